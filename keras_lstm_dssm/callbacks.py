@@ -37,7 +37,7 @@ _LOST = (
     tf.errors.DeadlineExceededError,
     tf.errors.UnavailableError,
 )
-"""Errors of a connection to another worker, which the files do not explain."""
+"""Errors of a lost connection to another worker, not caused by files."""
 
 
 class Diverged(ArithmeticError):
@@ -55,22 +55,21 @@ class DeadNetwork(ArithmeticError):
 def check_finite(model: Any) -> None:
     """Raises `Diverged` unless all variables of a checkpoint are finite.
 
-    A finite loss does not suffice: an infinite weight saturates a gate, and the
-    loss stays finite.
+    The loss can stay finite although a weight is infinite and saturates a gate.
     """
-    owners = [
+    layers = [
         (layer.name.replace("_", " "), layer.variables)
         for layer in model.layers
     ]
-    for owner, variables in (
-        *owners,
+    for name, variables in (
+        *layers,
         ("optimizer", model.optimizer.variables),
     ):
         for variable in variables:
             if variable.dtype.startswith("float") and not tf.reduce_all(
                 tf.math.is_finite(variable.value)
             ):
-                raise Diverged(f"{variable.path} of the {owner}")
+                raise Diverged(f"{variable.path} of the {name}")
 
 
 def explain_failure(
@@ -82,8 +81,8 @@ def explain_failure(
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known.
 
-    `batches(step)` are those from a step on: it has read hashed words only, but
-    their order is a function of the seed. `logs` are as when training began.
+    `batches(step)` are the batches of texts from a step on, for the message;
+    `logs` are the click logs as they were when training began.
     """
     if isinstance(error, _LOST):
         return
@@ -97,7 +96,7 @@ def explain_failure(
         ) from error
     steps = int(model.optimizer.iterations.numpy())
     if isinstance(error, Diverged):
-        # The training step that diverged has been counted.
+        # The diverged training step has been counted.
         raise _diverged(f"{error} is", run, steps, batches(steps - 1))
     if NOT_FINITE in str(error):
         raise _diverged("the loss is", run, steps + 1, batches(steps))
@@ -122,12 +121,14 @@ def _diverged(
 ) -> FailedTraining:
     batch = next(iter(batches))
     if isinstance(batch[0], tf.RaggedTensor):  # the sentences of documents
-        columns = [[one[0] for one in batch[0][:_TEXTS].to_list()]]
+        columns = [[sentences[0] for sentences in batch[0][:_TEXTS].to_list()]]
     else:
         columns = [column[:_TEXTS].numpy().tolist() for column in batch[:2]]
     texts = "; ".join(
-        " -> ".join(repr(text.decode(errors="replace")[:60]) for text in each)
-        for each in zip(*columns, strict=True)
+        " -> ".join(
+            repr(text.decode(errors="replace")[:60]) for text in texts_of_pair
+        )
+        for texts_of_pair in zip(*columns, strict=True)
     )
     advice = _advice("the last good state", run)
     return FailedTraining(
@@ -144,15 +145,15 @@ def _advice(state: str, run: RunFolder | None) -> str:
 
 
 _TOLERANCE = 1e-4
-_FEW = 0.25  # the accuracy of random scores is 0.5
+_FEW = 0.25  # random scores have an accuracy of 0.5
 
 
 class DeadNetworkWatch(keras.callbacks.Callback):
     """Stops when the scores of nearly all triples of an epoch are equal.
 
-    If the relu units of the last hidden layer are 0 for every pair of texts, or
-    its tanh units are 1 or -1, all pairs have one score and hardly a weight has
-    a gradient: the loss of each triple is the margin, its accuracy 0.
+    If the units of the last hidden layer are constant (relu 0, tanh 1 or -1),
+    all pairs have the same score and hardly any weight has a gradient: the loss
+    of each triple is the margin, its accuracy 0.
     """
 
     def __init__(self, margin: float, steps: int) -> None:
@@ -162,9 +163,8 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
-        # The first epoch is no sign of it, because it starts with equal
-        # scores, and neither is the rest of an epoch that was interrupted. A
-        # few pairs may still differ by rounding.
+        # The first epoch starts with equal scores, and the rest of an
+        # interrupted epoch is too short. Some pairs may differ by rounding.
         if (
             epoch
             and self.params["steps"] == self.steps
@@ -175,7 +175,7 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
 
 class BestEpoch(keras.callbacks.Callback):
-    """Measures a model after epochs, keeps the best weights, stops early.
+    """Evaluates a model after epochs, keeps the best weights, stops early.
 
     Base of `RankingEvaluation`, which describes arguments and attributes, and
     of `ValidationLoss`. `on_best` is called with the model at a new best epoch.
@@ -205,15 +205,15 @@ class BestEpoch(keras.callbacks.Callback):
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def metrics(self) -> dict[str, float]:
-        """Measures the model: name in the logs -> value, one of them `name`."""
+        """Evaluates the model: name in the logs -> value, with `name`."""
         raise NotImplementedError(f"{type(self).__name__}.metrics")
 
     def is_better(self, metric: float, best: float) -> bool:
-        """Returns whether a metric is better than the best one so far."""
+        """Returns whether a metric is better than the best metric so far."""
         return metric > best
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Measures the model, if that is due after this epoch."""
+        """Evaluates the model, if an evaluation is due after this epoch."""
         if not self.is_due(epoch + 1, self.params["epochs"]):
             return
         metrics = self.metrics()
@@ -226,7 +226,7 @@ class BestEpoch(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def describe(self, epochs: int) -> str:
-        """Returns which of some epochs was kept, in one line."""
+        """Describes which of `epochs` epochs was kept, in one line."""
         if self.best is None:
             return f"kept the last epoch, {epochs}: none was measured"
         value = f"{self.name} {self.best:.4g}"
@@ -235,7 +235,7 @@ class BestEpoch(keras.callbacks.Callback):
         return f"kept epoch {self.best_epoch} of {epochs}: {value}"
 
     def is_due(self, epoch: int, epochs: int) -> bool:
-        """Returns whether to measure after an epoch, counted from 1."""
+        """Returns whether to evaluate after an epoch, counted from 1."""
         return epoch % self.every == 0 or epoch == epochs
 
     def count(self, epoch: int, metric: float) -> None:
@@ -255,7 +255,7 @@ class BestEpoch(keras.callbacks.Callback):
         )
 
     def keep(self) -> None:
-        """Keeps the weights as those of the best epoch."""
+        """Keeps the current weights as the best epoch's."""
         self.best_weights = self.model.get_weights()
         if self.on_best is not None:
             self.on_best(self.model)
@@ -267,35 +267,33 @@ class BestEpoch(keras.callbacks.Callback):
 
 
 class RankingEvaluation(BestEpoch):
-    """Measures rankings after epochs, keeps the best weights, stops early.
+    """Evaluates rankings after epochs, keeps the best weights, stops early.
 
-    The metrics are added to the epoch's logs under the name `dev_` and the
-    measure, such as `dev_mrr@10`, so that they appear in the progress bar,
-    in the history and in TensorBoard. List this callback before others that
-    read the logs.
+    The metric is added to the epoch's logs as `dev_` and the measure, such as
+    `dev_mrr@10`, and so appears in the progress bar, the history and
+    TensorBoard. List this callback before callbacks that read the logs.
 
     Args:
         collection: A `Collection`, whose dev queries are searched in the
             whole corpus; a `Task` of other queries and documents; or a
             `ClusterTask`, for a model of documents.
-        measure: The measure that decides which epoch is best, one of
-            `evaluation.MEASURES`, or of the task's `measures`. Default
-            `"mrr@10"`.
-        every: Evaluate every n epochs, and after the last one. Default 1.
-        keep_best: Whether the weights of the best epoch replace those of the
-            last one when the training ends. Default `True`.
+        measure: The measure that decides which epoch is best, from
+            `evaluation.MEASURES` or the task's `measures`. Default `"mrr@10"`.
+        every: Evaluate every n epochs, and after the last epoch. Default 1.
+        keep_best: Whether the weights of the best epoch are restored when the
+            training ends. Default `True`.
         patience: Number of evaluations without a better value after which
-            the training stops; `None`, the default, never stops it.
+            the training stops. Default `None`: it never stops early.
         min_relevant: Grade from which a document of a `Collection` is
-            relevant, default 1; a task has its own.
+            relevant, default 1; ignored for a task.
         progress: Whether to show a progress bar of encoding, default `False`.
 
     Attributes:
         best: The best value so far, from 0 to 1; `None` before the first.
-        best_epoch: The epoch of that value, counted from 1.
-        best_weights: The weights of that epoch, if they are kept.
-        on_best: Function that is called with the model when its weights are
-            the best so far; `None`, the default, for no function.
+        best_epoch: The epoch of the best value, counted from 1.
+        best_weights: The weights of the best epoch, with `keep_best`.
+        on_best: Function that is called with the model at a new best epoch, or
+            `None`, the default.
 
     Raises:
         InputError: The measure is unknown, a number is below 1, or the
@@ -348,7 +346,7 @@ class RankingEvaluation(BestEpoch):
         return {self.name: self.evaluate()}
 
     def evaluate(self) -> float:
-        """Returns the metric of the model as it is now, from 0 to 1."""
+        """Returns the metric of the current model, from 0 to 1."""
         return self._value(system_of(self.model, progress=self.progress))
 
     def _value(self, system: System) -> float:
@@ -356,7 +354,7 @@ class RankingEvaluation(BestEpoch):
         return mean(by_query, [self.measure])[self.measure]
 
     def describe(self, epochs: int) -> str:
-        """Returns which epoch was kept, with the measure of BM25 beside it.
+        """Describes which epoch was kept, with the measure of BM25.
 
         BM25 splits words as the model does.
         """
@@ -371,10 +369,10 @@ class RankingEvaluation(BestEpoch):
 
 
 class ValidationLoss(BestEpoch):
-    """Measures the loss after epochs, keeps the best weights, stops early.
+    """Evaluates the loss after epochs, keeps the best weights, stops early.
 
-    The metrics are those of `evaluate` on the batches of texts, with `val_`
-    before their names, such as `val_loss`, of which the smallest is the best.
+    The metrics of `evaluate` on the batches of texts get the prefix `val_`. The
+    epoch with the smallest `val_loss` is the best.
     """
 
     def __init__(
@@ -395,18 +393,18 @@ class ValidationLoss(BestEpoch):
 
     def metrics(self) -> dict[str, float]:
         """Measures the loss and the other metrics of the model."""
-        if self._hashed is None:  # each dataset traces the hashing anew
+        if self._hashed is None:  # each new dataset traces the hashing again
             self._hashed = self.model.hasher.dataset(self.batches)
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
         return {f"val_{name}": float(value) for name, value in values.items()}
 
     def is_better(self, metric: float, best: float) -> bool:
-        """Returns whether a loss is smaller than the best one so far."""
+        """Returns whether a loss is smaller than the best loss so far."""
         return metric < best
 
 
 _QUICK = 0.5
-"""Seconds of saving below which a checkpoint is saved after each epoch."""
+"""Checkpoints that take fewer seconds are saved after each epoch."""
 
 _RARELY = 50
 """Least time between two checkpoints, in multiples of the time of saving."""
@@ -415,7 +413,7 @@ _RARELY = 50
 class Checkpoint(keras.callbacks.Callback):
     """Saves model and optimizer, so that a run can be resumed.
 
-    It does so after each epoch (but see `on_epoch_end`), and within one if the
+    Saves after each epoch (but see `on_epoch_end`), and within an epoch if the
     last checkpoint is older than `minutes`. All numbers must be finite.
     """
 
@@ -437,9 +435,9 @@ class Checkpoint(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Saves a checkpoint, unless saving is slow and the last one is new.
 
-        If it takes over half a second, it takes at most a fiftieth of the
-        training, but for epochs for which `needed(epochs)` is true, and for the
-        last one: later, the weights may be those of the best epoch.
+        Saving that takes over half a second is limited to a fiftieth of the
+        training time, except after epochs with `needed(epochs)` and after the
+        last epoch, since the best epoch's weights may be restored then.
         """
         if (
             self._seconds < _QUICK

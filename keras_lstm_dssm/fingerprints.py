@@ -1,4 +1,4 @@
-"""Hashes that tell whether an encoder or a title is still the same."""
+"""Hashes that tell whether an encoder or a title is unchanged."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ HASH_BYTES = 16
 def weights_hash(weights: Iterable[Any]) -> str:
     """Returns the SHA-256 of weights: their types, shapes and values.
 
-    It is the same for a model in memory and for its `model.keras`.
+    A model in memory and its `model.keras` have the same hash.
     """
     digest = hashlib.sha256()
     for weight in weights:

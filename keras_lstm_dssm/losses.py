@@ -19,9 +19,9 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
             = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
 
-    Palangi et al. 2016, (5). The paper sums l_r over a batch; the default
-    here is the mean, so that the learning rate does not depend on the batch
-    size (`reduction="sum"` is the paper's).
+    Palangi et al. 2016, (5). The paper sums l_r over a batch
+    (`reduction="sum"`); the default is the mean, so that the learning rate does
+    not depend on the batch size.
 
     Args:
         gamma: The scale g, to be chosen on held-out data. Default 10.
@@ -31,15 +31,15 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
-            negative, -1 for a document that is left out (a random negative
+            negative, -1 for a document that is ignored (a random negative
             that equals the clicked document). Or, with float32 or float64,
-            `(batch,)`, the index of the clicked document; all others are
-            negatives then.
+            `(batch,)`, the index of the clicked document; all other documents
+            are negatives then.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
         InputError: `y_true` holds indices, and the dtype of the loss is
-            float16 or bfloat16, which cannot represent all of them.
+            float16 or bfloat16, which cannot represent all indices.
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
@@ -65,8 +65,8 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         """Whether `y_true` may hold the indices of the clicked documents.
 
         Keras casts `y_true` to the dtype of the loss, and float16 and
-        bfloat16 cannot represent all indices. A subclass with a `call` of its
-        own that does not take indices sets this to `False`.
+        bfloat16 cannot represent all indices. A subclass whose `call` does not
+        take indices sets this to `False`.
         """
         return self.dtype in ("float32", "float64")
 
@@ -84,11 +84,11 @@ class CosineSoftmax(Configured, keras.losses.Loss):
             clicked = tf.argmax(y_true, axis=-1, output_type=tf.int32)
             left_out = y_true < 0
         rows = tf.range(tf.size(clicked))
-        places = tf.stack([rows, clicked], axis=1)
+        positions = tf.stack([rows, clicked], axis=1)
 
-        # 0.6 of the time of TensorFlow's operation for loss and gradient, and
-        # 0.5 of that for labels which are indices. Whoever changes the loss
-        # must change its gradient, too: with p the softmax of g R,
+        # Loss and gradient take 0.6 of the time of TensorFlow's operation, 0.3
+        # with indices. A change of the loss needs a change of its gradient:
+        # with p the softmax of g R,
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
@@ -102,10 +102,10 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
             def gradient(error: tf.Tensor) -> tf.Tensor:
                 scale = gamma * error
-                of_all = shares * (scale[:, tf.newaxis] / total)
-                return tf.tensor_scatter_nd_sub(of_all, places, scale)
+                gradients = shares * (scale[:, tf.newaxis] / total)
+                return tf.tensor_scatter_nd_sub(gradients, positions, scale)
 
-            return all_logits - tf.gather_nd(scaled, places), gradient
+            return all_logits - tf.gather_nd(scaled, positions), gradient
 
         return losses(y_pred)
 
@@ -120,21 +120,20 @@ class Distillation(CosineSoftmax):
         l = l_r + w KL(p || q),  p = softmax(t / T),  q = softmax(g_t R)
         KL(p || q) = sum over D of p(D) log(p(D) / q(D))
 
-    l_r is the loss of `CosineSoftmax`. The softmaxes go over the titles that
-    are not the row's own text, of which the teacher's cosine is 1 whatever
-    its quality. Gradients reach the model only: dKL/dR(D) = g_t (q(D) - p(D)).
+    l_r is the loss of `CosineSoftmax`. The softmaxes are over all titles but
+    the query's own text, whose teacher's cosine is always 1. Only the model
+    gets gradients: dKL/dR(D) = g_t (q(D) - p(D)).
     Hinton et al. 2015, https://arxiv.org/abs/1503.02531.
 
-    `TwoTower` adds the second term in training where a batch has the
-    teacher's vectors (`TaughtBatches` adds them); in evaluations, and for
-    other batches, the loss is that of `CosineSoftmax`. The loss of a batch is
-    the mean over its rows.
+    `TwoTower` adds the second term in training, for batches with the teacher's
+    vectors (see `TaughtBatches`); in evaluation and for other batches, the loss
+    is `CosineSoftmax`. The loss of a batch is the mean over its rows.
 
     Args:
         gamma: Scale of the cosines in l_r. Default 10.
         weight: w, the weight of the divergence. Default 4.
-        temperature: T, by which the teacher's cosines are divided; a smaller
-            one leaves more of p to the nearest titles. Default 0.05.
+        temperature: T, the divisor of the teacher's cosines; a smaller T
+            concentrates p on the nearest titles. Default 0.05.
         teacher_gamma: g_t, scale of the model's cosines in q. Default 16.
         name: Name of the loss.
         dtype: See `keras.losses.Loss`.
@@ -182,9 +181,9 @@ class Distillation(CosineSoftmax):
 
         Args:
             teacher: Cosines t, `(batch, titles)`; -inf for titles that are
-                left out of the row.
+                ignored in the row.
             cosines: Cosines R of the model, `(batch, titles)`.
-            weights: A weight of each row, `(batch,)`, of mean 1. Default
+            weights: The weight of each row, `(batch,)`, with mean 1. Default
                 `None`: 1 each.
         """
         divergence = self.divergence(teacher, cosines)
@@ -195,21 +194,19 @@ class Distillation(CosineSoftmax):
     def divergence(self, teacher: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
         """Returns KL(p || q) of each row, `(batch,)`; 0 without titles.
 
-        Args:
-            teacher: See `teacher_loss`.
-            cosines: See `teacher_loss`.
+        For `teacher` and `cosines` see `teacher_loss`.
         """
         cosines = tf.convert_to_tensor(cosines)
         teacher = tf.cast(teacher, cosines.dtype)
         least = cosines.dtype.min
-        left_out = tf.math.is_inf(teacher)
-        p = tf.nn.softmax(tf.where(left_out, least, teacher / self.temperature))
-        p = tf.where(left_out, tf.zeros_like(p), p)
-        scaled = tf.where(left_out, least, self.teacher_gamma * cosines)
+        ignored = tf.math.is_inf(teacher)
+        p = tf.nn.softmax(tf.where(ignored, least, teacher / self.temperature))
+        p = tf.where(ignored, tf.zeros_like(p), p)
+        scaled = tf.where(ignored, least, self.teacher_gamma * cosines)
         cross_entropy = tf.nn.softmax_cross_entropy_with_logits(p, scaled)
         entropy = -tf.reduce_sum(tf.math.xlogy(p, p), axis=-1)
         return tf.where(
-            tf.reduce_all(left_out, axis=-1),
+            tf.reduce_all(ignored, axis=-1),
             tf.zeros_like(entropy),
             cross_entropy - entropy,
         )
@@ -232,13 +229,13 @@ class KeyVecLoss(Configured, keras.losses.Loss):
     Eq. (4) to (6) of Bi and Ma 2017: S* are the key sentences of a document,
     W its key words. The loss of a batch is the mean over its documents.
 
-    Both parts are sums in the paper, so that a document of many sentences has
-    more weight than a short one, and its L_read more than its L_enc.
-    `normalize` makes both parts means.
+    Both parts are sums in the paper, so that long documents have more weight
+    than short documents, and L_read more than L_enc. `normalize` makes both
+    parts means.
 
     Args:
-        read_weight: Factor of L_read. Default 1; 0 leaves it out.
-        word_weight: Factor of L_enc. Default 1; 0 leaves it out.
+        read_weight: Weight of L_read. Default 1; 0 leaves L_read out.
+        word_weight: Weight of L_enc. Default 1; 0 leaves L_enc out.
         normalize: Whether L_read is divided by the number of sentences, and
             L_enc by the number of key words. Default `False`, as printed.
         reduction: See `keras.losses.Loss`. Default: the mean.
@@ -252,7 +249,7 @@ class KeyVecLoss(Configured, keras.losses.Loss):
             `read_costs` and `word_costs`.
 
     Raises:
-        InputError: A factor is negative or not finite.
+        InputError: A weight is negative or not finite.
 
     Example:
     >>> loss = KeyVecLoss(normalize=True)
@@ -310,7 +307,7 @@ class KeyVecLoss(Configured, keras.losses.Loss):
             logits: Float `(documents, vocabulary)`, W_v d + b_v.
             words: int32 `(m,)`, columns of `logits`: the key words of all
                 documents.
-            document: int32 `(m,)`, the document of each key word. One
+            document: int32 `(m,)`, the document of each key word. A document
                 without key words has an L_enc of 0.
 
         Returns:
@@ -323,14 +320,9 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         )
 
     def parts(self, counts: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
-        """Returns both parts, normalised if required, without their factors.
+        """Returns both parts, normalised if required, `(documents, 2)`.
 
-        Args:
-            counts: As `y_true`.
-            costs: As `y_pred`.
-
-        Returns:
-            Float `(documents, 2)`.
+        They are not weighted. `counts` and `costs` are `y_true` and `y_pred`.
         """
         return costs / tf.maximum(counts, 1) if self.normalize else costs
 
@@ -348,10 +340,8 @@ class PairwiseHinge(Configured, keras.losses.Loss):
 
         l = max(0, margin + s(Q, D-) - s(Q, D+))
 
-    Wan et al. 2016, section "Model Training", with margin 1. The loss of a
-    batch is the mean over its triples. A row with several negatives has the
-    mean over them, so that all triples count equally if all rows have the
-    same number.
+    Wan et al. 2016, section "Model Training", with margin 1. The loss of a row
+    is the mean over its negatives, the loss of a batch the mean over its rows.
 
     Args:
         margin: Difference of scores from which the loss is 0. Default 1.
