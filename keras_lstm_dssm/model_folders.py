@@ -1,7 +1,7 @@
-"""Folders of exported models, MODELS/NAME/NUMBER, and which are served.
+"""Folders of exported models, MODELS/NAME/NUMBER, and the served versions.
 
-The file models.config says which versions of models are served. No TensorFlow
-is imported.
+The file models.config says which versions of models are served. This module
+imports no TensorFlow.
 """
 
 import os
@@ -19,16 +19,16 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.plain_files import read_text
 from lstm_dssm_client.errors import DAMAGE
 
-# A model's name is used in paths, URLs, shell commands and configuration
-# files: no character of it may have a special meaning there.
+# The name of a model is used in paths, URLs, shell commands and configuration
+# files, and must have no special characters of these.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 MAX_VERSION = 2**63
-"""Versions are below it: TF Serving reads their numbers as int64."""
+"""Versions are below this number: TF Serving reads them as int64."""
 
 
 def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the folder of a model of a valid name, even if it is missing."""
+    """Returns the folder of a model, which may be missing; checks the name."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{models_dir}: found the name {name!r}; a model's name has "
@@ -38,10 +38,9 @@ def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
 
 
 def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns the versions of the model in folder `base`, if it exists.
+    """Returns version -> folder of the model in `base`, ascending.
 
-    They are folders by their numbers, ascending; those whose names are not
-    integers are ignored.
+    Names that are no integers are ignored. Empty if `base` is missing.
     """
     base = Path(base)
     if not base.is_dir():
@@ -58,9 +57,9 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns the folders of models that have a version, by name, ascending.
+    """Returns name -> folder of the models that have a version, ascending.
 
-    There are none if `models_dir` is missing. Hidden folders are ignored.
+    Hidden folders are ignored. Empty if `models_dir` is missing.
     """
     models_dir = Path(models_dir)
     if not models_dir.is_dir():
@@ -73,7 +72,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns what `find_models` does, for a folder that must have a model."""
+    """Returns `find_models`, or raises `InputError` if there are none."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -115,14 +114,14 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
 
 
 Configs = Mapping[str, ModelConfig] | None
-"""The models that `models.config` lists, by name; None without the file."""
+"""Name -> entry of `models.config`; None if the file is missing."""
 
 
 def read_configs(path: Path) -> Configs:
     """Reads the models that a server is to serve; see `Configs`.
 
     A file without a `model_config_list`, which TF Serving ignores, is an error:
-    it may be incomplete because it is being written.
+    it may be half-written.
     """
     if not path.exists():
         return None
@@ -148,7 +147,7 @@ def live_versions(
 ) -> dict[int, Path]:
     """Selects versions, ascending, by the `model_version_policy` of an entry.
 
-    Without a policy these are the `latest` newest ones.
+    Without a policy the `latest` newest versions are selected.
     """
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
@@ -164,8 +163,8 @@ def live_versions(
 def served_version(base: str | os.PathLike[str]) -> Path | None:
     """Returns the folder of the newest served version of a model, or `None`.
 
-    If `models.config` next to `base` names versions, newer ones are not served,
-    for example that of an interrupted export.
+    If `models.config` next to `base` names versions, newer versions are not
+    served, such as the version of an interrupted export.
     """
     base = Path(base).resolve()
     folders = version_folders(base)
