@@ -6,9 +6,8 @@ Example:
   lstm-dssm-table --paper=table_iv --data=FOLDER --systems=bm25,lstm_96 \
       --output=OUT
 
-`--paper=table_iv` makes Table IV of Palangi et al. 2016.
-`--data` is `api`, a BEIR folder with the splits dev and test, or several
-separated by commas.
+`--paper=table_iv` makes Table IV of Palangi et al. 2016. `--data` is `api`, a
+BEIR folder with the splits dev and test, or several separated by commas.
 
 `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016: pair scorers on
 the judged lists of each query, trained on the lists of the split train. P@1,

@@ -132,8 +132,7 @@ def explain_documents(
         documents: The documents, among which the nearest ones are found.
         targets: The key sentences and words by a teacher. Default `None`:
             there is nothing to compare with.
-        rows: The positions of the documents to explain. Default `None` for
-            all.
+        rows: The positions of the documents to explain. Default `None` for all.
         words: Number of words to predict of each. Default 10.
         nearest: Number of nearest documents of each. Default 5.
         vectors: The result of `model.encode` for the documents; by default

@@ -183,9 +183,8 @@ def example_answers(
 ) -> list[ComparedQuery]:
     """Draws queries, the same ones for every scorer, with two answers each.
 
-    The wrong answer is the one with the highest score of the documents that
-    are judged not relevant; where there are none, of the nearest titles by
-    BM25.
+    The wrong answer is the one with the highest score of the documents that are
+    judged not relevant; where there are none, of the nearest titles by BM25.
     """
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)

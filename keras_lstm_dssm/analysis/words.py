@@ -50,9 +50,8 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
     """Returns the parts of the vectors that an encoder computes.
 
     A `CombinedEncoder` has four: the final output of its LSTM, the sum of
-    trained trigram rows, the sketch of the words, and one number that
-    completes the sketch to a fixed norm. The vectors of other encoders are
-    one part.
+    trained trigram rows, the sketch of the words, and one number that completes
+    the sketch to a fixed norm. The vectors of other encoders are one part.
 
     Example:
     >>> encoder = dssm.CombinedEncoder(cells=32, bag=32, sketch=63)

@@ -551,8 +551,7 @@ class ClickFrequencies:
 
         Args:
             batches: Dataset of `(query, document)`, or of `(query, document,
-                {"negatives": strings [batch, k], ...})`, see
-                `GivenNegatives`.
+                {"negatives": strings [batch, k], ...})`, see `GivenNegatives`.
         """
         return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 

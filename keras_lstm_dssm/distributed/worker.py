@@ -229,10 +229,9 @@ class Workers(Processes):
     def shard(self, training: Training, model: Any) -> None:
         """Lets a training read this worker's part of the data.
 
-        An epoch has as many steps for all workers: those of the smallest
-        part. A worker with a larger part leaves out other pairs in each
-        epoch. The last file is cut by lines if the recipe has synthetic
-        pairs.
+        An epoch has as many steps for all workers: those of the smallest part.
+        A worker with a larger part leaves out other pairs in each epoch. The
+        last file is cut by lines if the recipe has synthetic pairs.
         """
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster

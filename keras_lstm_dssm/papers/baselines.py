@@ -334,9 +334,8 @@ class Doc2VecSystem(_GensimSystem):
                 not depend on its class. Default: no classes.
 
         Raises:
-            InputError: `titles` is not a sequence of strings, or has no
-                word; the number of classes is another; or gensim is not
-                installed.
+            InputError: `titles` is not a sequence of strings, or has no word;
+                the number of classes is another; or gensim is not installed.
         """
         tokenized = training_titles(titles, self.tokenizer)
         if len(classes) not in (0, len(titles)):

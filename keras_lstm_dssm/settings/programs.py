@@ -146,8 +146,7 @@ class ReportSettings(Settings):
             by this share of its final output, or more, see `assigned`.
         share: A keyword is assigned to more than this share of the active
             cells, see `keywords`.
-        topic_cells: The number of most active cells of a query, for the
-            topics.
+        topic_cells: The number of most active cells of a query, for the topics.
         map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
         examples: The number of queries of a pair scorer, each with two
@@ -275,8 +274,7 @@ class TableSettings:
         dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
             `None` lets the data decide.
         teacher: Folder that lstm-dssm-teach has written for these data, with
-            the vectors of an encoder, to which the words of hybrids are
-            fitted.
+            the vectors of an encoder, to which the words of hybrids are fitted.
 
     Example:
     >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))

@@ -114,10 +114,9 @@ class Recipe(ModelRecipe):
         mine_clusters: Number of clusters of titles in which mining searches,
             such as 16 in a log of a million titles; 0 searches all titles, or
             a sample of a large log, see `mine_negatives`.
-        judged_negatives: Negatives for each click from the documents of a
-            BEIR folder that were judged not relevant for the query, in place
-            of mined negatives.
-            replace the mined ones.
+        judged_negatives: Negatives for each click from the documents of a BEIR
+            folder that were judged not relevant for the query, in place of
+            mined negatives.
         logq: Whether in-batch scores are corrected for how often each title
             is clicked (logQ correction), see `ClickFrequencies`.
         patience: With dev: evaluations without a better value after which the
@@ -275,12 +274,10 @@ class KeyVecRecipe(WordsRecipe):
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training documents (the paper's), or from random
             vectors.
-        skip_gram_epochs: Passes over the training documents for these
-            vectors.
+        skip_gram_epochs: Passes over the training documents for these vectors.
         key_words_of: The text whose words of highest TF-IDF are a document's
-            key words: `"summary"` (the paper's), or `"document"`, sentences
-            and summary, so that documents without a summary have key words,
-            too.
+            key words: `"summary"` (the paper's), or `"document"`, sentences and
+            summary, so that documents without a summary have key words, too.
         key_word_start: Scale of the initial weights W_v of the key words, which
             are their skip-gram vectors, centred and scaled to unit length. 0
             for random initial weights; the paper does not say.
@@ -384,10 +381,9 @@ class ScorerRecipe(WordsRecipe):
             registered with Keras under this name.
         matcher_config: Arguments of the matcher, without `word_dimension`.
         words: `"vocabulary"`, one vector for each word of the training texts
-            (the paper's); `"stems"`, one for all forms of a word, without
-            their English endings; or `"trigrams"`, the sum of the vectors of
-            a word's letter trigrams, which needs no vocabulary and reads any
-            word.
+            (the paper's); `"stems"`, one for all forms of a word, without their
+            English endings; or `"trigrams"`, the sum of the vectors of a word's
+            letter trigrams, which needs no vocabulary and reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
         min_count: Occurrences in the training texts from which a word is in
@@ -405,9 +401,8 @@ class ScorerRecipe(WordsRecipe):
             log, see `Triples.from_clicks`. Judged lists have negatives already.
 
     Raises:
-        InputError: A value is out of range. `dssm.train` and
-            `dssm.build_model` also raise it for a wrong matcher or a wrong
-            argument of a matcher.
+        InputError: A value is out of range. `dssm.train` and `dssm.build_model`
+            also raise it for a wrong matcher or a wrong argument of a matcher.
 
     Example:
     >>> recipe = SCORER_PRESETS["mv_lstm_tensor"].replace(words="trigrams")

@@ -166,8 +166,7 @@ def vocabulary_of(
         Normalised words, at least one.
 
     Raises:
-        InputError: No word occurs `min_count` times, or an argument is below
-            1.
+        InputError: No word occurs `min_count` times, or an argument is below 1.
 
     Example:
     >>> vocabulary_of(["red hat", "Blue hat"])

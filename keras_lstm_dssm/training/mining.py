@@ -167,7 +167,6 @@ class HardNegatives:
         seed: Seed of mining and of drawing negatives. Default 0.
         from_start: Whether to mine before the first epoch, too, because the
             model has been trained before. Default `False`.
-            model is trained already. Default `False`.
         known: See `mine_negatives`; read again at each mining.
         titles: See `mine_negatives`.
 
