@@ -119,7 +119,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table of each mode, with the paper's values if there are any."""
+    """Returns a table of each mode, with the paper's values if it has any."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [
