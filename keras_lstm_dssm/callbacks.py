@@ -466,10 +466,7 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 class HistoryFile(keras.callbacks.Callback):
-    """Writes the metrics of each epoch to `history.csv`.
-
-    A resumed run keeps the rows of the `initial_epoch` complete epochs.
-    """
+    """Writes `history.csv`; a resumed run keeps `initial_epoch` rows."""
 
     def __init__(self, run: RunFolder, initial_epoch: int) -> None:
         super().__init__()

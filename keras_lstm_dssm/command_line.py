@@ -73,10 +73,7 @@ class FlagSet:
         self.multi = partial(flags.DEFINE_multi_string, flag_values=self.flags)
 
     def parse_anew(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags; returns the words that are no flags.
-
-        Raises `flags.Error` if a flag is unknown, wrong, or given twice.
-        """
+        """Parses flags, or raises `flags.Error`; returns the other words."""
         self.flags.unparse_flags()
         for name in self.flags:
             self.flags[name].unparse()
@@ -136,19 +133,12 @@ class Program(FlagSet):
         return reported
 
     def run(self, argv: Sequence[str]) -> int:
-        """Runs the program in a process that may run other programs, too.
-
-        `argv` is the name of the program and its arguments. Returns the exit
-        code.
-        """
+        """Runs `argv` in a process of many programs; returns the exit code."""
         code = self.check(argv)
         return self._main([argv[0], *self._words]) if code is None else code
 
     def parse(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags, for `absl.app.run`; returns the name and arguments.
-
-        Ends the process for help and for wrong flags.
-        """
+        """Parses flags, for `absl.app.run`; returns the name and arguments."""
         code = self.check(argv)
         if code is not None:
             sys.exit(code)

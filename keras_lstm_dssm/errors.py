@@ -54,10 +54,7 @@ def _not_installed(module: str | None, extra: str) -> InputError:
 def check_at_least(
     least: int, /, optional: bool = False, **values: Any
 ) -> None:
-    """Checks that each argument is a whole number of `least` or more.
-
-    `None` is wrong unless the arguments are `optional`.
-    """
+    """Checks that arguments are whole numbers of `least` or more, or `None`."""
     for name, value in values.items():
         if optional and value is None:
             continue
@@ -85,10 +82,7 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
 
 
 def check_lists(**values: Any) -> None:
-    """Checks that arguments are lists of texts, not a single text.
-
-    Python would iterate over the letters of a text.
-    """
+    """Checks that arguments are lists of texts, not a single text."""
     for name, value in values.items():
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise InputError(

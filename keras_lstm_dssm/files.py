@@ -98,8 +98,7 @@ def _is_stream(path: Path) -> bool:
 def _descriptor(path: Path) -> int | None:
     """Returns the descriptor that a path like `/dev/fd/3` names.
 
-    Opening `/dev/stdout` by its name would empty a file to which the shell
-    has redirected the output.
+    Opening `/dev/stdout` by its name would empty a redirected file.
     """
     if str(path) in _STANDARD_STREAMS:
         return _STANDARD_STREAMS[str(path)]
@@ -119,10 +118,7 @@ def _copy_to_stream(source: Path, path: Path) -> None:
 
 
 def _create(partial: Path, target: Path) -> int:
-    """Creates an empty file with the owner and permissions of `target`.
-
-    Returns its descriptor, which keeps the file locked.
-    """
+    """Creates a locked file with owner and permissions of `target`."""
     new_file = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         number = os.open(partial, new_file, 0o666)
@@ -163,10 +159,7 @@ def flush_to_disk(path: str | os.PathLike[str]) -> None:
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Checks that files can be written in a folder, which may not exist yet.
-
-    Programs call it before they compute what the folder will hold.
-    """
+    """Checks that files can be written in a folder, which may not exist yet."""
     folder = Path(folder)
     while not folder.exists():
         folder = folder.parent
@@ -217,10 +210,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 def write_json_gz(
     path: str | os.PathLike[str], value: Any, level: int = 9
 ) -> None:
-    """Writes compressed JSON, atomically, see `replacing`.
-
-    Equal values give equal bytes: the header holds no time and no name.
-    """
+    """Writes compressed JSON, atomically; equal values give equal bytes."""
     with (
         replacing(path) as partial,
         open(partial, "wb") as raw,
@@ -231,10 +221,7 @@ def write_json_gz(
 
 
 def cache_folder() -> str:
-    """Returns the folder of cached results.
-
-    It is `$KERAS_LSTM_DSSM_CACHE`, by default `~/.cache/keras_lstm_dssm`.
-    """
+    """Returns `$KERAS_LSTM_DSSM_CACHE`, or `~/.cache/keras_lstm_dssm`."""
     return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
         os.path.expanduser("~"), ".cache", "keras_lstm_dssm"
     )

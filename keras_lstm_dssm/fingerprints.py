@@ -13,10 +13,7 @@ HASH_BYTES = 16
 
 
 def weights_hash(weights: Iterable[Any]) -> str:
-    """Returns the SHA-256 of weights: their types, shapes and values.
-
-    A model in memory and its `model.keras` have the same hash.
-    """
+    """Returns the SHA-256 of weights: their types, shapes and values."""
     digest = hashlib.sha256()
     for weight in weights:
         array = np.asarray(

@@ -179,11 +179,7 @@ def training_table(
 
 
 def teacher_text(facts: Mapping[str, Any]) -> str | None:
-    """Describes the teacher of a model, by name and licence, for its card.
-
-    `facts` is the record of a training or of an export. Returns `None` if there
-    was no teacher.
-    """
+    """Describes the teacher in the facts of a training or an export."""
     if "teacher" not in facts:
         return None
     encoder, licence = (facts["teacher"][key] for key in ("encoder", "licence"))

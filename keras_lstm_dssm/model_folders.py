@@ -38,10 +38,7 @@ def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
 
 
 def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns version -> folder of the model in `base`, ascending.
-
-    Names that are no integers are ignored. Empty if `base` is missing.
-    """
+    """Returns version -> folder of the model in `base`, ascending."""
     base = Path(base)
     if not base.is_dir():
         return {}
@@ -57,10 +54,7 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns name -> folder of the models that have a version, ascending.
-
-    Hidden folders are ignored. Empty if `models_dir` is missing.
-    """
+    """Returns name -> folder of the models that have a version, ascending."""
     models_dir = Path(models_dir)
     if not models_dir.is_dir():
         return {}
@@ -145,10 +139,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions, ascending, by the `model_version_policy` of an entry.
-
-    Without a policy the `latest` newest versions are selected.
-    """
+    """Selects versions by an entry's policy, or the `latest` newest."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

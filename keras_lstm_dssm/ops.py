@@ -67,10 +67,7 @@ _unused_names: list[str] = []
 
 
 def _hold(graph: tf.Graph, gradient: Gradient) -> str:
-    """Stores a gradient in its graph; returns its registered name.
-
-    TensorFlow has no public way to remove a name, so names are used again.
-    """
+    """Stores a gradient in its graph; returns its registered name."""
     name = _unused_names.pop() if _unused_names else _new_name()
     graph.keras_lstm_dssm_gradient = gradient
     _gradients[name] = gradient
@@ -124,10 +121,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
 
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns unit vectors as `unit` does, and the factors, `(..., 1)`.
-
-    The factor of a zero vector is 0, so that it gets no gradient.
-    """
+    """Returns unit vectors and factors `(..., 1)`, 0 for zero vectors."""
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)
@@ -139,18 +133,12 @@ def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes R of each query and the document of the same index, (3).
-
-    Vectors `(..., d)` are broadcast; values are in [-1, 1].
-    """
+    """Computes R of each query and the document of the same index, (3)."""
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
 
 def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes R of every query and every document, (3).
-
-    Returns `(queries, documents)`. The gradient is (15), for all pairs at once.
-    """
+    """Computes R of every query and document, (3), with the gradient (15)."""
 
     @custom_gradient
     def cosines(query: tf.Tensor, document: tf.Tensor) -> Any:

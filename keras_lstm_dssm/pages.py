@@ -32,10 +32,7 @@ class Strong(str):
 
 @dataclass(frozen=True)
 class Bar:
-    """A table cell that shows a number and a bar of proportional length.
-
-    `maximum` has a bar of full length, a negative number has none.
-    """
+    """A cell with a number and a bar, which is full at `maximum`."""
 
     kind: ClassVar[str] = "bar"
     value: float
@@ -90,11 +87,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file from `drawing` that is embedded in the page.
-
-    `caption` is its alternative text (`alt`). The file is read when the page is
-    rendered.
-    """
+    """A PNG file embedded in the page; `caption` is its alternative text."""
 
     kind: ClassVar[str] = "picture"
     caption: str

@@ -140,10 +140,7 @@ def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
 def read_array(
     path: _Path, remedy: str, folder: _Path | None = None
 ) -> "np.ndarray":
-    """Maps a `.npy` file into memory; numbers are read when they are used.
-
-    The shape in the header is compared with the size of the file.
-    """
+    """Maps a `.npy` file into memory; numbers are read when they are used."""
     import numpy as np  # not above: programs parse their flags without NumPy
 
     check_plain_file(path, folder)
@@ -186,11 +183,7 @@ _EXPECTED_SIZE = (
 
 
 def _max_unpacked(path: _Path) -> int:
-    """Returns the largest allowed size of an unpacked file, in bytes.
-
-    Text shrinks to a tenth at best, models of Keras not at all; a file of
-    blanks shrinks to a thousandth.
-    """
+    """Returns the largest allowed size of an unpacked file, in bytes."""
     return max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.path.getsize(path))
 
 
@@ -234,10 +227,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads a file of a run that `write_json_gz` has written, and parses it.
-
-    The error for a missing or damaged file says that `content` was expected.
-    """
+    """Reads and parses a run's file of `write_json_gz`, which has `content`."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"
@@ -311,10 +301,7 @@ def line_chunks(
 
 
 def numbered_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Splits the chunks of `line_chunks`; yields (number from 1, line).
-
-    Lines have no line ends.
-    """
+    """Splits the chunks of `line_chunks`; yields (number from 1, line)."""
     lines = (line for chunk in chunks for line in chunk.split(b"\n")[:-1])
     return enumerate(lines, 1)
 
@@ -354,10 +341,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes lines as UTF-8 text, compressed if the file's name ends in `.gz`.
-
-    Equal lines give equal bytes: the gzip header holds no time and no name.
-    """
+    """Writes UTF-8 lines, `.gz` compressed; equal lines give equal bytes."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):

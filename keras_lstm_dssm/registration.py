@@ -12,11 +12,7 @@ T = TypeVar("T")
 
 
 def register(cls: T) -> T:
-    """Registers a class with Keras under the name of this package.
-
-    A fresh process that has imported `keras_lstm_dssm` can then load saved
-    models without `custom_objects`.
-    """
+    """Registers a class with Keras, for `load_model` in fresh processes."""
     decorate: Callable[[T], T] = keras.saving.register_keras_serializable(
         package=PACKAGE
     )

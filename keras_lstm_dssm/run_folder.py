@@ -53,10 +53,7 @@ _LOADING = threading.RLock()
 
 
 def load_safely(path: str | os.PathLike[str]) -> Any:
-    """Loads a model in Keras's safe mode: nothing in the file runs as code.
-
-    Damage raises exceptions of Keras and h5py.
-    """
+    """Loads a model in Keras's safe mode: nothing in the file runs as code."""
     with _weights_of_file(path):
         return keras.saving.load_model(path, safe_mode=True)
 
@@ -209,10 +206,7 @@ class RunFolder:
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
-        """Returns the settings that `create` was given.
-
-        A run of an earlier development version raises `InputError`.
-        """
+        """Returns the settings that `create` was given."""
         if not self.config.exists():
             raise InputError(
                 f"{self.path}: no run here (no config.json); train one with "
@@ -371,10 +365,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
 def open_towers(
     towers: TwoTower | str | os.PathLike[str], option: str
 ) -> TwoTower:
-    """Returns trained towers, or loads the towers of a run folder.
-
-    The error for untrained towers names the `option`.
-    """
+    """Returns trained towers, or loads the towers of a run folder."""
     if isinstance(towers, str | os.PathLike):
         return RunFolder(towers).load_model("towers")
     if towers.needs_adapt:

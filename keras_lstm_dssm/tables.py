@@ -76,10 +76,7 @@ def graph_rows(
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
-    """Returns the indices of the rows that differ from their initial values.
-
-    Values are compared by their bits: 0 and -0 differ, and NaN equals itself.
-    """
+    """Returns the rows whose bits differ from their initial values."""
     start = np.broadcast_to(np.asarray(start, table.dtype), table.shape)
     as_integers = f"u{table.dtype.itemsize}"
     differ = table.view(as_integers) != np.ascontiguousarray(start).view(

@@ -92,11 +92,7 @@ def main(_: list[str]) -> None:
 
 
 def write_sources(collection: "Collection", folder: Path) -> None:
-    """Writes API search as a catalogue, a log, and the judgements of its test.
-
-    The log has the clicks of all queries; the judgements have the test queries
-    of the published results.
-    """
+    """Writes API search as a catalogue, a log, and judgements of its test."""
     packages = {*importlib.metadata.packages_distributions()}
     products = []
     for key, title in collection.documents.items():

@@ -321,10 +321,7 @@ def print_hits(
     queries: Sequence[str],
     hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
-    """Prints each query with its hits below, and returns them for JSON.
-
-    Hits below --min_score are left out; explanations are printed below hits.
-    """
+    """Prints the hits of each query from --min_score on; returns JSON."""
     results = []
     least = -math.inf if FLAGS.min_score is None else FLAGS.min_score
     for query, all_hits in zip(queries, hits_of_queries, strict=True):

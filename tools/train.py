@@ -162,10 +162,7 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def next_command(run: "RunFolder") -> str:
-    """Returns the command that evaluates or exports a run.
-
-    The evaluation is on the first folder of its data that has a test split.
-    """
+    """Returns the command that evaluates a run on its data, or exports it."""
     config = run.read_config()
     run_flag = f"--run={shlex.quote(str(run.path))}"
     for data in (config.get("data"), config.get("dev")):
@@ -175,10 +172,7 @@ def next_command(run: "RunFolder") -> str:
 
 
 def flagged_recipe() -> ModelRecipe:
-    """Returns the preset's recipe, changed by the flags that are set.
-
-    With `--init` and without `--preset`, it is the recipe of that run.
-    """
+    """Returns the recipe of the preset or of --init, changed by flags."""
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
 
@@ -270,10 +264,7 @@ def _check(run: "RunFolder") -> None:
 
 @contextmanager
 def _stopping(run: "RunFolder") -> Iterator[None]:
-    """Treats SIGTERM, by which schedulers stop a process, like Ctrl-C.
-
-    After each of the two, prints where the model is and how to resume.
-    """
+    """Treats SIGTERM like ctrl-c; prints where the model is, how to resume."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

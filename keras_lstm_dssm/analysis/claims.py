@@ -65,10 +65,7 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns which words are among NLTK's 179 English stop words, `[words]`.
-
-    Punctuation before and after a word is ignored.
-    """
+    """Returns which words, without punctuation, are stop words of NLTK."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 

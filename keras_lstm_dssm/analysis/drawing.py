@@ -85,10 +85,7 @@ def curve_chart(
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draws curves by their labels, with error bars where they have a spread.
-
-    `scales` are properties of the axes, such as `xscale="log"`.
-    """
+    """Draws curves by their labels; `scales` are properties of the axes."""
     with drawing(path, figsize=(7, 4.5)) as (axis,):
         for index, (label, curve) in enumerate(curves.items()):
             axis.errorbar(
@@ -165,10 +162,7 @@ def draw_activations(
 def draw_active(
     path: Path, states: Activations, cells: int = ACTIVE_CELLS
 ) -> None:
-    """Draws y(t) of the most active cells at each word, as in Fig. 6.
-
-    The most active cell is on top.
-    """
+    """Draws y(t) of the most active cells at each word, as in Fig. 6."""
     most_active = [cell for cell, _ in active_cells(states, cells)]
     height = 0.6 + 0.24 * len(most_active) + label_height(states.words)
     size = (2.4 + 0.5 * len(states.words), height)
@@ -275,10 +269,7 @@ def _draw_lines(
     rows: int,
     space: int,
 ) -> None:
-    """Draws the lines of one side below the rows of cells.
-
-    They share the axis of the cells, so that each point is below its word.
-    """
+    """Draws the lines of one side below the rows of cells, word by word."""
     every_side = [values for sides in lines.values() for values in sides]
     lowest = min(values.min() for values in every_side)
     span = max(max(values.max() for values in every_side) - lowest, 1e-6)
@@ -303,9 +294,6 @@ def _draw_lines(
 
 
 def _divide_by_length(states: Activations) -> np.ndarray:
-    """Returns y(t) divided by the norm of the final output, `[words, cells]`.
-
-    For a bidirectional encoder, the cells of both directions.
-    """
+    """Returns y(t) / |y(T)|, `[words, cells]`, of all directions."""
     y = np.hstack([network.y for network in states.directions])
     return y / max(float(np.linalg.norm(states.recurrent_vector)), 1e-12)

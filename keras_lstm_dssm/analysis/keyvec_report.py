@@ -246,10 +246,7 @@ def _words(
 
 
 class ReportDocuments(NamedTuple):
-    """Documents, and their key sentences and key words by a teacher.
-
-    Sentences that the model skips are left out.
-    """
+    """Documents, and their key sentences and key words by a teacher."""
 
     split: str
     documents: list[Document]

@@ -79,10 +79,7 @@ distinguish."""
 def document_map(
     vectors: np.ndarray, labels: Sequence[str], method: str = "tsne"
 ) -> TextMap:
-    """Lays documents out on a plane and groups them by their classes.
-
-    The groups are the 12 classes with the most documents, the largest first.
-    """
+    """Lays documents out on a plane, grouped by the 12 largest classes."""
     counts = Counter(filter(None, labels))
     order = sorted(counts, key=lambda label: (-counts[label], label))
     names = order[:MOST_CLASSES]
@@ -136,11 +133,7 @@ def _one_thread() -> Any:
 
 
 def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
-    """Draws a map on which each group has a colour and a marker.
-
-    The names of the groups are written on the groups or, with `legend`, below
-    the map, with the numbers of their texts.
-    """
+    """Draws a map on which each group has a colour, a marker and a name."""
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
     with drawing(path, figsize=(8, 8 if legend else 7)) as (axis,):
@@ -177,12 +170,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
 def write_projector(
     logs: str | os.PathLike[str], titles: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Writes titles and their vectors for TensorBoard's projector.
-
-    `tensorboard --logdir=LOGS` shows them. The files are
-    `projector_config.pbtxt`, `projector/titles.tsv` and
-    `projector/titles.labels.tsv`.
-    """
+    """Writes titles and vectors to `logs`, for TensorBoard's projector."""
     from tensorboard.plugins import projector
 
     if len(titles) != len(vectors):

@@ -54,11 +54,7 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns the data of the settings, or else the data of the run.
-
-    Further results are the largest number of bad lines to skip, and the grade
-    from which a document is relevant.
-    """
+    """Returns the data, the bad lines to skip, and the least relevant grade."""
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:

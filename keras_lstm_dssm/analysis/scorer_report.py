@@ -105,10 +105,7 @@ def best_positions(
 
 
 class TwoScorers(NamedTuple):
-    """How many queries each of two scorers answers right (P@1).
-
-    `p` is the p-value of equal P@1, see `randomisation_test`.
-    """
+    """How many queries each of two scorers answers right; p of equal P@1."""
 
     queries: int
     both: int
@@ -442,12 +439,7 @@ def check_matrix(scorer: PairScorer) -> MVLSTM:
 def report_on_scorer(
     scorer: PairScorer, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on the words that an MV-LSTM matches.
-
-    Compared with the case study of Wan et al. 2016, the report also has
-    pictures of the whole interaction matrices, and what each cell adds to the
-    score.
-    """
+    """Reports on the words that an MV-LSTM matches, with whole matrices."""
     matcher = check_matrix(scorer)
     data, max_bad_lines, min_relevant = report_data(run, settings)
     lists, titles = lists_and_titles(data, min_relevant, max_bad_lines)

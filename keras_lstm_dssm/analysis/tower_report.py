@@ -83,11 +83,7 @@ _NOT_RECURRENT = (
 def report_on_towers(
     model: TwoTower, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on two towers: how good they are, and what their vectors keep.
-
-    The second part is section V-A of the paper. For encoders that are not
-    recurrent, the report says that the sections about cells are left out.
-    """
+    """Reports on two towers: how good they are, and what their vectors keep."""
     data, max_bad_lines, min_relevant = report_data(run, settings)
     texts = read_report_texts(data, max_bad_lines, fields=run.read_fields())
     training = training_sections(
@@ -480,10 +476,7 @@ def read_report_texts(
     pairs: int = 1000,
     fields: str | None = None,
 ) -> ReportTexts:
-    """Reads the texts for a report from a collection or click files.
-
-    These are the first `most` titles and contexts, and `pairs` random queries.
-    """
+    """Reads the first `most` titles and contexts, and random queries."""
     log: ClickLog | None
     titles: Iterable[str]
     clicks: Iterable[Pair] = ()

@@ -67,10 +67,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts of a `TwoTower`'s vectors.
-
-    If the two encoders have different parts, the whole vector is one part.
-    """
+    """Returns the parts of both encoders' vectors, or the whole vector."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -80,7 +77,7 @@ def common_parts(model: Any) -> list[VectorPart]:
 def part_products(
     parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """Splits inner products with `other` by parts of the vector, `[n, parts]`."""
+    """Splits inner products with `other` by the vector parts, `[n, parts]`."""
     return np.stack(
         [vectors[:, p.start : p.stop] @ other[p.start : p.stop] for p in parts],
         axis=1,
@@ -88,10 +85,7 @@ def part_products(
 
 
 def cell_note(encoder: TextEncoder) -> str:
-    """Returns a sentence that says which components of the vector are cells.
-
-    It is empty if the vector consists of the cells of one network.
-    """
+    """Returns a sentence on which components are cells, or ""."""
     lstm, *others = encoder.parts().values()
     if others:
         return (

@@ -95,11 +95,7 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents and queries made of docstrings.
-
-    In `definitions` each module precedes its contents. Repeated docstrings are
-    skipped.
-    """
+    """Writes documents made of docstrings; modules precede their contents."""
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:
@@ -192,10 +188,7 @@ def _last(name: str) -> str:
 
 
 class _Draft(NamedTuple):
-    """A docstring that may become a document.
-
-    `words` are the normalised sentences of summary and body.
-    """
+    """A docstring that may become a document; `words` are normalised."""
 
     module: str
     name: str

@@ -79,10 +79,7 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields pairs of adjacent sentences of 5 to 50 words from (module, doc).
-
-    Repeated docstrings are skipped.
-    """
+    """Yields adjacent sentences of 5 to 50 words from (module, docstring)."""
     seen: set[str] = set()
     for module, doc in docs:
         if doc in seen:
@@ -205,10 +202,7 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns query -> (first answer, pair), and query -> all answers.
-
-    Queries and answers are normalised words.
-    """
+    """Returns normalised query -> (first answer, pair), and -> all answers."""
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
     answers = normalize((pair.answer for pair in pairs), "alphanumeric")

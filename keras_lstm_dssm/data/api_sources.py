@@ -42,10 +42,7 @@ _PUBLIC_TEST_FOLDERS = "tensorflow/_api/v2/test/"
 
 
 def distributions() -> list[importlib.metadata.Distribution]:
-    """Returns the direct and indirect requirements of this package.
-
-    Extras are left out.
-    """
+    """Returns the direct and indirect requirements of this package."""
     packages: dict[str, importlib.metadata.Distribution] = {}
     unread = [DISTRIBUTION]
     while unread:

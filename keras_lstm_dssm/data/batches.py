@@ -455,10 +455,7 @@ class CorpusNegatives(DrawnNegatives):
 def titles_of_batch(
     document: tf.Tensor, extras: Mapping[str, Any]
 ) -> tf.Tensor:
-    """Returns the clicked title and the k negatives of each row of a batch.
-
-    Strings `[batch, 1 + k]`; `[batch, 1]` without negatives.
-    """
+    """Returns the clicked title and the k negatives, `[batch, 1 + k]`."""
     titles = document[:, tf.newaxis]
     if "negatives" in extras:
         titles = tf.concat([titles, extras["negatives"]], axis=1)

@@ -149,10 +149,7 @@ class BadLines:
         self.counts: Counter[str] = Counter()
 
     def add(self, path: str, number: int | None, problem: str) -> None:
-        """Counts a bad line; `number` is `None` for the file as a whole.
-
-        Raises `InputError` if there are more bad lines than allowed.
-        """
+        """Counts a bad line, `None` for the file; raises above the limit."""
         self.counts[problem] += 1
         if self.counts.total() <= self.allowed:
             return

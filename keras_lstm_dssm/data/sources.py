@@ -129,11 +129,7 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the query of each training click of a run.
-
-    `config` is the run's config.json. Returns no queries if the data is gone,
-    or was given in Python.
-    """
+    """Returns the training queries of a run's config.json, if they exist."""
     with suppress(InputError):
         pairs = DataSource(config.get("data") or "").pairs(
             config.get("max_bad_lines", 0)
@@ -259,10 +255,7 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns the folder of clicks, or `None` for a file, and their file name.
-
-    The click files of `prepare` hold ids of products, so their folder is read.
-    """
+    """Returns the folder and file name of clicks; `None` for a file alone."""
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
         return folder, name

@@ -13,10 +13,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Joins items to groups by pairs; returns the smallest item of each group.
-
-    The result has an entry for each of the `count` items.
-    """
+    """Joins items by pairs; returns the smallest item of each item's group."""
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T

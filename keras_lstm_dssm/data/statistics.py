@@ -117,10 +117,7 @@ def document_statistics(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns the share of each script among the letters, the largest first.
-
-    The first word of a letter's Unicode name is its script.
-    """
+    """Returns the share of each script, by Unicode name, among the letters."""
     letters = Counter(char for text in texts for char in text)
     counts: Counter[str] = Counter()
     for char, number in letters.items():

@@ -23,10 +23,7 @@ _QUERIES_AT_ONCE = 1024
 
 
 class JudgedList(NamedTuple):
-    """Holds titles that answer a query and titles that do not.
-
-    A positive that is in the list twice counts twice.
-    """
+    """Holds titles that answer a query and titles that do not."""
 
     query: str
     positives: list[str]
@@ -37,10 +34,7 @@ class JudgedList(NamedTuple):
 def judged_lists(
     collection: Collection, split: str = "train", min_relevant: int = 1
 ) -> Iterator[JudgedList]:
-    """Yields the judged documents of each query of a split.
-
-    Documents with a grade below `min_relevant` are negatives.
-    """
+    """Yields the judged documents of a split; low grades are negatives."""
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():
         titles: tuple[list[str], list[str]] = ([], [])
@@ -360,10 +354,7 @@ class Triples:
         return self._rows_and_positives(numbers)[:, :3]
 
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns int32 `[n, 4]`: `rows`, and the index of the positive.
-
-        The index is among all positives, for the weight of the triple.
-        """
+        """Returns `rows` with a fourth column, the index of the positive."""
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
         width = np.diff(self._negatives)[lists]
         positive, negative = np.divmod(numbers - self._starts[lists], width)

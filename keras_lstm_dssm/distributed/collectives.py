@@ -15,10 +15,7 @@ _GROUP = 7001
 
 
 class Cluster(NamedTuple):
-    """The workers of a training: their addresses, `"host:port"`, by rank.
-
-    `rank` is the rank of this process; worker 0 writes the files.
-    """
+    """The addresses of the workers, by rank, and this process's rank."""
 
     workers: tuple[str, ...]
     rank: int
@@ -38,10 +35,7 @@ class Cluster(NamedTuple):
         return f"worker {rank} ({self.workers[rank]})"
 
     def share(self, count: int, rank: int) -> int:
-        """Returns a worker's number of rows in a batch of `count` rows.
-
-        The numbers of two workers differ by 1 at most.
-        """
+        """Returns a worker's number of rows in a batch of `count` rows."""
         return count // self.size + (rank < count % self.size)
 
 
@@ -84,10 +78,7 @@ class Collectives:
     def gather_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Concatenates the rows of all workers, in the order of ranks.
-
-        `counts` are the numbers of rows of all workers.
-        """
+        """Concatenates the rows of all workers, which have `counts` rows."""
         max_rows = tf.reduce_max(tf.stack(counts))
         all_values = self.gather(_padded(values, max_rows))
         return tf.concat(
@@ -118,10 +109,7 @@ class Collectives:
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Returns the values of all workers, which JSON can hold.
-
-        For use outside of graphs: at the start, and after epochs.
-        """
+        """Returns the values of all workers, as JSON, outside of graphs."""
         data = json.dumps(value).encode()
         lengths = self._gather_numbers(tf.constant([len(data)]))
         max_length = int(tf.reduce_max(lengths))
@@ -184,10 +172,7 @@ def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
 
 
 def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
-    """Raises `JointError` if a worker has another value than worker 0.
-
-    `values` is what is compared -> value.
-    """
+    """Raises `JointError` if a worker has another value than worker 0."""
     cluster = collectives.cluster
     all_values = collectives.gather_objects(values)
     for rank, others in enumerate(all_values):

@@ -231,10 +231,7 @@ class JointStep(OneProcess):
         loss: tf.Tensor,
         gradients: list[Any],
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds the loss and the gradients of all workers, in one collective.
-
-        The sum for a table has the rows that any worker reads.
-        """
+        """Adds loss and gradients of all workers, for rows that any reads."""
         rows_of = {
             id(table): joint
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)

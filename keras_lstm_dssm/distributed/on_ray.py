@@ -223,11 +223,7 @@ def train_on_ray(
 
 
 def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Trains as one of Ray's workers; returns how the training ended.
-
-    Errors of all workers are returned: if they were raised, Ray would restart
-    the workers.
-    """
+    """Trains as a worker; returns errors, since Ray would restart on them."""
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:
@@ -321,10 +317,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
 
 @contextmanager
 def stop_by_signal(stop_file: Path) -> Iterator[None]:
-    """Lets SIGTERM and SIGINT create the stop file; a second one interrupts.
-
-    Does nothing outside of the main thread, where Python sets no handlers.
-    """
+    """Lets SIGTERM and SIGINT create the stop file; a second one interrupts."""
 
     def handle(number: int, frame: Any) -> None:
         if stop_file.exists():

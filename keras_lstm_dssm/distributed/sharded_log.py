@@ -85,10 +85,7 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the number, from 1, of line `index` of a chunk of a file.
-
-    `position` is the position of the chunk's first byte.
-    """
+    """Returns the number of line `index` of a chunk that is at `position`."""
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):

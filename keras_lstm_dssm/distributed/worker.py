@@ -119,11 +119,7 @@ class JointMetrics(keras.callbacks.Callback):
 
 
 class JointEvaluation(BestEpoch):
-    """Lets worker 0 evaluate, and gives the metrics to all workers.
-
-    All workers therefore choose the same best epoch, and stop after the same
-    epoch.
-    """
+    """Lets worker 0 evaluate for all, so that all keep the same epoch."""
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None

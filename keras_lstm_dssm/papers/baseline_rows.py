@@ -231,11 +231,7 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
 
 def teacher_system(settings: TableSettings) -> DenseSystem:
-    """Returns the system that ranks by the vectors of the teacher.
-
-    The folder `settings.teacher` has the vectors of training queries and
-    titles; the encoder computes the vectors of other queries.
-    """
+    """Returns the system that ranks by the vectors of the teacher."""
     folder = settings.teacher_folder()
     encode = CachedEncoder(open_outside_encoder(folder))
     return DenseSystem(encode, encode)

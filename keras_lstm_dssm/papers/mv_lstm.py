@@ -178,10 +178,7 @@ def _published_cells(name: str) -> Sequence[str]:
 
 
 def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
-    """Returns whether all measures of a system equal a random order.
-
-    They do if the system gives all documents of a query the same score.
-    """
+    """Returns whether a system's measures equal the random order's."""
     return all(
         abs(system["test"][_MODE][name]["mean"] - value) < 1e-9
         for name, value in summary["random"][_MODE].items()

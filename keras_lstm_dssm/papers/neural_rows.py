@@ -53,10 +53,7 @@ class EpochTimes(keras.callbacks.Callback):
 
     @property
     def results(self) -> dict[str, Any]:
-        """The arguments of `TrainedSystem` that follow from the history.
-
-        The best epoch is the first with the highest value on dev.
-        """
+        """Arguments of `TrainedSystem`, for the first best epoch on dev."""
         measured = [row for row in self.history if row["dev"] is not None]
         best = max(measured, key=lambda row: row["dev"])
         return {
@@ -122,10 +119,7 @@ class Neural:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Trains a model, keeps its best epoch on dev, and measures its speed.
-
-        The seed determines initial weights, word vectors, order and negatives.
-        """
+        """Trains a model, restores its best epoch, and measures its speed."""
         keras.backend.clear_session()  # frees the model trained before
         settings = data.settings
         recipe: Any = self.recipe.replace(**options)
@@ -239,11 +233,7 @@ _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 def _salience_agreement(
     model: KeyVec, folder: DocumentFolder, targets: DocumentTargets
 ) -> dict[str, float]:
-    """Compares the p_i of the test documents with their salient sentences.
-
-    The order of sentences in the document is compared, too. Returns nothing if
-    no test document has a summary.
-    """
+    """Measures how well p_i, and sentence order, find salient sentences."""
     documents = list(folder.of("test"))
     agreements = key_sentence_agreements(model, documents, targets)
     if not agreements:

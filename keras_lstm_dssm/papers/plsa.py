@@ -58,10 +58,7 @@ def em_step(
 def fold_in(
     counts: Any, topics: np.ndarray, topic_prior: float, steps: int
 ) -> np.ndarray:
-    """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`.
-
-    EM starts from the uniform mixture, which a title without words keeps.
-    """
+    """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`."""
     mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
     for titles, cells in _blocks(counts):
         mixtures[titles] = _infer(
@@ -80,11 +77,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields blocks of B titles with the same number of words, L.
-
-    A block is titles `[B]`, and the positions `[B, L]` of their words in
-    `counts.data`.
-    """
+    """Yields B titles of L words: titles `[B]`, positions of words `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -101,10 +94,7 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """Estimates P(z|d) `[B, T]` by EM.
-
-    The inputs are P(w|z) `[B, L, T]`, n(d, w) `[B, L]` and the last P(z|d).
-    """
+    """Estimates P(z|d) `[B, T]` from P(w|z) `[B, L, T]`, n(d, w) `[B, L]`."""
     for _ in range(steps):
         ratios = numbers / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)

@@ -127,10 +127,7 @@ class SystemResults:
 def read_results(
     output: Path, rows: Mapping[str, Row], seeds: int
 ) -> dict[str, SystemResults]:
-    """Reads the finished results of systems, in the order of `rows`.
-
-    Systems without a finished seed are left out.
-    """
+    """Reads the finished results of systems, in the order of `rows`."""
     results = {}
     for name, row in rows.items():
         folders = seed_folders(output, name, row, seeds)
@@ -354,11 +351,7 @@ def _bar_panels(
 
 
 def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
-    """Draws each system's mean and deviation.
-
-    There is a panel for each mode and each of its `CHART_MEASURES`. Bars start
-    at the value of random order on the same queries.
-    """
+    """Draws means and deviations; bars begin at the value of random order."""
     systems = list(summary["systems"].values())
     panels = [
         (mode, name)
@@ -517,10 +510,7 @@ def write_table(
     summary: Summary,
     charts: Mapping[str, Path],
 ) -> None:
-    """Writes `table.json`, `table.md`, `table.html` and `chart.png`.
-
-    With misspelled queries also `robustness.md`, `.json` and `.png`.
-    """
+    """Writes the files of a table, and of misspelled queries if measured."""
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
     notes = _notes(paper, summary)
@@ -612,10 +602,7 @@ def _choices_table(summary: Summary, speed: str, heading: str) -> Table:
 def write_overview(
     output: Path, title: str, summaries: Mapping[str, Summary]
 ) -> dict[str, Summary]:
-    """Writes `table.md`, `table.json` and `table.html` of several data sets.
-
-    There is a table for each mode, with its `CHART_MEASURES` on each data set.
-    """
+    """Writes `table.md`, `.json` and `.html` that compare several data sets."""
     tables = [_table(mode, summaries) for mode in MODE_TITLES]
     tables = [table for table in tables if table.rows]
     notes = [

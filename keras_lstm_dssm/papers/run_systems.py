@@ -265,11 +265,7 @@ def run_system(
 def measure_system(
     task: Task | ClusterTask, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
-    """Returns a system's run and the measures of each query.
-
-    There is no run for clusters, nor for random order, whose measures are
-    exact.
-    """
+    """Returns a system's run, if it ranks, and the measures of each query."""
     if trained.system is None:
         return None, task.random_queries()
     return task.measure(trained.system)

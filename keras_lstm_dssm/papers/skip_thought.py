@@ -478,10 +478,7 @@ def api_paragraphs() -> list[list[str]]:
 
 
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Reads paragraphs: one sentence a line, blank lines between paragraphs.
-
-    The file is UTF-8, compressed if its name ends in `.gz`.
-    """
+    """Reads paragraphs: one sentence a line, blank lines between paragraphs."""
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):
         if line:

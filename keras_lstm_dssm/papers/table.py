@@ -135,8 +135,7 @@ def make_table(
 ) -> tuple[Summary, dict[str, str]]:
     """Runs the unfinished systems of a table, and writes its report.
 
-    `pairs` are the sizes of the learning curve. Returns the content of
-    `table.json`, and what failed -> reason.
+    Returns the content of `table.json`, and what failed -> reason.
     """
     if any(_needs_teacher(name, row) for name, row in rows.items()):
         settings.teacher_folder()  # raises before other systems run for hours

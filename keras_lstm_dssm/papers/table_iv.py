@@ -103,10 +103,7 @@ _DEV_CURVES = (
 
 
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
-    """Returns BM25, the CLSM that is best on dev, and the DSSM.
-
-    CLSM and DSSM are trained with the paper's negatives.
-    """
+    """Returns BM25, the CLSM that is best on dev, and the DSSM."""
     clsm = {
         name: result.dev
         for name, result in results.items()

@@ -145,21 +145,13 @@ class Settings:
 
     @classmethod
     def from_dict(cls: type[_Self], values: Mapping[str, Any]) -> _Self:
-        """Makes an object from the result of `to_dict`.
-
-        Raises:
-            InputError: A name is unknown, or a value is wrong.
-        """
+        """Makes an object from a result of `to_dict`; checks its names."""
         cls.check_names(values)
         return cls(**values)
 
     @classmethod
     def check_names(cls, values: Mapping[str, Any]) -> None:
-        """Checks that all names are attributes.
-
-        Raises:
-            InputError: A name is unknown.
-        """
+        """Raises `InputError` unless all names are attributes."""
         names = {field.name for field in dataclasses.fields(cls)}
         for name in values:
             if name not in names:
@@ -169,11 +161,7 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Checks that no field has been set that the other fields disable.
-
-        Raises:
-            InputError: A set option has no effect with the other options.
-        """
+        """Raises `InputError` if a set field has no effect with the others."""
         for field in dataclasses.fields(self):
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():
@@ -298,11 +286,7 @@ def help_of(cls: type) -> dict[str, str]:
 
 
 def named_weights(option: str, text: str, example: str) -> dict[str, float]:
-    """Parses names with weights, such as `click:1,purchase:3`.
-
-    Raises:
-        InputError: It is malformed, or a weight is not a number from 0 to 1e6.
-    """
+    """Parses names with weights from 0 to 1e6, such as `click:1,purchase:3`."""
     pairs = [part.rpartition(":")[::2] for part in text.split(",")]
     try:
         weights = {key.strip(): float(weight) for key, weight in pairs}
@@ -317,11 +301,7 @@ def named_weights(option: str, text: str, example: str) -> dict[str, float]:
 
 
 def field_weights(fields: str) -> dict[str, float]:
-    """Parses product fields with weights, such as `title:1,brand:0.5`.
-
-    Raises:
-        InputError: It is malformed, or the title has no weight above 0.
-    """
+    """Parses the weights of product fields, such as `title:1,brand:0.5`."""
     example = "title:1,brand:0.5"
     weights = named_weights("fields", fields, example)
     if not weights.get("title"):

@@ -246,11 +246,7 @@ class TrainingConfig(Settings):
             )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Checks that no option has been set that other options disable.
-
-        Raises:
-            InputError: A set option has no effect with the other options.
-        """
+        """Raises `InputError` if a set option has no effect with the others."""
         names = {
             field.name
             for field in dataclasses.fields(self)
@@ -262,11 +258,7 @@ class TrainingConfig(Settings):
         self.check_used(names)
 
     def check_workers(self) -> None:
-        """Checks that several workers can train the model.
-
-        Raises:
-            InputError: Workers do not support this kind of model or an option.
-        """
+        """Raises `InputError` unless several workers can train the model."""
         kind = kind_of(self.recipe)
         if not kind.joint:
             trained = " and ".join(k.plural for k in KINDS.values() if k.joint)

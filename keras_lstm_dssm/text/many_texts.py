@@ -64,10 +64,7 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts by a thread-safe function of strings, see below.
-
-    `encode` maps strings `(batch,)` to vectors `(batch, d)`.
-    """
+    """Encodes texts by a thread-safe function of strings `(batch,)`."""
     return arrays_in_batches(
         lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
         texts,
@@ -215,10 +212,7 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces a function of strings `[n]` once for all caches of equal rules.
-
-    AutoGraph would take longer than tracing, and has nothing to convert.
-    """
+    """Traces a function of strings `[n]` once for all caches of equal rules."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -306,10 +300,7 @@ class HashedTextCache:
         return fields, distinct
 
     def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
-        """Caches new texts; returns all texts' numbers, int32 `[batch]`.
-
-        Returns `None` if the cache is full.
-        """
+        """Caches new texts; returns all numbers, or `None` if it is full."""
         known = self._text_of_bytes
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
@@ -389,10 +380,7 @@ def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
 
 
 def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lists distinct numbers in order of appearance, as `tf.unique` does.
-
-    The values are int32 `[n]`, from 0 to `size` - 1.
-    """
+    """Lists distinct numbers from 0 to `size` - 1, as `tf.unique` does."""
     positions = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
     # Of several assignments to one item, the last one remains.

@@ -193,10 +193,7 @@ def vocabulary_of(
 def split_in_batches(
     texts: Iterable[str | bytes], split: str
 ) -> Iterator[tf.RaggedTensor]:
-    """Yields the normalised words of texts, in batches of 10,000 texts.
-
-    Each batch is ragged strings `[batch, (words)]`.
-    """
+    """Yields normalised words, ragged `[batch, (words)]`, of 10,000 texts."""
     encoded = as_bytes(texts)
     for start in range(0, len(encoded), _TEXTS_AT_ONCE):
         batch = tf.constant(encoded[start : start + _TEXTS_AT_ONCE])

@@ -465,10 +465,7 @@ def text_fingerprints(
 
 
 def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
-    """Pads rows of numbers or of vectors with 0, to at least one time step.
-
-    A loop over no time steps has no last state.
-    """
+    """Pads rows of numbers or vectors with 0, to at least one time step."""
     padded = rows.to_tensor()
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
     inner = [[0, 0]] * (padded.shape.rank - 2)
@@ -487,10 +484,7 @@ bytes has at most 4/3 n + 1 words.
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
-    """Returns whether a batch is one text that `hash_single_text` can hash.
-
-    Neither `max_words` nor `MAX_LETTERS` can cut such a text.
-    """
+    """Returns whether a batch is one text that `hash_single_text` can hash."""
     limit = (
         _MOST_BYTES
         if max_words is None

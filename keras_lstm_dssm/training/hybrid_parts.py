@@ -110,10 +110,7 @@ class HybridParts(NamedTuple):
     def encoders(
         self, weights: Mapping[str, float]
     ) -> tuple[HybridEncoder, HybridEncoder] | None:
-        """Returns the encoders of queries and titles with these weights.
-
-        Returns `None` if no part with vectors has a weight.
-        """
+        """Returns the encoders with these weights; `None` if all are 0."""
         if not any(weights.get(name) for name in self.query):
             return None
         return (
@@ -122,10 +119,7 @@ class HybridParts(NamedTuple):
         )
 
     def systems(self, **options: Any) -> dict[str, DenseSystem]:
-        """Returns a system for each part, which encodes each text once.
-
-        `options` are arguments of `encode`.
-        """
+        """Returns part -> system; `options` are arguments of `encode`."""
         systems = {}
         for name in self.query:
             encoders = self.encoders({name: 1.0})

@@ -39,10 +39,7 @@ class InitialModel(NamedTuple):
 
     @staticmethod
     def recipe_of(init: str | os.PathLike[str]) -> ModelRecipe:
-        """Reads the recipe of a run, without loading its model.
-
-        A worker must do this before TensorFlow connects the workers.
-        """
+        """Reads the recipe of a run, before workers are connected."""
         run = RunFolder(init)
         run.check_trained()
         recipe = run.read_config().get("recipe", {})

@@ -163,10 +163,7 @@ class KeyVecTraining(Training):
         return f"{self.examples:,} documents; {self.targets.counts.describe()}"
 
     def dev_task(self, spec: str) -> Task | ClusterTask:
-        """Opens the documents of dev, to search or to cluster them.
-
-        They are clustered if `select` is a measure of clusters.
-        """
+        """Opens the documents of dev, to search or, by `select`, to cluster."""
         config = self.config
         folder = open_documents(
             spec, config.max_bad_lines, self.recipe.max_sentences
@@ -274,11 +271,7 @@ class KeyVecTraining(Training):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts the training documents without a key word in the vocabulary.
-
-        Documents without the source of key words, such as the summary, are not
-        counted.
-        """
+        """Counts the training documents without a known key word."""
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
         known = {word for word, i in zip(words, ids, strict=True) if i}

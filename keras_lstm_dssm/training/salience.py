@@ -34,10 +34,7 @@ _SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
-    """Returns K, the largest number of salient sentences of a document.
-
-    10 as in Bi and Ma 2017, but at most a quarter of the sentences.
-    """
+    """Returns K of Bi and Ma 2017: 10, at most a quarter of the sentences."""
     return min(MAX_SALIENT, max(1, sentences // 4))
 
 

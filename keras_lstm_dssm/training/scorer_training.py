@@ -110,11 +110,7 @@ class ScorerTraining(Training):
         return Task.from_collection(collection, "dev", "rerank", minimum)
 
     def new_model(self, initial: InitialModel | None = None) -> PairScorer:
-        """Builds, pre-trains and compiles the model.
-
-        A trained model keeps its words: other words of the new texts stay
-        unknown.
-        """
+        """Builds, pre-trains and compiles the model, or copies `initial`."""
         model = self._continued(initial) if initial else self._pretrained()
         compile_scorer(model, self.recipe)
         return model
@@ -196,10 +192,7 @@ def mine_lists(
 
 
 def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
-    """Reads the lists that `mine_lists` has written.
-
-    Raises `InputError` if the number of clicks in the log has changed.
-    """
+    """Reads the lists of `mine_lists`; the log must have as many clicks."""
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
         lists = [JudgedList(*fields) for fields in value["lists"]]

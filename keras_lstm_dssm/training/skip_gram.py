@@ -41,11 +41,7 @@ _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def skip_gram_cache(folder: Path) -> Iterator[None]:
-    """Caches the results of `skip_gram_vectors` in a folder, a file for each.
-
-    The systems of a table, each trained in its own process, start from the same
-    vectors for each seed.
-    """
+    """Caches `skip_gram_vectors` in a folder, for the processes of a table."""
     token = _cache_folder.set(folder)
     try:
         yield

@@ -73,10 +73,7 @@ class Replay:
         self._written: int | None = None
 
     def of_epoch(self, epoch: int) -> ClickLog:
-        """Opens the old clicks of an epoch, counted from 0.
-
-        They are drawn and written once, for mining and for the batches.
-        """
+        """Opens the old clicks of an epoch, from 0, which are drawn once."""
         if self._written != epoch:
             self._write(epoch)
             self._written = epoch
@@ -207,10 +204,7 @@ class TowerTraining(Training):
     def _given_texts(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Returns the titles and the judged titles that `train` was given.
-
-        They are written into the run folder, and read by a resumed run.
-        """
+        """Returns the given titles and judged titles, stored for resuming."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_given_texts(path)
@@ -231,10 +225,7 @@ class TowerTraining(Training):
         return titles, judged
 
     def new_model(self, initial: InitialModel | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model.
-
-        A trained model keeps the word weights that it was adapted to.
-        """
+        """Builds, adapts and compiles the model, or copies `initial`."""
         recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
             if self.teacher is None or self.teacher.folder is None:

@@ -43,10 +43,7 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """What a training needs from its processes, here from a single process.
-
-    `distributed.worker.Workers` is the class for several workers.
-    """
+    """What a training needs from its processes, here one; see `Workers`."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
@@ -98,10 +95,7 @@ ONE_PROCESS = Processes()
 
 
 class Training(ABC):
-    """Opens the data of one kind of model, and makes the model and batches.
-
-    A `resumed` run reads the files that it has written before.
-    """
+    """Opens the data of one kind of model, and makes the model and batches."""
 
     examples_name = "pairs"
     """What messages call the examples."""
@@ -185,18 +179,11 @@ class Training(ABC):
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches for one call of `fit`, from step `first` on.
-
-        The second result is the last epoch, from 1, for which they are valid.
-        """
+        """Returns the batches for a call of `fit`, and their last epoch."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
-        """Returns whether a checkpoint must be saved after `epochs` epochs.
-
-        Required if the next epoch overwrites a file which a resume from an
-        older checkpoint would need.
-        """
+        """Returns whether a resume needs a checkpoint after these epochs."""
         return False
 
     @property
@@ -262,10 +249,7 @@ class Training(ABC):
                 )
 
     def digests(self) -> dict[str, str]:
-        """Returns the SHA-256 of the files of `data`, `dev` and `validation`.
-
-        Options that name no files are left out.
-        """
+        """Returns the SHA-256 of the files of data, dev and validation."""
         settings = self.settings()
         digests = {}
         for name in ("data", "dev", "validation"):
@@ -283,10 +267,7 @@ def open_clicks(
     max_bad_lines: int = 0,
     fields: str | None = None,
 ) -> tuple[ClickLog, DataSource]:
-    """Opens the clicks of `train`, in any of the forms that it accepts.
-
-    Returns the log, and a source from which it can be opened again.
-    """
+    """Opens the clicks of `train`, in any form, and their source."""
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
@@ -407,11 +388,7 @@ def _fit_epochs(
     verbose: Any,
     validation: tf.data.Dataset | None,
 ) -> None:
-    """Fits a model from `optimizer.iterations` to the end.
-
-    Callbacks see one training, although `fit` is called again after each
-    mining.
-    """
+    """Fits a model to the end; to callbacks, all `fit` calls are one."""
     recipe, steps = training.recipe, training.steps_per_epoch
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
