@@ -9,7 +9,7 @@ writes it.
 Unicode's form NFKC writes many signs (trademarks, fractions, primes) as letters
 and digits, glued to their neighbours: without `SignRules` the text `Quikrete™`
 would be the word `quikretetm`, and `3½` the numbers `31` and `2`. The rules are
-regular expressions that Python and RE2 read alike. docs/train.md lists them,
+regular expressions that Python and RE2 read alike. docs/words.md lists them,
 with a reason for each.
 """
 

@@ -24,7 +24,7 @@ With --hybrid the retriever ranks by the towers, by the words part of the run
 (or words fitted to --teacher) and by BM25. The weights are those that --hybrid
 of lstm-dssm-evaluate has chosen on dev, else the defaults. It needs no run:
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
-serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
+serves BM25 alone, with --teacher=TEACH BM25 and words (docs/hybrid.md).
 """
 
 import os
