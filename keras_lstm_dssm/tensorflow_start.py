@@ -14,7 +14,7 @@ def start_tensorflow() -> None:
     oneDNN is the library of matrix products that use AVX2, FMA and AVX-512.
     By default TensorFlow uses it only on x86 processors with VNNI; on others
     a training step of `lstm_96` takes twice as long without it
-    (docs/performance.md). TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` only when
+    (docs/speed.md). TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` only when
     it is imported. So this function leaves the variable alone if TensorFlow
     has been imported already, or if the variable has a value.
     """
@@ -62,7 +62,7 @@ def use_one_intra_op_thread() -> None:
     In a training step, independent operations and the hashing of the next
     batch run in parallel and use both cores; in encoding, two batches do.
     Dividing each operation among threads adds more work than it saves time
-    (docs/performance.md). A value of `TF_NUM_INTRAOP_THREADS` is kept.
+    (docs/speed.md). A value of `TF_NUM_INTRAOP_THREADS` is kept.
     TensorFlow reads it at the first operation of a process.
     """
     if usable_cores() <= _FEW_CORES:
