@@ -275,9 +275,7 @@ def _pack(rows: tf.Tensor, size: int) -> tf.Tensor:
     """Packs a set of rows into integers, a bit for each row of the table."""
     words = -(-size // _WORD)
     bits = tf.scatter_nd(
-        rows[:, tf.newaxis],
-        tf.ones_like(rows, tf.int32),
-        [words * _WORD],
+        rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [words * _WORD]
     )
     return tf.reduce_sum(tf.reshape(bits, [words, _WORD]) * _powers(), axis=1)
 

@@ -286,8 +286,7 @@ def _trigram_vectors(texts: list[str]) -> Any:
 
 
 def salience_teacher(
-    teacher: TwoTower | str | os.PathLike[str],
-    documents: Iterable[Document],
+    teacher: TwoTower | str | os.PathLike[str], documents: Iterable[Document]
 ) -> SalienceTeacher:
     """Makes a teacher from its name, a model or a run folder.
 
