@@ -9,6 +9,7 @@ to terms, in an exported graph and here alike.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -51,11 +52,30 @@ UNKNOWN, STOP = -1, -2
 """Terms of forms that no title has, and of words that BM25 leaves out."""
 
 
+MARKED = "([a-z])[\u0300-\u036f]+"
+"""A Latin letter and its accents, in Unicode's form NFD."""
+
+_MARKED = re.compile(MARKED)
+
+
+def unaccented(word: str) -> str:
+    """Removes the accents of Latin letters: people search without them.
+
+    Example:
+    >>> unaccented("béquille")
+    'bequille'
+    """
+    if word.isascii():
+        return word
+    plain = _MARKED.sub(r"\1", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", plain)
+
+
 def letter_grams(word: str) -> list[str]:
     """Lists a gram for each letter: the letter, and one before and one after.
 
-    The gram of a letter of `PAIRED` is it and the letter after it: pairs are
-    what Chinese is searched by, since words are not separated.
+    Accents are left out. The gram of a letter of `PAIRED` is the letter and the
+    next: pairs are what Chinese is searched by, since words are not separated.
 
     Example:
     >>> letter_grams("good")
@@ -63,10 +83,10 @@ def letter_grams(word: str) -> list[str]:
     >>> letter_grams("上海x")
     ['上海', '海x', '海x#']
     """
-    letters = EDGE + word + EDGE
+    letters = EDGE + unaccented(word) + EDGE
     return [
         letters[i + bool(_IS_PAIRED.match(letters[i + 1])) : i + 3]
-        for i in range(len(word))
+        for i in range(len(letters) - 2)
     ]
 
 
@@ -201,6 +221,13 @@ class Postings(NamedTuple):
             documents=documents[ascending], scores=self.scores[ascending]
         )
 
+    def term(self, form: str) -> int:
+        """Returns the term of a form or of the form without its accents."""
+        term = self.term_of.get(form, UNKNOWN)
+        if term == UNKNOWN:
+            return self.term_of.get(unaccented(form), UNKNOWN)
+        return term
+
     def rows(self, term: int) -> slice:
         """Returns where the documents and the scores of a term are."""
         return slice(*self.bounds[term : term + 2])
@@ -209,7 +236,7 @@ class Postings(NamedTuple):
         """Adds up the scores of forms in all documents, float32 `[size]`."""
         sums = np.zeros(self.size, np.float32)
         for form in forms:
-            if (term := self.term_of.get(form, UNKNOWN)) >= 0:
+            if (term := self.term(form)) >= 0:
                 rows = self.rows(term)
                 # Half the time of `sums[documents] += scores`.
                 np.add.at(sums, self.documents[rows], self.scores[rows])
@@ -278,14 +305,13 @@ class TermScores:
 
     def matches(self, text: str | bytes) -> list[Match]:
         """Finds the terms of a query, read up to `MAX_WORDS` words."""
-        term_of = self.postings.term_of
         words, numbers = [], []
         for word in split_words(text, SPLIT, MAX_WORDS):
             for form in FORMS[self.kind](word):
-                if (term := term_of.get(form, UNKNOWN)) != STOP:
+                if (term := self.postings.term(form)) != STOP:
                     words.append((word, term))
             for form in number_forms(word):
-                term = term_of.get(form, UNKNOWN)
+                term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
         largest = np.float32(sum(self.idf[term] for _, term in words))

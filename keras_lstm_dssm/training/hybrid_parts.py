@@ -101,7 +101,7 @@ class HybridParts(NamedTuple):
         if not queries:
             names = tuple(name for name in names if name != HUBNESS)
         if settings.weights == HybridSettings().weights:
-            settings = settings.without_dev(names, len(queries))
+            settings = settings.without_dev(names, len(titles), len(queries))
         settings = settings.of_parts(names)
         if settings.bm25_words:
             return settings

@@ -434,6 +434,9 @@ class TowerTraining(Training):
         text = f"{self.examples:,} pairs"
         if self.replay:
             text += f", {self.replay.rows:,} of them old clicks"
+        if self.recipe.title_pairs:
+            count = self.log.count() - self.clicks.count()
+            text += f", {count:,} of them made of titles"
         if self.processes.size > 1:
             text += f", {self.processes.size} workers"
         return text
