@@ -286,9 +286,9 @@ def _unpack(sets: tf.Tensor, size: int) -> JointRows:
         tf.bitwise.bitwise_or, tf.unstack(sets, num=sets.shape[0])
     )
     bits = tf.bitwise.bitwise_and(union[:, tf.newaxis], _powers())
-    read = tf.reshape(bits, [-1])[:size] != 0
-    rows = tf.cast(tf.where(read)[:, 0], tf.int32)
-    return JointRows(rows, tf.cumsum(tf.cast(read, tf.int32)) - 1)
+    is_read = tf.reshape(bits, [-1])[:size] != 0
+    rows = tf.cast(tf.where(is_read)[:, 0], tf.int32)
+    return JointRows(rows, tf.cumsum(tf.cast(is_read, tf.int32)) - 1)
 
 
 def _powers() -> tf.Tensor:

@@ -185,8 +185,8 @@ class SalienceTeacher:
         """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
-            compared = [document for document in block if document.summary]
-            similarities = iter(self.compare(compared))
+            with_summary = [document for document in block if document.summary]
+            similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
                     yield np.round(next(similarities).astype(np.float64), 5)
