@@ -53,7 +53,7 @@ GUIDES = (
 OTHERS = {
     # Of TensorFlow Serving.
     "docs/tf_serving": (
-        "enable_serialization_as_tensor_content file_system_poll_wait_seconds"
+        "file_system_poll_wait_seconds"
         " model_config_file_poll_wait_seconds enable_batching"
         " allow_version_labels_for_unavailable_models model_config_file"
         " monitoring_config_file rest_api_port enforce_session_run_timeout"
