@@ -27,6 +27,8 @@ from tests.training.small_documents import (
     write_small_documents,
 )
 
+pytestmark = pytest.mark.usefixtures("remembered_runs")
+
 
 def blocks(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", TEXTS[page], re.DOTALL | re.M)

@@ -60,7 +60,7 @@ def test_a_server_can_read_the_configurations():
         assert set(model.version_labels.values()) <= set(live)
 
 
-@pytest.mark.usefixtures("remembered_graphs")
+@pytest.mark.usefixtures("remembered_graphs", "remembered_runs")
 def test_every_block_runs(trained_run, tmp_path, monkeypatch, capsys):
     """From top to bottom, on one folder and one server.
 
