@@ -423,7 +423,7 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
         page.open(f"{url}/?q=bolt&model=retriever%3A1&with=retriever")
         page.wait_for(f"{RESULTS}.length === 8")
         assert page.evaluate(f"{SHOWN}[0]") == HOSTILE
-        notes = "[...document.querySelectorAll('.results .note')].map(x => x.innerText)"
+        notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
         assert page.evaluate(f"{notes}[0]") == "▲3"
         page.open(url)
         page.wait_for(f"!{GREETING}.hidden")
@@ -567,7 +567,8 @@ def shop(tiny_models, tmp_path_factory) -> Path:
 def test_a_shops_page_below_a_path(page, shop):
     """Reasons, facets, weak matches and more results, behind a proxy."""
     ids = "[...document.querySelectorAll('.id')].map(x => x.innerText)"
-    notes = "[...document.querySelectorAll('.results .note')].map(x => x.innerText)"
+    marks = "[...document.querySelectorAll('.results .note')]"
+    notes = f"{marks}.map(x => x.innerText)"
     with (
         PredictionServer(shop, port=0, http_port=0) as server,
         below_a_path(server.http_address, "/shop") as url,
