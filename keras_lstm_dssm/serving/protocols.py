@@ -2,7 +2,7 @@
 
 `ROUTES` has each path with the function that makes the JSON of a reply from
 that of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
-and metrics are those of all requests. docs/local_server.md lists what differs
+and metrics are those of all requests. docs/clients.md lists what differs
 from those services.
 """
 

@@ -238,6 +238,7 @@ SEARCH = "/page/search"
 HOSTILE = "<script>document.title = 'broken'</script> & <b>bolt</b>"
 TITLES = (HOSTILE, "steel angle", "hex bolt", "w" * 80)
 RESULTS = "[...document.querySelectorAll('.results > li')]"
+NOTES = "[...document.querySelectorAll('.results .note')].map(x => x.innerText)"
 SHOWN = f"{RESULTS}.map(line => line.querySelector('.title').textContent)"
 STATUS = "document.getElementById('status').textContent"
 
@@ -423,8 +424,7 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
         page.open(f"{url}/?q=bolt&model=retriever%3A1&with=retriever")
         page.wait_for(f"{RESULTS}.length === 8")
         assert page.evaluate(f"{SHOWN}[0]") == HOSTILE
-        notes = "[...document.querySelectorAll('.note')].map(x => x.innerText)"
-        assert page.evaluate(f"{notes}[0]") == "▲3"
+        assert page.evaluate(f"{NOTES}[0]") == "▲3"
         page.open(url)
         page.wait_for(f"!{GREETING}.hidden")
         page.evaluate(f"{EXAMPLES}[0].click()")
@@ -447,7 +447,7 @@ def test_the_page_in_a_browser(hostile, page, tmp_path):
         choose(page, "#right", "retriever:1")
         page.type("bolt")
         page.wait_for(f"{RESULTS}.length === 8")
-        assert page.evaluate(notes) == [
+        assert page.evaluate(NOTES) == [
             "▲1", "▲1", "▲1", "▼3", "▲3", "▼1", "▼1", "▼1",
         ]  # fmt: skip
         # A late reply to an earlier query is dropped.
@@ -567,8 +567,6 @@ def shop(tiny_models, tmp_path_factory) -> Path:
 def test_a_shops_page_below_a_path(page, shop):
     """Reasons, facets, weak matches and more results, behind a proxy."""
     ids = "[...document.querySelectorAll('.id')].map(x => x.innerText)"
-    marks = "[...document.querySelectorAll('.results .note')]"
-    notes = f"{marks}.map(x => x.innerText)"
     with (
         PredictionServer(shop, port=0, http_port=0) as server,
         below_a_path(server.http_address, "/shop") as url,
@@ -615,7 +613,7 @@ def test_a_shops_page_below_a_path(page, shop):
 
         page.open(f"{url}/?q=bolt&model=many")
         page.wait_for(f"{RESULTS}.length === 10")
-        assert page.evaluate(notes) == ["weak match"] * 7
+        assert page.evaluate(NOTES) == ["weak match"] * 7
         more = "document.getElementById('more')"
         for count in (20, 25):
             assert not page.evaluate(f"{more}.hidden")
