@@ -111,8 +111,8 @@ program.string(
     "this certificate itself.",
 )  # fmt: skip
 program.string(
+    "tls_cert", None,
     "Our own certificate in PEM, for a server that requires one.",
-    "Our own certificate in PEM, for a server that wants one.",
 )  # fmt: skip
 program.string("tls_key", None, "The private key of --tls_cert in PEM.")
 program.string(
