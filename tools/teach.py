@@ -59,6 +59,7 @@ program.bool(
     "With --data: also encode each word of the texts, for --preset=word_sum.",
 )  # fmt: skip
 program.integer(
+    "spans", 0,
     "Number of spans of 3 to 9 words to draw from each title and encode, too, "
     "for --preset=word_sum: they are as short as queries.", 0,
     "encoded, too, for --preset=word_sum: they are as short as queries.", 0,

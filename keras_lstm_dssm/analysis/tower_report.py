@@ -313,8 +313,9 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
         "of its words that is not trained, and one number that raises the norm "
         "of a short title's sketch to the norm of a long title's sketch. "
         "Shares are of the vector's squared norm; the cosine is the sum of "
-        "what the parts add. Only the LSTM has cells: activations, active cells, keywords "
-        "and topics describe the LSTM, everything else the whole vector.",
+        "what the parts add. Only the LSTM has cells: activations, active "
+        "cells, keywords and topics describe the LSTM, everything else the "
+        "whole vector.",
     )
 
 
