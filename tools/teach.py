@@ -62,7 +62,6 @@ program.integer(
     "spans", 0,
     "Number of spans of 3 to 9 words to draw from each title and encode, too, "
     "for --preset=word_sum: they are as short as queries.", 0,
-    "encoded, too, for --preset=word_sum: they are as short as queries.", 0,
 )  # fmt: skip
 define_options(program, TrainingConfig, "min_relevant", "max_bad_lines")
 
