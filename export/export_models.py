@@ -221,10 +221,7 @@ def export_retriever(
     check_documents(documents)
     encoder = _module(document_encoder)
     module = RetrieverModule(
-        _module(query_encoder),
-        encoded_rows(encoder, documents),
-        vectors,
-        max_k,
+        _module(query_encoder), encoded_rows(encoder, documents), vectors, max_k
     )
     return publish_module(module, base, version)
 

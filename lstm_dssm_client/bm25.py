@@ -154,11 +154,7 @@ class Postings(NamedTuple):
 
     @classmethod
     def from_counts(
-        cls,
-        term_of: Mapping[str, int],
-        counts: Any,
-        k1: float,
-        b: float,
+        cls, term_of: Mapping[str, int], counts: Any, k1: float, b: float
     ) -> "Postings":
         """Computes the postings of word terms.
 

@@ -609,9 +609,7 @@ def retriever_graph(
 
 
 def encoded_rows(
-    encoder: EncodingModule | None,
-    documents: Documents,
-    progress: bool = False,
+    encoder: EncodingModule | None, documents: Documents, progress: bool = False
 ) -> DocumentRows:
     """Encodes documents. Without an encoder the rows have no vectors."""
     texts: Sequence[Any] = documents.titles

@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 from google.protobuf import text_format
-from tensorflow_serving.config.model_server_config_pb2 import (
-    ModelServerConfig,
-)
+from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.request_limits import (
@@ -53,12 +51,7 @@ from keras_lstm_dssm.model_folders import (
 )
 from keras_lstm_dssm.pages import Cell, Table, render
 from keras_lstm_dssm.plain_files import read_array
-from lstm_dssm_client.signatures import (
-    EXPLAINED_K,
-    FILTERED,
-    KEYS,
-    TensorInfo,
-)
+from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 
 # The newest server with the ops of exported models. Servers from 2.12 on load
 # the models, too, but have older Unicode tables.

@@ -459,9 +459,7 @@ class TwoTower(SyncedWeights, TextModel):
         scores = self._correct_log_q(cosines, batch)
         weights = relative_weights(self, batch.weights)
         loss = self.compute_loss(
-            y=self._labels(labels, scores),
-            y_pred=scores,
-            sample_weight=weights,
+            y=self._labels(labels, scores), y_pred=scores, sample_weight=weights
         )
         if training and batch.teacher is not None:
             loss += self._teacher_loss(
