@@ -173,12 +173,12 @@ class TwoTower(SyncedWeights, TextModel):
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
     A batch may have a third part, a dict with these keys:
 
-    * `negatives`, strings `(batch, k)`: further negatives for each query, by
+    - `negatives`, strings `(batch, k)`: further negatives for each query, by
       `GivenNegatives`.
-    * `sample_weight`, float `(batch,)`: weights of the clicks.
-    * `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
+    - `sample_weight`, float `(batch,)`: weights of the clicks.
+    - `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
       `ClickFrequencies`.
-    * `teacher` and `teacher_texts`: vectors of another encoder for the loss
+    - `teacher` and `teacher_texts`: vectors of another encoder for the loss
       `Distillation`, by `TaughtBatches`.
 
     Rows of the trigram tables that a batch does not read are updated later
