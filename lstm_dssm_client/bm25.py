@@ -9,6 +9,7 @@ each form to a term. Exported graphs use the same forms and the same table.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -51,11 +52,31 @@ UNKNOWN, STOP = -1, -2
 """Term numbers of forms that occur in no title, and of stop words."""
 
 
+MARKED = "([a-z])[\u0300-\u036f]+"
+"""A Latin letter and its accents, in Unicode's form NFD."""
+
+_MARKED = re.compile(MARKED)
+
+
+def unaccented(word: str) -> str:
+    """Removes the accents of Latin letters: people search without them.
+
+    Example:
+    >>> unaccented("béquille")
+    'bequille'
+    """
+    if word.isascii():
+        return word
+    plain = _MARKED.sub(r"\1", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", plain)
+
+
 def letter_grams(word: str) -> list[str]:
     """Lists the letter trigrams of a word, each around one letter.
 
-    A letter of `PAIRED` makes a pair with the next letter instead. Chinese is
-    searched by pairs of letters, because it does not separate words.
+    Accents are left out. A letter of `PAIRED` makes a pair with the next letter
+    instead. Chinese is searched by pairs of letters, because it does not
+    separate words.
 
     Example:
     >>> letter_grams("good")
@@ -63,10 +84,10 @@ def letter_grams(word: str) -> list[str]:
     >>> letter_grams("上海x")
     ['上海', '海x', '海x#']
     """
-    letters = EDGE + word + EDGE
+    letters = EDGE + unaccented(word) + EDGE
     return [
         letters[i + bool(_IS_PAIRED.match(letters[i + 1])) : i + 3]
-        for i in range(len(word))
+        for i in range(len(letters) - 2)
     ]
 
 
@@ -190,6 +211,13 @@ class Postings(NamedTuple):
             documents=documents[ascending], scores=self.scores[ascending]
         )
 
+    def term(self, form: str) -> int:
+        """Returns the term of a form or of the form without its accents."""
+        term = self.term_of.get(form, UNKNOWN)
+        if term == UNKNOWN:
+            return self.term_of.get(unaccented(form), UNKNOWN)
+        return term
+
     def rows(self, term: int) -> slice:
         """Returns the slice of `documents` and `scores` of a term."""
         return slice(*self.bounds[term : term + 2])
@@ -198,7 +226,7 @@ class Postings(NamedTuple):
         """Adds up the scores of forms in all documents, float32 `[size]`."""
         sums = np.zeros(self.size, np.float32)
         for form in forms:
-            if (term := self.term_of.get(form, UNKNOWN)) >= 0:
+            if (term := self.term(form)) >= 0:
                 rows = self.rows(term)
                 # Half the time of `sums[documents] += scores`.
                 np.add.at(sums, self.documents[rows], self.scores[rows])
@@ -267,14 +295,13 @@ class TermScores:
 
     def matches(self, text: str | bytes) -> list[Match]:
         """Lists the terms of a query that occur in documents."""
-        term_of = self.postings.term_of
         words, numbers = [], []
         for word in split_words(text, SPLIT, MAX_WORDS):
             for form in FORMS[self.kind](word):
-                if (term := term_of.get(form, UNKNOWN)) != STOP:
+                if (term := self.postings.term(form)) != STOP:
                     words.append((word, term))
             for form in number_forms(word):
-                term = term_of.get(form, UNKNOWN)
+                term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
         largest = np.float32(sum(self.idf[term] for _, term in words))

@@ -9,7 +9,7 @@ writes `unicode_tables`.
 Unicode's form NFKC replaces many signs (trademarks, fractions, primes) by
 letters and digits, without a space: `Quikrete™` would become `quikretetm`, and
 `3½` the numbers `31` and `2`. `SignRules` prevent this, by regular expressions
-that Python and RE2 interpret alike. docs/train.md lists the rules with reasons.
+that Python and RE2 interpret alike. docs/words.md lists the rules with reasons.
 """
 
 import functools

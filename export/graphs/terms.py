@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 from keras_lstm_dssm.evaluation.postings import TRIGRAMS
 from keras_lstm_dssm.text.word_hashing import as_strings, split_words
 from lstm_dssm_client.bm25 import (
     EDGE,
+    MARKED,
     MAX_WORDS,
     NUMBER,
     PAIRED,
@@ -72,10 +74,13 @@ class TermGraph(tf.Module):
         """Finds the terms of strings `[batch]`."""
         words, rows = flat_words(texts, SPLIT, MAX_WORDS)
         batch = tf.size(texts)
-        forms, word = words, tf.range(tf.size(words))
+        plain = unaccented(words)
         if self._letters:
-            forms, word = letter_grams(words)
-        terms = self._table.lookup(forms)
+            forms, word = letter_grams(plain)
+            terms = self._table.lookup(forms)
+        else:
+            word, terms = tf.range(tf.size(words)), self._table.lookup(words)
+            terms = tf.where(terms == UNKNOWN, self._table.lookup(plain), terms)
         unknown = tf.size(self.idf) - 1
         idf = tf.gather(self.idf, tf.where(terms < 0, unknown, terms))
         idf = tf.where(terms == STOP, 0.0, idf)
@@ -204,8 +209,15 @@ def flat_words(
     return words.flat_values, tf.cast(rows, tf.int32)
 
 
+def unaccented(words: tf.Tensor) -> tf.Tensor:
+    """Removes the accents of Latin letters, as `bm25.unaccented` does."""
+    letters = tf_text.normalize_utf8(words, "NFD")
+    letters = tf.strings.regex_replace(letters, MARKED, r"\1")
+    return tf_text.normalize_utf8(letters, "NFC")
+
+
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns `bm25.letter_grams` of words, and the word of each gram."""
+    """Lists the grams of words without accents, and the word of each."""
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values
     word = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]

@@ -24,6 +24,11 @@ TITLES = (
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_load_of_a_run(remembered_runs) -> None:
+    """Loads each run once: no program changes a model that it has read."""
+
+
 @pytest.fixture
 def refused(capsys) -> Refused:
     """Checks that a program ended with exit code 1 and one line that says why.
