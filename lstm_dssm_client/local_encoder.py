@@ -25,21 +25,12 @@ from lstm_dssm_client.words import (
 
 
 class Words(NamedTuple):
-    """A batch of texts, longest first: distinct words and their trigrams.
+    """A batch of texts, longest first: distinct words and their trigrams."""
 
-    Attributes:
-        ids: Trigram ids of all distinct words, word after word.
-        bounds: Index in `ids` of each distinct word's first trigram, and the
-            length of `ids`.
-        flat: The words of all texts, text after text, as numbers of distinct
-            words.
-        lengths: Number of words of each text, in descending order.
-    """
-
-    ids: np.ndarray
-    bounds: np.ndarray
-    flat: np.ndarray
-    lengths: np.ndarray
+    ids: np.ndarray  # trigram ids of all distinct words, word after word
+    bounds: np.ndarray  # index in `ids` of each word's first id, and the end
+    flat: np.ndarray  # all texts' words, as numbers of distinct words
+    lengths: np.ndarray  # number of words of each text, descending
 
     def table_sums(self, table: Table) -> np.ndarray:
         """Sums table rows over each word's trigrams, `[words, width]`."""

@@ -173,12 +173,12 @@ class TwoTower(SyncedWeights, TextModel):
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
     A batch may have a third part, a dict with these keys:
 
-    * `negatives`, strings `(batch, k)`: further negatives for each query, by
+    - `negatives`, strings `(batch, k)`: further negatives for each query, by
       `GivenNegatives`.
-    * `sample_weight`, float `(batch,)`: weights of the clicks.
-    * `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
+    - `sample_weight`, float `(batch,)`: weights of the clicks.
+    - `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
       `ClickFrequencies`.
-    * `teacher` and `teacher_texts`: vectors of another encoder for the loss
+    - `teacher` and `teacher_texts`: vectors of another encoder for the loss
       `Distillation`, by `TaughtBatches`.
 
     Rows of the trigram tables that a batch does not read are updated later
@@ -459,9 +459,7 @@ class TwoTower(SyncedWeights, TextModel):
         scores = self._correct_log_q(cosines, batch)
         weights = relative_weights(self, batch.weights)
         loss = self.compute_loss(
-            y=self._labels(labels, scores),
-            y_pred=scores,
-            sample_weight=weights,
+            y=self._labels(labels, scores), y_pred=scores, sample_weight=weights
         )
         if training and batch.teacher is not None:
             loss += self._teacher_loss(
