@@ -119,29 +119,3 @@ def title_pairs(
             # A new seed each time, so that equal queries get other errors.
             error_seed = draw.getrandbits(32)
             yield Pair(misspell(query, misspelled, error_seed), title)
-
-
-def redrawn_pairs(
-    pairs: Iterable[Pair],
-    seed: int = 0,
-    dropped: float = 0.3,
-    misspelled: float = 0.05,
-) -> Iterator[Pair]:
-    """Yields synthetic pairs, with other queries for about half of them.
-
-    A coin decides for each pair of `title_pairs` whether it stays, with its
-    query of one to four words, or gets most words of the title as the query
-    (each left out with probability `dropped`). With another seed for each
-    epoch, towers that learn from a teacher read short and long forms of a
-    title. The pairs depend on the seed and their order alone.
-    """
-    draw = random.Random(seed)
-    for query, title in pairs:
-        stays = draw.random() < 0.5
-        words = title.split()
-        left = [word for word in words if draw.random() >= dropped]
-        left = left or [draw.choice(words)]
-        error_seed = draw.getrandbits(32)
-        if not stays:
-            query = misspell(" ".join(left), misspelled, error_seed)
-        yield Pair(query, title)

@@ -167,8 +167,7 @@ class TwoTower(SyncedWeights, TextModel):
     further negatives for each query (`GivenNegatives` adds them);
     `sample_weight`, float `(batch,)`, how much each click counts; `log_q`,
     float `(batch, 1 + k)`, for the logQ correction (`ClickFrequencies` adds
-    it); `teacher` and `teacher_texts`, the vectors of an outside encoder, for
-    the loss `Distillation` (`TaughtBatches` adds them).
+    it).
 
     Rows of the trigram tables that a batch does not read are updated later
     (`LazyRows`). They are brought up to date before the weights are read:
@@ -455,10 +454,6 @@ class TwoTower(SyncedWeights, TextModel):
             y_pred=scores,
             sample_weight=weights,
         )
-        if training and batch.teacher is not None:
-            loss += self._teacher_loss(
-                batch.teacher, queries, titles, cosines, weights
-            )
         accurate = clicked_is_nearest(cosines, labels)
         self._record(loss, accurate, batch.weights)
         self._update_metrics(labels, cosines, batch.weights)
@@ -540,24 +535,6 @@ class TwoTower(SyncedWeights, TextModel):
             cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
             y = tf.maximum(labels, 0)
         self.compute_metrics(None, y, cosines, weights)
-
-    def _teacher_loss(
-        self,
-        teacher: tf.Tensor,
-        queries: Blocks,
-        titles: Blocks,
-        cosines: tf.Tensor,
-        weights: tf.Tensor | None,
-    ) -> tf.Tensor:
-        """Returns what a teacher adds to the loss, see `Distillation`."""
-        if not hasattr(self.loss, "teacher_loss"):
-            raise InputError(
-                "the batches have a teacher's vectors, from which the loss "
-                f"{self.loss!r} does not learn: compile with dssm.Distillation"
-            )
-        if self.negatives != "in_batch":
-            cosines = cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
-        return self.loss.teacher_loss(teacher, cosines, weights)
 
     def predict(
         self,

@@ -125,12 +125,6 @@ class Recipe(ModelRecipe):
             of each field in BM25, such as `title:1,brand:0.5`; encoders read
             the fields of a weight above 0, in this order. By default title and
             text, with weight 1.
-        teacher_weight: With a teacher: the weight of its part of the loss,
-            see `Distillation`; 0 for none.
-        teacher_temperature: With a teacher: what its cosines are divided by
-            in the softmax; a smaller one compares the nearest titles only.
-        teacher_gamma: With a teacher: scale of the model's cosines that are
-            compared with the teacher's.
 
     Raises:
         InputError: A value is out of range, or two of them exclude each
@@ -169,9 +163,6 @@ class Recipe(ModelRecipe):
     logq: bool = False
     patience: int = setting(0, flag=False)
     fields: str | None = None
-    teacher_weight: float = setting(4.0, least=0, flag=False)
-    teacher_temperature: float = setting(0.05, above=0, flag=False)
-    teacher_gamma: float = setting(16.0, above=0, flag=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -484,7 +475,7 @@ PRESETS: dict[str, Recipe] = {
     "clsm_win5": _towers("CLSMEncoder", window=5),
     "best": _BEST,
     "best_words": _BEST.replace(
-        encoder_config={"shares": [1.0, 1.0, 1.0, 1.0]}, teacher_weight=0.0
+        encoder_config={"shares": [1.0, 1.0, 1.0, 1.0]}
     ),
     # Fitted to a teacher's vectors, in no epoch.
     "word_sum": Recipe("WordSumEncoder", towers="tied", epochs=0),
