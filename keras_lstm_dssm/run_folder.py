@@ -116,7 +116,7 @@ __all__ = ["load_run"]
 
 _TRAINING_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
-    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
+    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv",
     "hard_negatives.json.gz", "mined_lists.json.gz",
     "document_targets.json.gz", "teacher.json", "epoch_replay.tsv",
     "replay.train.tsv", "given_texts.json",
