@@ -92,11 +92,7 @@ class HybridSettings(Settings):
         return {name: getattr(self, name) for name in HYBRID_PARTS}
 
     def of_parts(self, names: Collection[str]) -> "HybridSettings":
-        """Returns settings in which other parts have the weight 0.
-
-        Raises:
-            InputError: The weights of these parts are 0.
-        """
+        """Returns settings in which other parts have the weight 0."""
         weights = {n: w * (n in names) for n, w in self.weights.items()}
         if not (weights["towers"] or weights["words"]):
             weights["hubness"] = 0.0  # of vectors

@@ -126,11 +126,7 @@ class PrepareSettings(Settings):
         self.weight_of_action()
 
     def weight_of_action(self) -> dict[str, float]:
-        """Returns action -> weight.
-
-        Raises:
-            InputError: `actions` is malformed.
-        """
+        """Returns action -> weight, or raises `InputError`."""
         text = self.actions or DEFAULT_ACTIONS
         actions = named_weights("actions", text, _ACTIONS_EXAMPLE)
         if not all(actions.values()):
