@@ -19,8 +19,8 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
             = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
 
-    Palangi et al. 2016, (5). The paper sums l_r over a batch
-    (`reduction="sum"`); the default is the mean, so that the learning rate does
+    Palangi et al. 2016, eq. (5). The paper sums l_r over a batch
+    (`reduction="sum"`). The default is the mean, so that the learning rate does
     not depend on the batch size.
 
     Args:
@@ -31,15 +31,15 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
-            negative, -1 for a document that is ignored (a random negative
-            that equals the clicked document). Or, with float32 or float64,
-            `(batch,)`, the index of the clicked document; all other documents
-            are negatives then.
+            negative, -1 for a document to leave out (a random negative that
+            equals the clicked document). Or `(batch,)`: the index of the
+            clicked document, if all other documents are negatives and the loss
+            has the dtype float32 or float64.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
-        InputError: `y_true` holds indices, and the dtype of the loss is
-            float16 or bfloat16, which cannot represent all indices.
+        InputError: `y_true` has indices, and the dtype of the loss is float16
+            or bfloat16, which cannot represent all indices.
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
@@ -62,11 +62,11 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     @property
     def takes_indices(self) -> bool:
-        """Whether `y_true` may hold the indices of the clicked documents.
+        """Whether `y_true` may have the indices of the clicked documents.
 
-        Keras casts `y_true` to the dtype of the loss, and float16 and
-        bfloat16 cannot represent all indices. A subclass whose `call` does not
-        take indices sets this to `False`.
+        Keras casts `y_true` to the dtype of the loss, and float16 and bfloat16
+        cannot represent all indices. A subclass whose `call` does not support
+        indices sets this to `False`.
         """
         return self.dtype in ("float32", "float64")
 
@@ -84,11 +84,11 @@ class CosineSoftmax(Configured, keras.losses.Loss):
             clicked = tf.argmax(y_true, axis=-1, output_type=tf.int32)
             left_out = y_true < 0
         rows = tf.range(tf.size(clicked))
-        positions = tf.stack([rows, clicked], axis=1)
+        clicked_cells = tf.stack([rows, clicked], axis=1)
 
-        # Loss and gradient take 0.6 of the time of TensorFlow's operation, 0.3
-        # with indices. A change of the loss needs a change of its gradient:
-        # with p the softmax of g R,
+        # Loss and gradient take 0.6 of the time of TensorFlow's op, and 0.3
+        # with index labels. The gradient must agree with the loss: with p the
+        # softmax of g R,
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
@@ -103,37 +103,37 @@ class CosineSoftmax(Configured, keras.losses.Loss):
             def gradient(error: tf.Tensor) -> tf.Tensor:
                 scale = gamma * error
                 gradients = shares * (scale[:, tf.newaxis] / total)
-                return tf.tensor_scatter_nd_sub(gradients, positions, scale)
+                return tf.tensor_scatter_nd_sub(gradients, clicked_cells, scale)
 
-            return all_logits - tf.gather_nd(scaled, positions), gradient
+            return all_logits - tf.gather_nd(scaled, clicked_cells), gradient
 
         return losses(y_pred)
 
 
 @register
 class Distillation(CosineSoftmax):
-    """Adds the divergence from a teacher's order of titles to the clicks' loss.
+    """Adds the divergence from a teacher's distribution to the clicks' loss.
 
-    For a row, with cosines t of a teacher (an outside encoder) and R of the
+    For each row, with the cosines t of a teacher (another encoder) and R of the
     model between the row's query and the distinct titles of the batch:
 
         l = l_r + w KL(p || q),  p = softmax(t / T),  q = softmax(g_t R)
         KL(p || q) = sum over D of p(D) log(p(D) / q(D))
 
-    l_r is the loss of `CosineSoftmax`. The softmaxes are over all titles but
-    the query's own text, whose teacher's cosine is always 1. Only the model
-    gets gradients: dKL/dR(D) = g_t (q(D) - p(D)).
-    Hinton et al. 2015, https://arxiv.org/abs/1503.02531.
+    l_r is the loss of `CosineSoftmax`. The softmaxes leave out titles that
+    equal the row's text, because their cosine is 1 for any teacher. Gradients
+    reach the model only: dKL/dR(D) = g_t (q(D) - p(D)). Hinton et al. 2015,
+    https://arxiv.org/abs/1503.02531.
 
-    `TwoTower` adds the second term in training, for batches with the teacher's
-    vectors (see `TaughtBatches`); in evaluation and for other batches, the loss
-    is `CosineSoftmax`. The loss of a batch is the mean over its rows.
+    `TwoTower` adds the second term in training if `TaughtBatches` has added the
+    teacher's vectors to the batch. In evaluations and for other batches the
+    loss equals `CosineSoftmax`. The loss of a batch is the mean over its rows.
 
     Args:
         gamma: Scale of the cosines in l_r. Default 10.
         weight: w, the weight of the divergence. Default 4.
-        temperature: T, the divisor of the teacher's cosines; a smaller T
-            concentrates p on the nearest titles. Default 0.05.
+        temperature: T, divisor of the teacher's cosines. A smaller T gives the
+            nearest titles more of p. Default 0.05.
         teacher_gamma: g_t, scale of the model's cosines in q. Default 16.
         name: Name of the loss.
         dtype: See `keras.losses.Loss`.
@@ -180,11 +180,10 @@ class Distillation(CosineSoftmax):
         """Returns the weighted mean of the rows' divergences, a scalar.
 
         Args:
-            teacher: Cosines t, `(batch, titles)`; -inf for titles that are
-                ignored in the row.
+            teacher: Cosines t, `(batch, titles)`; -inf for titles to leave out.
             cosines: Cosines R of the model, `(batch, titles)`.
-            weights: The weight of each row, `(batch,)`, with mean 1. Default
-                `None`: 1 each.
+            weights: Weights of the rows, `(batch,)`, with mean 1. Default
+                `None`: 1 for each row.
         """
         divergence = self.divergence(teacher, cosines)
         if weights is not None:
@@ -194,19 +193,19 @@ class Distillation(CosineSoftmax):
     def divergence(self, teacher: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
         """Returns KL(p || q) of each row, `(batch,)`; 0 without titles.
 
-        For `teacher` and `cosines` see `teacher_loss`.
+        See `teacher_loss` for the arguments.
         """
         cosines = tf.convert_to_tensor(cosines)
         teacher = tf.cast(teacher, cosines.dtype)
         least = cosines.dtype.min
-        ignored = tf.math.is_inf(teacher)
-        p = tf.nn.softmax(tf.where(ignored, least, teacher / self.temperature))
-        p = tf.where(ignored, tf.zeros_like(p), p)
-        scaled = tf.where(ignored, least, self.teacher_gamma * cosines)
+        left_out = tf.math.is_inf(teacher)
+        p = tf.nn.softmax(tf.where(left_out, least, teacher / self.temperature))
+        p = tf.where(left_out, tf.zeros_like(p), p)
+        scaled = tf.where(left_out, least, self.teacher_gamma * cosines)
         cross_entropy = tf.nn.softmax_cross_entropy_with_logits(p, scaled)
         entropy = -tf.reduce_sum(tf.math.xlogy(p, p), axis=-1)
         return tf.where(
-            tf.reduce_all(ignored, axis=-1),
+            tf.reduce_all(left_out, axis=-1),
             tf.zeros_like(entropy),
             cross_entropy - entropy,
         )
@@ -220,7 +219,7 @@ class Distillation(CosineSoftmax):
 
 @register
 class KeyVecLoss(Configured, keras.losses.Loss):
-    """Adds up the two parts of the loss of `KeyVec` for each document.
+    """Sums the two parts of the loss of `KeyVec` for each document.
 
         L_read = sum_{i in S*} log p_i + sum_{i not in S*} log(1 - p_i)
         L_enc = sum_{w in W} log softmax(W_v d + b_v)_w
@@ -229,15 +228,15 @@ class KeyVecLoss(Configured, keras.losses.Loss):
     Eq. (4) to (6) of Bi and Ma 2017: S* are the key sentences of a document,
     W its key words. The loss of a batch is the mean over its documents.
 
-    Both parts are sums in the paper, so that long documents have more weight
-    than short documents, and L_read more than L_enc. `normalize` makes both
-    parts means.
+    Both parts are sums in the paper: long documents have more weight than short
+    documents, and in long documents L_read has more weight than L_enc.
+    `normalize` makes both parts means.
 
     Args:
-        read_weight: Weight of L_read. Default 1; 0 leaves L_read out.
-        word_weight: Weight of L_enc. Default 1; 0 leaves L_enc out.
+        read_weight: Factor of L_read. Default 1.
+        word_weight: Factor of L_enc. Default 1.
         normalize: Whether L_read is divided by the number of sentences, and
-            L_enc by the number of key words. Default `False`, as printed.
+            L_enc by the number of key words. Default `False`, as in the paper.
         reduction: See `keras.losses.Loss`. Default: the mean.
         name: Name of the loss.
         dtype: See `keras.losses.Loss`.
@@ -245,11 +244,11 @@ class KeyVecLoss(Configured, keras.losses.Loss):
     Call arguments:
         y_true: Float `(documents, 2)`, the numbers of sentences and of key
             words of each document.
-        y_pred: Float `(documents, 2)`, -L_read and -L_enc as printed; see
-            `read_costs` and `word_costs`.
+        y_pred: Float `(documents, 2)`, -L_read and -L_enc, see `read_costs`
+            and `word_costs`.
 
     Raises:
-        InputError: A weight is negative or not finite.
+        InputError: A factor is negative or not finite.
 
     Example:
     >>> loss = KeyVecLoss(normalize=True)
@@ -286,8 +285,8 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         Args:
             logits: Float `(n,)`, the logits of p_i of all sentences.
             salient: bool `(n,)`, whether a sentence is in S*.
-            document: int32 `(n,)`, the document of each sentence: ascending,
-                with at least one sentence for each document.
+            document: int32 `(n,)`, the document of each sentence, ascending.
+                Each document has at least one sentence.
 
         Returns:
             Float `(documents,)`.
@@ -307,8 +306,8 @@ class KeyVecLoss(Configured, keras.losses.Loss):
             logits: Float `(documents, vocabulary)`, W_v d + b_v.
             words: int32 `(m,)`, columns of `logits`: the key words of all
                 documents.
-            document: int32 `(m,)`, the document of each key word. A document
-                without key words has an L_enc of 0.
+            document: int32 `(m,)`, the document of each key word. Documents
+                without key words have an L_enc of 0.
 
         Returns:
             Float `(documents,)`.
@@ -320,9 +319,9 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         )
 
     def parts(self, counts: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
-        """Returns both parts, normalised if required, `(documents, 2)`.
+        """Returns `costs`, normalised if required, without their factors.
 
-        They are not weighted. `counts` and `costs` are `y_true` and `y_pred`.
+        `counts` and `costs` are `y_true` and `y_pred` of the call.
         """
         return costs / tf.maximum(counts, 1) if self.normalize else costs
 
@@ -336,22 +335,23 @@ class KeyVecLoss(Configured, keras.losses.Loss):
 
 @register
 class PairwiseHinge(Configured, keras.losses.Loss):
-    """Computes how far a positive is from beating a negative by the margin.
+    """Computes the pairwise hinge loss of a positive and its negatives.
 
         l = max(0, margin + s(Q, D-) - s(Q, D+))
 
     Wan et al. 2016, section "Model Training", with margin 1. The loss of a row
-    is the mean over its negatives, the loss of a batch the mean over its rows.
+    is the mean over its negatives, and the loss of a batch the mean over its
+    rows.
 
     Args:
-        margin: Difference of scores from which the loss is 0. Default 1.
+        margin: Smallest difference of scores with loss 0. Default 1.
         reduction: See `keras.losses.Loss`. Default: the mean.
         name: Name of the loss.
         dtype: See `keras.losses.Loss`.
 
     Call arguments:
-        y_true: `(batch, candidates)`: 1 for the positive of a row, exactly
-            one, and 0 for its negatives.
+        y_true: `(batch, candidates)`: 1 for the single positive of a row, 0 for
+            its negatives.
         y_pred: Scores, `(batch, candidates)`.
 
     Raises:
@@ -378,8 +378,8 @@ class PairwiseHinge(Configured, keras.losses.Loss):
         is_positive = y_true > 0
         count = tf.math.count_nonzero(is_positive, axis=-1)
         message = "PairwiseHinge needs exactly one positive in each row, found:"
-        one_each = tf.Assert(tf.reduce_all(count == 1), [message, count])
-        with tf.control_dependencies([one_each]):
+        check = tf.Assert(tf.reduce_all(count == 1), [message, count])
+        with tf.control_dependencies([check]):
             positive = tf.where(is_positive, y_pred, 0)
         violation = tf.nn.relu(
             self.margin

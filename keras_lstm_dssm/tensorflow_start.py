@@ -13,7 +13,7 @@ def start_tensorflow() -> None:
 
     oneDNN computes matrix products with AVX2, FMA and AVX-512. By default
     TensorFlow uses oneDNN only on x86 processors with VNNI; on others a
-    training step of `lstm_96` takes twice as long (docs/performance.md).
+    training step of `lstm_96` takes twice as long (docs/speed.md).
     TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` when it is imported. A value that
     is set is kept.
     """
@@ -60,7 +60,7 @@ def use_one_intra_op_thread() -> None:
 
     Both cores are busy already: training runs independent operations and the
     hashing of the next batch in parallel, encoding runs two batches. Dividing
-    operations among threads costs more than it saves (docs/performance.md). A
+    operations among threads costs more than it saves (docs/speed.md). A
     value of `TF_NUM_INTRAOP_THREADS` is kept. TensorFlow reads it at the first
     operation of a process.
     """

@@ -25,7 +25,7 @@ With --hybrid the retriever ranks by the towers, by the words part of the run
 lstm-dssm-evaluate --hybrid has chosen on dev, or else defaults. It needs no
 run:
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
-serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
+serves BM25 alone, with --teacher=TEACH BM25 and words (docs/hybrid.md).
 """
 
 import os

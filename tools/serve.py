@@ -11,7 +11,7 @@ for searching at / (docs/local_server.md). This needs
 pip install "keras-lstm-dssm[http]".
 
 Only this machine can connect, unless --host names another address; then TLS,
-and tokens or certificates of clients, are required (docs/local_server.md).
+and tokens or certificates of clients, are required (docs/security.md).
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500

@@ -173,7 +173,7 @@ def title_postings(
         forms = _forms_of_stems(known.union(words), number)
         term_of = {form: number[stem] for form, stem in forms.items()}
         term_of |= romans | dict.fromkeys(STOP_WORDS, STOP)
-    postings = Postings.of_counts(term_of, counts, settings.k1, settings.b)
+    postings = Postings.from_counts(term_of, counts, settings.k1, settings.b)
     return _with_numbers(postings, words, counted)
 
 

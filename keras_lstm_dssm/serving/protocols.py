@@ -2,7 +2,7 @@
 
 `ROUTES` has each path with the function that makes the JSON of a reply from
 that of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
-and metrics are those of all requests. docs/local_server.md lists what differs
+and metrics are those of all requests. docs/clients.md lists what differs
 from those services.
 """
 
@@ -277,8 +277,7 @@ def _scores(
     if spec.name in _TOWERS:
         name = TOWERS + name.removeprefix(spec.name)
     servable, *others = find_models(models, name)
-    call = servable.signature("")
-    if call is not None and call.input_dtypes == _PAIR:
+    if servable.default(_PAIR):
         queries = [query] * len(documents)
         pairs = {"query": queries, "document": documents}
         return servable, _run(servable, bounds, "score", **pairs)
@@ -308,12 +307,8 @@ def _encode(
 
 
 def _is_encoder(servable: Servable) -> bool:
-    call = servable.signature("")
-    return (
-        call is not None
-        and call.input_dtypes == {"text": "string"}
-        and "embedding" in call.outputs
-    )
+    call = servable.default({"text": "string"})
+    return call is not None and "embedding" in call.outputs
 
 
 def _run(
