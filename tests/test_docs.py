@@ -146,9 +146,9 @@ def test_hashes_of_the_pins(capsys):
     packages = [item("B_c", hashes={"sha256": "ff"}),
                 item("a", hashes={"sha256": "00"}),
                 item("keras-lstm-dssm")]  # fmt: skip
-    assert lines_of({"install": packages}) == [
+    assert requirement_lines({"install": packages}) == [
         "a==1.0 --hash=sha256:00",
         "b-c==1.0 --hash=sha256:ff",
     ]
     with pytest.raises(SystemExit, match="x 1.0: pip reports no SHA-256"):
-        lines_of({"install": [item("x")]})
+        requirement_lines({"install": [item("x")]})
