@@ -114,8 +114,8 @@ class FlatPacking(NamedTuple):
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
     """Multiplies the rows of each direction, `(directions, rows, n)`.
 
-    oneDNN compiles a product of three dimensions for each number of rows, which
-    takes ten times as long as the product, and forgets all but 1,024 of them.
+    oneDNN compiles a product of three dimensions when it first sees a number of
+    rows, which takes some ten times as long as the product.
     """
     parts = zip(tf.unstack(rows), matrices, strict=True)
     return tf.stack([tf.matmul(part, matrix) for part, matrix in parts])
