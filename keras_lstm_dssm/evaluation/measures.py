@@ -6,6 +6,7 @@ over all orders of the ties.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -250,7 +251,8 @@ def mean(
     if names is None:
         names = list(next(iter(values.values())))
     return {
-        name: float(np.mean([query[name] for query in values.values()]))
+        # Exact, so that equal systems are equal in any order of the queries.
+        name: fmean(query[name] for query in values.values())
         for name in names
     }
 

@@ -200,6 +200,8 @@ class PairScorer(TextModel):
         "validation_data"
     )
 
+    hasher: TripleHasher
+
     def __init__(
         self,
         words: WordVectors,

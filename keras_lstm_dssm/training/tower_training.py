@@ -1,4 +1,4 @@
-"""Old clicks that are mixed into a training on new ones."""
+"""`TowerTraining`, the training of two towers, and `Replay` of old clicks."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
+from keras_lstm_dssm.data.augmentation import title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
     CorpusNegatives,
@@ -22,7 +22,7 @@ from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_collection, open_log
 from keras_lstm_dssm.data.split import check_not_trained
 from keras_lstm_dssm.data.statistics import alphabet_warning
-from keras_lstm_dssm.data.teacher_folder import TaughtBatches, TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import replacing, write_json
 from keras_lstm_dssm.models.builders import build_towers, compile_towers
@@ -43,14 +43,14 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_STREAM = 1 << 32  # other draws than those of the order of the batches
+_STREAM = 1 << 32  # separates these draws from the order of the batches
 
 
 class Replay:
-    """Draws the old clicks of each epoch, as a function of seed and epoch.
+    """Draws the old clicks of each epoch, depending on seed and epoch.
 
-    An epoch has `share` old clicks for each of the `new` ones, at most all of
-    them, drawn without repetition; `rows` is their number, `log` has all.
+    An epoch has `share` old clicks for each of the `new` clicks, drawn without
+    replacement. `rows` is the number of old clicks, `log` has all old clicks.
     """
 
     def __init__(
@@ -66,67 +66,48 @@ class Replay:
         self.log = open_log(
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
-        wanted = max(1, round(spec.share * new))
-        self.rows = min(wanted, self.log.count())
+        requested = max(1, round(spec.share * new))
+        self.rows = min(requested, self.log.count())
         self.seed = seed
         self.path = folder / _FILE
         self._written: int | None = None
 
     def of_epoch(self, epoch: int) -> ClickLog:
-        """Opens the old clicks of an epoch, counted from 0.
-
-        They are drawn and written once, since mining and batches both read
-        them.
-        """
+        """Opens the old clicks of an epoch, from 0, which are drawn once."""
         if self._written != epoch:
             self._write(epoch)
             self._written = epoch
         return ClickLog(self.path)
 
     def _write(self, epoch: int) -> None:
-        """Reads as many blocks of 8 lines, drawn at random, as clicks."""
+        """Writes `rows` clicks of random blocks of 8 lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _STREAM)
-        # A block has a click or more, unless all its lines are bad ones.
-        enough = int(
+        # A block has at least one click, unless all its lines are bad.
+        block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
-        lines = blocks.read(np.sort(order[:enough]))
-        if len(lines) < self.rows:  # there are fewer blocks than clicks wanted
+        lines = blocks.read(np.sort(order[:block_count]))
+        if len(lines) < self.rows:  # fewer blocks than clicks
             lines = blocks.read(np.arange(len(blocks)))
-        chosen = permutation(len(lines), self.seed, epoch, _STREAM, 1)
+        order_of_lines = permutation(len(lines), self.seed, epoch, _STREAM, 1)
         with replacing(self.path) as partial, partial.open("wb") as file:
-            for row in chosen[: self.rows].tolist():
+            for row in order_of_lines[: self.rows].tolist():
                 file.write(lines[row] + b"\n")
 
     def joined(self, log: ClickLog, epoch: int) -> ClickLog:
-        """Returns a log together with the old clicks of an epoch."""
+        """Returns a log extended by the old clicks of an epoch."""
         old = self.of_epoch(epoch)
         return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
 
 
-_SEEDS_PER_RUN = 2**32  # more than there are epochs
-
-
-def check_knows(
-    teacher: TeacherVectors, texts: Sequence[str], spec: str
-) -> None:
-    """Checks that each text has a vector."""
-    missing = teacher.rows(texts) < 0
-    if missing.any():
-        raise InputError(
-            f"{teacher.folder or 'teacher'}: has no vector of"
-            f" {int(missing.sum()):,} texts of {spec}, the first"
-            f" {texts[int(missing.argmax())]!r:.80}; expected all training"
-            " queries and titles: run lstm-dssm-teach on these data, with"
-            " another --output"
-        )
+_SEEDS_PER_RUN = 2**32  # more than the number of epochs
 
 
 def check_same_teacher(
     teacher: TeacherVectors, folder: Path, resumed: bool
 ) -> None:
-    """Writes a hash of the teacher into a run, or compares it when resumed."""
+    """Writes a hash of the teacher into a run; compares it when resuming."""
     path = folder / "teacher.json"
     if not resumed:
         write_json(path, {"folder": teacher.folder, "sha256": teacher.sha256})
@@ -141,17 +122,17 @@ def check_same_teacher(
 def _read_given_texts(
     path: Path,
 ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-    """Reads the file of a run that has the texts which `train` was given."""
+    """Reads the file with the texts that the run's `train` was given."""
     check_plain_file(path)
     if not path.exists():
         return (), None
-    given = read_json(path, max_bytes=TEXTS_BYTES)
+    content = read_json(path, max_bytes=TEXTS_BYTES)
     with damage_named(path, "expected titles and judged titles: restore it"):
-        judged = given["judged"]
-        for texts in (given["titles"], *(judged or {}).values()):
+        judged = content["judged"]
+        for texts in (content["titles"], *(judged or {}).values()):
             if not all(isinstance(text, str) for text in texts):
                 raise TypeError("found no list of texts")
-        return tuple(given["titles"]), judged
+        return tuple(content["titles"]), judged
 
 
 def _texts_of(name: str, texts: Any) -> list[str]:
@@ -166,10 +147,9 @@ def _texts_of(name: str, texts: Any) -> list[str]:
 class TowerTraining(Training):
     """The training of two towers.
 
-    `clicks` are those of the data, `log` clicks and synthetic pairs; of those
-    in `redrawn` each epoch has others, `replay` mixes in old clicks, `taught`
-    adds a teacher's vectors. `rows` are the pairs of this process in a
-    batch, `joint_steps` the steps in an epoch of several workers.
+    `clicks` are the clicks of the data; `log` has clicks and synthetic pairs.
+    `replay` adds old clicks. `rows` is the number of this process's pairs in a
+    batch, `joint_steps` the number of steps in an epoch of several workers.
     """
 
     recipe: Recipe
@@ -196,22 +176,11 @@ class TowerTraining(Training):
             self.judged = self.processes.on_each(
                 lambda: self._source.judged_negatives(config.min_relevant)
             )
-        teacher = config.teacher
-        if not (teacher is None or isinstance(teacher, TeacherVectors)):
-            teacher = TeacherVectors.open(teacher)
-        self.teacher: TeacherVectors | None = teacher
-        if self.teacher is not None:
-            for texts in (self.queries, self.data_titles):
-                check_knows(self.teacher, texts, self.spec)
 
     def _given_texts(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Returns the titles and the judged titles that `train` was given.
-
-        They are written beside the clicks of Python, and read when the run is
-        resumed.
-        """
+        """Returns the given titles and judged titles, stored for resuming."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_given_texts(path)
@@ -232,20 +201,10 @@ class TowerTraining(Training):
         return titles, judged
 
     def new_model(self, initial: InitialModel | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model.
-
-        That of a trained model is adapted already: the word weights stay
-        those of the titles that it was adapted to.
-        """
+        """Builds, adapts and compiles the model, or copies `initial`."""
         recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
-            if self.teacher is None or self.teacher.folder is None:
-                raise InputError(
-                    "teacher is missing: expected the folder of"
-                    " lstm-dssm-teach, to which a part of the encoders is"
-                    " fitted"
-                )
-            model = with_fitted_words(recipe, self.teacher.folder, seed)
+            model = with_fitted_words(recipe, self.config.teacher, seed)
         else:
             model = build_towers(recipe, seed)
         if initial is not None:
@@ -253,31 +212,23 @@ class TowerTraining(Training):
             initial.copy_weights_to(model)
         if model.needs_adapt:
             model.adapt(self.all_titles)
-        compile_towers(model, recipe, self._learns_from_teacher)
+        compile_towers(model, recipe)
         return model
 
-    @property
-    def _learns_from_teacher(self) -> bool:
-        return self.teacher is not None and self.recipe.teacher_weight > 0
-
     def prepare(self, model: TwoTower) -> None:
-        """Makes synthetic pairs, negatives and whatever batches are made of."""
+        """Makes the synthetic pairs and the negatives."""
         recipe, config, folder = self.recipe, self.config, self.run.path
         seed = config.seed
         self.split_of_titles = model.document_encoder.trigrams.split
-        self.taught: TaughtBatches | None = None
-        if self.teacher is not None:
-            check_same_teacher(self.teacher, folder, self.resumed)
-            if self._learns_from_teacher:
-                texts = [*self.queries, *self.all_titles]
-                self.taught = TaughtBatches(self.teacher, texts)
+        if config.teacher is not None:
+            teacher = TeacherVectors.open(config.teacher)
+            check_same_teacher(teacher, folder, self.resumed)
         self.replay: Replay | None = None
         if replay := ReplaySpec.parse(config.replay):
             self.replay = Replay(
                 replay, self.clicks.count(), folder, seed,
                 config.min_relevant, self.clicks.max_bad_lines, recipe.fields,
             )  # fmt: skip
-        self.redrawn: ClickLog | None = None
         if recipe.title_pairs:
             path = folder / "title_pairs.tsv"
             if not (self.resumed and path.exists()):
@@ -286,8 +237,6 @@ class TowerTraining(Training):
             self.log = ClickLog(
                 [*self.clicks.paths, path], self.clicks.max_bad_lines
             )
-            if self.taught:
-                self.redrawn = ClickLog(path)
         self.corpus: CorpusNegatives | None = None
         if recipe.negatives == "corpus":
             self.corpus = CorpusNegatives(
@@ -331,17 +280,17 @@ class TowerTraining(Training):
     ) -> tf.data.Dataset:
         """Returns the batches from training step `first` on.
 
-        They end with the recipe's last epoch, or with the epoch of `first` if
-        the pairs differ from epoch to epoch.
+        They end with the last epoch; or with the epoch of `first`, if each
+        epoch has other pairs.
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
-        if self._differs_by_epoch:
+        if self.replay:
             epoch = first // self.steps_per_epoch
-            log, epochs = self._log_of(epoch), epoch + 1
-        if self.replay and frequencies:
-            # Those of what batches are drawn from.
-            frequencies = ClickFrequencies.from_log(log, frequencies.split)
+            log, epochs = self.replay.joined(log, epoch), epoch + 1
+            if frequencies:
+                # Frequencies must match the log that batches are drawn from.
+                frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
             self.rows,
@@ -357,27 +306,7 @@ class TowerTraining(Training):
             batches = self.corpus.attach(batches, first)
         if frequencies:
             batches = frequencies.attach(batches)
-        if self.taught:
-            batches = self.taught.attach(batches)
         return batches
-
-    @property
-    def _differs_by_epoch(self) -> bool:
-        return self.redrawn is not None or self.replay is not None
-
-    def _log_of(self, epoch: int) -> ClickLog:
-        """Returns the pairs of an epoch that differ from those of others.
-
-        They are a function of the epoch and the seed, so that a resumed run
-        reads those of an uninterrupted one.
-        """
-        if self.replay:
-            return self.replay.joined(self.log, epoch)
-        assert self.redrawn
-        path = self.run.path / "epoch_pairs.tsv"
-        seed = self.config.seed * _SEEDS_PER_RUN + epoch
-        write_pairs(redrawn_pairs(self.redrawn, seed), path)
-        return ClickLog([*self.clicks.paths, path], self.clicks.max_bad_lines)
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Adds negatives of the corpus; see `Training.validation_batches`."""
@@ -393,14 +322,14 @@ class TowerTraining(Training):
         if isinstance(negatives, HardNegatives):
             last = min(last, negatives.next_mining(epoch))
             negatives = self._mined(negatives, epoch, model, not inside)
-        if self._differs_by_epoch:
+        if self.replay:
             last = epoch + 1
         return self.batches(first, negatives), last
 
     def _mined(
         self, hard: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines in the first process; the others read what it has written."""
+        """Mines in the first process; other processes read its file."""
         clicks = hard.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
@@ -420,7 +349,7 @@ class TowerTraining(Training):
 
     @property
     def logs(self) -> tuple[ClickLog, ...]:
-        """The click logs that are read while training."""
+        """The click logs that are read during training."""
         return (self.log,)
 
     @property
@@ -445,6 +374,9 @@ class TowerTraining(Training):
         text = f"{self.examples:,} pairs"
         if self.replay:
             text += f", {self.replay.rows:,} of them old clicks"
+        if self.recipe.title_pairs:
+            count = self.log.count() - self.clicks.count()
+            text += f", {count:,} of them made of titles"
         if self.processes.size > 1:
             text += f", {self.processes.size} workers"
         return text

@@ -122,12 +122,9 @@ def read_catalogue(
           FROM (SELECT *, rowid AS n FROM staged)
           WHERE id IS NOT NULL GROUP BY id)
         WHERE title IS NOT NULL""")
-    ((rows, without_id, spaced),) = con.execute(r"""
-        SELECT count(*), count(*) FILTER (id IS NULL),
+    ((rows, without_id, ids, spaced),) = con.execute(r"""
+        SELECT count(*), count(*) FILTER (id IS NULL), count(DISTINCT id),
           min(id) FILTER (regexp_matches(id, '\s')) FROM staged""").fetchall()
-    ((untitled,),) = con.execute("""
-        SELECT count(*) FROM (SELECT id FROM staged WHERE id IS NOT NULL
-          GROUP BY id HAVING count(*) FILTER (title <> '') = 0)""").fetchall()
     ((products, most),) = con.execute(
         "SELECT count(*), max(len(tags)) FROM product"
     ).fetchall()
@@ -157,7 +154,7 @@ def read_catalogue(
     kinds = {
         "rows": rows,
         "no id": without_id,
-        "no title": untitled,
+        "no title": ids - products,
         "bad lines": bad.lines,
     }
     return {"columns": columns, **kinds, "products": products}

@@ -47,7 +47,7 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 def write_clicks(con: Any, path: Path, after: int) -> None:
     """Writes the training clicks of the logs after a part, equal ones once.
 
-    They are in the order of their first occurrence.
+    Their order depends on query and id alone, and looks random.
     """
     _copy(
         con,
@@ -58,7 +58,7 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
             JOIN product p ON product = p.number
             WHERE split = 'train' AND kind = 'clicks' AND weight > 0
               AND part > {after}
-            GROUP BY ALL ORDER BY min(click.n), 1, 2, 3""",
+            GROUP BY ALL ORDER BY min(hash(w.text, p.key)), 1, 2, 3""",
         path,
         _TSV,
     )

@@ -16,11 +16,12 @@ _AT_ONCE = 1 << 16
 def read_queries(con: Any, seed: int) -> None:
     """Makes the tables `written` and `asked` of the queries of `entry`.
 
-    `written` has each query as it was written (`q`), the row `n` in which it
-    occurs first, its number in `asked` (`query`), and the split that its words
-    have by hash, see `splits_of`. `asked` has each query once, without regard
-    to letter case and white space, in the order of first occurrence. DuckDB has
-    no NFKC, so that words are normalised here.
+    `written` has each spelling of a query (`q`), a row `n` in which it occurs,
+    the number of the query in `asked` (`query`), and a number from 0 to 99
+    (`percent`), which the hash of its words decides. `asked` has each query
+    once, without regard to letter case and white space. The order and the
+    spelling depend on the texts alone, so that a log gives the same numbers in
+    each file format. DuckDB has no NFKC: words are normalised here.
     """
     con.execute("""
         CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
@@ -31,8 +32,8 @@ def read_queries(con: Any, seed: int) -> None:
         con.unregister("chunk")
     con.execute("""
         CREATE TABLE asked AS
-        SELECT row_number() OVER (ORDER BY min(n)) AS number, key,
-          arg_min(text, n) AS text
+        SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,
+          max(text) AS text  -- "bolt" rather than "Bolt"
         FROM spelled WHERE key <> '' GROUP BY key""")
     con.execute("""
         CREATE TABLE written AS
@@ -43,10 +44,7 @@ def read_queries(con: Any, seed: int) -> None:
 def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yields the distinct queries in blocks, with their words."""
     reader = con.cursor()
-    reader.execute(
-        "SELECT q, min(n) AS n FROM entry WHERE q IS NOT NULL GROUP BY q"
-        " ORDER BY n"
-    )
+    reader.execute("SELECT q, min(n) FROM entry WHERE q IS NOT NULL GROUP BY q")
     while rows := reader.fetchmany(_AT_ONCE):
         queries, numbers = zip(*rows, strict=True)
         texts = [cleaned(query) for query in queries]

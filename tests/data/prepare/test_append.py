@@ -36,15 +36,21 @@ def test_three_nights_equal_one_log(tmp_path):
     prepare(shop, catalogue=first, clicks=files[0], **OPTIONS)
     before = Collection(shop)
     judged = {
-        split: {before.queries[query] for query in before.qrels(split)}
+        split: {before.queries[q].lower() for q in before.qrels(split)}
         for split in before.splits
     }
     prepare(shop, clicks=files[1], catalogue=first, append=True)
     earlier = Counter(trained(Collection(shop)))
     assert list(Collection(shop).documents) == list(before.documents)
+    lines: list[str] = []
     found = prepare(
-        shop, clicks=files[2], catalogue=tmp_path / "last.csv", append=True
-    )
+        shop, clicks=files[2], catalogue=tmp_path / "last.csv", append=True,
+        report=lines.append,
+    )  # fmt: skip
+    changes = f" -> {found.counts['train_clicks']:,}, dev queries"
+    (line,) = [line for line in lines if line.startswith("changes:")]
+    assert line.startswith("changes: 10 new products, 0 removed; train clicks ")
+    assert changes in line
     whole = prepare(
         tmp_path / "ALL", catalogue=tmp_path / "last.csv",
         clicks=tmp_path / "all.csv", **OPTIONS,
@@ -67,7 +73,7 @@ def test_three_nights_equal_one_log(tmp_path):
     assert found.counts["train_clicks"] == whole.counts["train_clicks"]
     after = Collection(shop)
     for split, texts in judged.items():
-        assert texts <= {after.queries[q] for q in after.qrels(split)}
+        assert texts <= {after.queries[q].lower() for q in after.qrels(split)}
     data = json.loads((shop / "data.json").read_text())
     assert data["logs"] == 3 and len(data["sources"]) == 6
 
