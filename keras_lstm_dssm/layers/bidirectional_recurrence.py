@@ -114,8 +114,8 @@ class FlatPacking(NamedTuple):
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
     """Multiplies the rows of each direction, `(directions, rows, n)`.
 
-    oneDNN compiles a product of three dimensions for each number of rows, which
-    takes ten times as long as the product, and forgets all but 1,024 of them.
+    oneDNN compiles a product of three dimensions when it first sees a number of
+    rows, which takes some ten times as long as the product.
     """
     parts = zip(tf.unstack(rows), matrices, strict=True)
     return tf.stack([tf.matmul(part, matrix) for part, matrix in parts])
@@ -321,9 +321,9 @@ def run_by_numpy(
     `last` that of the value read last, `(sequences, units)`.
     """
     cell = layer.cell
-    step, columns, scales = lstm_step(cell.units, "".join(cell.gates), {})
+    step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})
     kernel, recurrent, bias = (
-        np.asarray(weight)[..., columns] * scales
+        np.asarray(weight)[..., columns] * signs
         for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
     )
     inputs = np.asarray(sequences.table) @ kernel + bias
