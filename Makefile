@@ -33,7 +33,7 @@ page: setup
 	$(BIN)/python tools/serve.py --models=build/demo/models \
 	    --http_port=8501 --click_log=ubi:build/demo/page-log
 
-# Speed: `make benchmark ARGS='--suite=train,encode'`, see docs/performance.md.
+# Speed: `make benchmark ARGS='--suite=train,encode'`, see docs/results/performance.md.
 benchmark: setup
 	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks $(ARGS)
 

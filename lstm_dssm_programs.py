@@ -1,10 +1,9 @@
 """Console scripts `lstm-dssm-NAME`, which parse flags without TensorFlow.
 
 `import keras_lstm_dssm` imports TensorFlow, which takes seconds, because Keras
-loads saved models of registered classes only. A program imports this module
-before the package, whose `__init__` then imports no TensorFlow: the flags and
-the settings can be read without it. `main` of a program calls `load_package`
-before it needs more.
+can load saved models of registered classes only. A program imports this module
+first: then the package's `__init__` imports no TensorFlow, and flags and
+settings can be read. `main` of a program calls `load_package` for the rest.
 
 Example:
     lstm-dssm-train --data=api --output=run
@@ -43,7 +42,7 @@ PROGRAMS = {
     )  # fmt: skip
 } | {"mcp": "keras_lstm_dssm.tools.mcp_server"}
 """Program -> its module. A file `tools/mcp.py` would hide the package `mcp`
-from the program that is started as this file."""
+when it is run as a file."""
 
 
 def start(name: str) -> None:
@@ -72,8 +71,8 @@ train = partial(start, "train")
 def load_package() -> None:
     """Imports all of the package, without TensorFlow's notes on the machine.
 
-    Sets `TF_CPP_MIN_LOG_LEVEL` to 3 unless it is set. TensorFlow then logs
-    fatal errors only; other errors it also raises in Python.
+    Sets `TF_CPP_MIN_LOG_LEVEL` to 3 unless it is set: TensorFlow then logs
+    fatal errors only, and raises other errors in Python.
 
     Raises:
         InputError: TensorFlow cannot be imported, or Keras does not use it.
@@ -81,8 +80,8 @@ def load_package() -> None:
     if "keras_lstm_dssm.public" in sys.modules:
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Garbage collections while modules are imported, and the examination of
-    # what they hold in later ones, take a third of the time.
+    # Garbage collections during imports, and later collections of the imported
+    # objects, would take a third of the time.
     gc.disable()
     try:
         with without_notes():
@@ -98,16 +97,16 @@ def load_package() -> None:
 
 @contextmanager
 def without_notes() -> Iterator[None]:
-    """Leaves TensorFlow's notes out of standard error, unless asked for.
+    """Removes TensorFlow's notes from standard error.
 
-    No variable silences the three lines that TensorFlow 2.21 writes while its
-    libraries are loaded, before it reads one: oneDNN is on, no driver of CUDA
-    was found, logging has not begun. All that is written meanwhile is kept in
-    memory, and shown without these lines. If TensorFlow ends the process,
-    `faulthandler` shows where; `TF_CPP_MIN_LOG_LEVEL=0` shows everything.
+    TensorFlow 2.21 writes three lines while its libraries are loaded, which no
+    variable silences: oneDNN is on, no CUDA driver was found, logging has not
+    begun. All output of the block is held in memory, and written without these
+    lines. If TensorFlow ends the process, `faulthandler` shows where.
+    `TF_CPP_MIN_LOG_LEVEL=0` shows everything.
     """
     shows_all = os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0"
-    if shows_all or not hasattr(os, "memfd_create"):  # which Linux has
+    if shows_all or not hasattr(os, "memfd_create"):  # only Linux has it
         yield
         return
     try:

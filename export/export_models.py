@@ -1,8 +1,8 @@
-"""The functions that publish trained models in a folder for TF Serving.
+"""Publishes trained models in a folder for TF Serving.
 
 `export_models` publishes all models of one training together, with the files
-that a server needs beside them; `export_model` and `export_retriever` publish
-a version of a single model.
+that a server needs. `export_model` and `export_retriever` publish a version of
+a single model.
 """
 
 import os
@@ -62,55 +62,54 @@ def export_models(
     hybrid: HybridSettings | None = None,
     queries: Iterable[str] = (),
 ) -> list[Path]:
-    """Publishes all that a server needs of a trained model.
+    """Publishes a trained model with all files that a server needs.
 
-    Two towers become `query_encoder` and `document_encoder`, and a KeyVec
-    becomes `keyvec`, each with a `retriever` if there are documents. A pair
-    scorer becomes `scorer`. A folder can have models of several trainings; an
-    export changes those of its training only.
+    Two towers become `query_encoder` and `document_encoder`. A KeyVec becomes
+    `keyvec`, a pair scorer `scorer`. With documents, towers and KeyVecs also
+    get a `retriever`. A folder can have models of several trainings; an export
+    changes only the models of its training.
 
-    All exported models get one version number, above every version in the
-    folder, so that equal numbers mean the same training. They are served
-    together: a server reads in `models.config` which version of each is
-    live, and that file is replaced last. If the export fails or is
-    interrupted, the versions of the last complete export stay live.
+    All exported models get the same version number, above every number in the
+    folder. A server reads the live version of each model from `models.config`.
+    This file is replaced last, so a failed or interrupted export leaves the
+    versions of the last complete export live.
 
     Args:
         model: The trained model. With `hybrid` it can be `None`.
         output: Folder of the models, made if missing. `models.config`,
             `batching.config` and a README for the server's operator are
             written next to the models.
-        documents: Ids and texts for the retriever of towers or of a KeyVec;
-            by default no retriever is exported, and an existing one does not
-            change.
+        documents: Ids and texts for the retriever. By default no retriever is
+            exported, and an existing retriever does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000; a
             larger k in a request is reduced to it.
         progress: Whether to show a progress bar.
-        run: Folder of the run that the model comes from. With it the export
-            is recorded in `card.json` and `CARD.md` of `output`; by default
-            it is not.
-        teacher: For a run of `word_sum`: the teacher, whose own vectors its
-            titles get in the retriever; other titles get sums of words. With
-            `hybrid`, words are fitted to it if the model has no words part.
-        hybrid: Weights of towers, words and BM25, by which the retriever ranks
-            then; the encoders are those of the first two, and without a model
-            and a teacher there are none. The settings of parts that are missing
-            do not count.
-        queries: With `hybrid`: training queries. Hubness is measured with
-            them, and is left out without any; and the stems of their words are
-            known, as those of titles: stems are looked up, not computed.
+        run: Folder of the run that the model comes from, for the record of the
+            export in `card.json` and `CARD.md` of `output`. By default nothing
+            is recorded.
+        teacher: Vectors of titles. For a run of `word_sum`, the retriever uses
+            the teacher's vectors of its titles, and sums of word vectors for
+            other titles. With `hybrid` and a model without a words part, word
+            vectors are fitted to the teacher.
+        hybrid: Weights of towers, words and BM25 in the retriever's scores.
+            Weights of missing parts have no effect. Without a model and a
+            teacher no encoder is exported.
+        queries: With `hybrid`: training queries. They measure the hubness of
+            documents, which is 0 without queries. The stems of their words are
+            stored, like the stems of the titles' words, because graphs look
+            stems up and do not compute them.
 
     Returns:
         The folders of the new versions.
 
     Raises:
-        InputError: `output` cannot be written to, or holds a `models.config`
-            or another model that a server could not read; `vectors` or
-            `max_k` is wrong; there are documents for a pair scorer, or for a
-            retriever in the folder of other encoders; a weight is not finite.
-            No version is published.
+        InputError: `output` cannot be written to, or contains a
+            `models.config` or a model that a server could not read; `vectors`
+            or `max_k` is wrong; there are documents for a pair scorer, or for
+            a retriever in the folder of other encoders; a weight is not
+            finite. No version is published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
@@ -122,17 +121,19 @@ def export_models(
         graphs = hybrid_graphs(*options, teacher, hybrid, queries)
     else:
         kind = kind_of(model)
-        taught: dict[str, Any] = {} if teacher is None else {"teacher": teacher}
-        if taught and "teacher" not in kind.options:
+        with_teacher: dict[str, Any] = (
+            {} if teacher is None else {"teacher": teacher}
+        )
+        if with_teacher and "teacher" not in kind.options:
             raise InputError(
                 "a teacher has vectors of titles for two towers, and this model"
                 f" is another: found a {kind.noun}: leave it out"
             )
-        graphs = kind.load("graphs")(*options, **taught)
+        graphs = kind.load("graphs")(*options, **with_teacher)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
-        _check_output(output, graphs)  # others may have published meanwhile
+        _check_output(output, graphs)  # again, because the folder was unlocked
         folders = publish_models(output, modules)
         if run is not None or teacher is not None:
             write_models_card(
@@ -155,11 +156,11 @@ def export_model(
     Args:
         model: The trained encoder, for example `TwoTower.query_encoder`, or
             the trained pair scorer or KeyVec.
-        base: The model's folder, in which the version's folder is made.
+        base: The model's folder, for the folder of the version.
         version: The version number, by default one above the largest.
 
     Returns:
-        `base/<number>`, which holds `saved_model.pb`.
+        The folder `base/<number>` with `saved_model.pb`.
 
     Raises:
         InputError: The version exists already, a weight is not finite, or
@@ -186,27 +187,27 @@ def export_retriever(
     """Publishes a retriever over the given titles, for TF Serving.
 
     Args:
-        query_encoder: The encoder that encodes queries, in the server.
-        document_encoder: The encoder that encodes the titles, during export;
-            a KeyVec is the encoder of both.
-        ids: The ids that the retriever returns, one for each title.
+        query_encoder: Encodes queries in the server; may be a KeyVec.
+        document_encoder: Encodes the titles during export; the same KeyVec if
+            `query_encoder` is a KeyVec.
+        ids: The id of each title, which the retriever returns.
         titles: The documents' titles, or whole documents for a KeyVec.
-        base: The model's folder, in which the version's folder is made.
+        base: The model's folder, for the folder of the version.
         version: The version number, by default one above the largest.
         vectors: `float32`, or `int8` for a quarter of the memory.
         max_k: Maximum number of results for a query; a larger k in a request
             is reduced to it.
         tags: The tags of each title, 32 at most, by which a search can be
-            restricted; by default no title has any.
+            restricted; by default titles have no tags.
 
     Returns:
         The version's folder, `base/<number>`.
 
     Raises:
-        InputError: There are no titles, or another number of ids; an id is
-            empty; `vectors` is no key of `VECTORS`; `max_k` is below 1; a
-            weight is not finite; there are tags, but not for each title, or a
-            tag is blank or has a comma; or the version exists already.
+        InputError: There are no titles; the numbers of ids, tags and titles
+            differ; an id is empty; `vectors` is no key of `VECTORS`; `max_k` is
+            below 1; a weight is not finite; a tag is blank or has a comma; or
+            the version exists already.
 
     Example:
     >>> encoder = dssm.DSSMEncoder(units=[4])
@@ -236,7 +237,7 @@ def tower_graphs(
     progress: bool,
     teacher: TeacherVectors | None = None,
 ) -> Graphs:
-    """Returns what is exported of two towers."""
+    """Returns the exported models of two towers."""
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder, teacher)
     portable = partial(portable_part, towers.query_encoder)
@@ -259,7 +260,7 @@ def hybrid_graphs(
     settings: HybridSettings,
     queries: Iterable[str],
 ) -> Graphs:
-    """Returns what is exported of a hybrid."""
+    """Returns the exported models of a hybrid."""
     queries = list(queries)
     if not isinstance(documents, Documents):
         raise InputError(
@@ -285,14 +286,15 @@ def hybrid_graphs(
             documents.titles, settings, queries, documents.fields
         )
         rows = encoded_rows(document, documents, progress)
-        hubs = None
+        title_hubness = None
         if pair is not None and settings.hubness:
-            hubs = hubness(rows.vectors, pair[0].encode(sample(queries)))
+            query_vectors = pair[0].encode(sample(queries))
+            title_hubness = hubness(rows.vectors, query_vectors)
         module = HybridModule(
-            query, rows, settings, postings, hubs, vectors, max_k
+            query, rows, settings, postings, title_hubness, vectors, max_k
         )
         module.portable = portable_part(
-            pair and pair[0], rows, vectors, settings, postings, hubs
+            pair and pair[0], rows, vectors, settings, postings, title_hubness
         )
         return module
 
@@ -318,8 +320,8 @@ def _check_output(
 ) -> None:
     """Checks that models of these names can be published in a folder."""
     if "retriever" in names:
-        others = {"query_encoder", "keyvec"} & find_models(output).keys()
-        for name in others.difference(names):
+        encoders = {"query_encoder", "keyvec"} & find_models(output).keys()
+        for name in encoders.difference(names):
             raise InputError(
                 f"{output}: found {name}, of another training, whose retriever "
                 "would be replaced; name another folder"

@@ -1,4 +1,4 @@
-"""Two towers or a hybrid, and documents, in one file for `LocalModel`."""
+"""Exports two towers or a hybrid, with documents, to a file of `LocalModel`."""
 
 import os
 import time
@@ -71,32 +71,33 @@ def export_portable(
 ) -> HybridSettings | None:
     """Writes both encoders and the documents into one file.
 
-    `lstm_dssm_client.LocalModel` searches and encodes with it, without
-    TensorFlow. The documents are encoded by the model itself, also where the
-    file has rounded weights.
+    `lstm_dssm_client.LocalModel` searches and encodes with the file, without
+    TensorFlow. Documents are encoded with the model's full weights, even if the
+    file stores rounded weights.
 
     Args:
-        model: The trained towers, whose encoders are of this package. With
-            `hybrid` it can be `None`.
-        path: File to write; an older one is replaced when it is complete.
-        documents: Ids, titles and tags; by default the file has none.
-        weights: How the rows of the trigram tables are stored: `int8`, 1 byte
-            a number and one scale a row (float16 where rows are summed into
-            the vector itself), or `float32`. All other weights are float32.
+        model: The trained towers, with encoders of this package. With `hybrid`
+            it can be `None`.
+        path: File to write. An existing file is replaced at the end.
+        documents: Ids, titles and tags; by default the file has no documents.
+        weights: How the rows of the trigram tables are stored: `int8`, with a
+            scale for each row, or `float32`. With `int8`, rows that are summed
+            without a layer behind the sum are float16. All other weights are
+            float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         run: Folder of the run that the model comes from, for the card.
         teacher: See `export_models`.
-        hybrid: See `export_models`; the file has the parts with a weight.
+        hybrid: See `export_models`. The file has the parts with a weight.
         queries: See `export_models`.
 
     Returns:
-        The settings of the hybrid in the file, if it is one.
+        The settings of the hybrid in the file, or `None` without `hybrid`.
 
     Raises:
-        InputError: The model is no `TwoTower`, or an encoder is of another
-            class; `weights` or `vectors` is none of these; a weight is not
-            finite; there are no titles, or another number of ids; or the file
+        InputError: The model is no `TwoTower`; an encoder is of another
+            package; `weights` or `vectors` is unknown; a weight is not finite;
+            there are no titles, or the number of ids differs; or the file
             cannot be written.
 
     Example:
@@ -113,7 +114,7 @@ def export_portable(
         check_portable(model)
         assert model is not None
         pair: Any = (model.query_encoder, model.document_encoder)
-        EncoderModule(pair[0])  # raises if it is not finite
+        EncoderModule(pair[0])  # checks that the weights are finite
         module = EncoderModule(pair[1], teacher)
     else:
         if not documents:
@@ -131,17 +132,18 @@ def export_portable(
             documents.titles, hybrid, queries, documents.fields
         )
     rows = encoded_rows(module, documents, progress) if documents else None
-    hubs = None
+    title_hubness = None
     if hybrid is not None and hybrid.hubness and pair:
         assert rows is not None
-        hubs = hubness(rows.vectors, pair[0].encode(sample(queries)))
+        query_vectors = pair[0].encode(sample(queries))
+        title_hubness = hubness(rows.vectors, query_vectors)
     contents = _Contents(
         dict(zip((QUERY, DOCUMENT), pair, strict=False)),
         rows,
         vectors,
         hybrid,
         postings,
-        hubs,
+        title_hubness,
         weights,
         documents.titles if documents else (),
         {
@@ -160,35 +162,36 @@ def portable_part(
     vectors: str,
     hybrid: HybridSettings | None = None,
     postings: Postings | None = None,
-    hubs: np.ndarray | None = None,
+    title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
     """Returns a function that writes a retriever into a version's folder.
 
-    Programs search with it without TensorFlow. What the SavedModel's variables
-    hold is not stored again. `None` if `LocalModel` lacks the encoder, which is
-    a `TextEncoder`, a `HybridEncoder` or `None`.
+    `LocalModel` reads the file. `encoder` is a `TextEncoder`, a `HybridEncoder`
+    or `None`. Returns `None` if `LocalModel` does not implement the encoder.
     """
     towers = [encoder]
     if isinstance(encoder, HybridEncoder):
         towers = [part.encoder for part in encoder.parts.values()]
     if encoder is not None and not all(map(_is_portable, towers)):
         return None
-    named = {} if encoder is None else {QUERY: encoder}
-    contents = _Contents(named, rows, vectors, hybrid, postings, hubs)
+    by_name = {} if encoder is None else {QUERY: encoder}
+    contents = _Contents(
+        by_name, rows, vectors, hybrid, postings, title_hubness
+    )
     return lambda version: contents.write(version / PORTABLE_PART)
 
 
 class _Contents(NamedTuple):
-    """What a file for `LocalModel` is made of."""
+    """The content of a file for `LocalModel`."""
 
     encoders: Mapping[str, Any]
     rows: DocumentRows | None
     vectors: str
     hybrid: HybridSettings | None
     postings: Postings | None
-    hubs: np.ndarray | None = None
+    title_hubness: np.ndarray | None = None
     weights: str = "float32"
-    texts: Sequence[str] = ()  # that are searched, where they are not shown
+    texts: Sequence[str] = ()  # searched texts, if they are not the titles
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
@@ -220,8 +223,8 @@ class _Contents(NamedTuple):
             }
             card |= stemmer_facts(self.hybrid)
             arrays |= _stored_postings(self.postings)
-            if self.hubs is not None:
-                arrays[HUBNESS] = self.hubs
+            if self.title_hubness is not None:
+                arrays[HUBNESS] = self.title_hubness
         path.parent.mkdir(exist_ok=True)
         write_portable(path, header, arrays)
 
@@ -232,13 +235,15 @@ class _Contents(NamedTuple):
                 arrays, name, encoder, [encoder], self.weights
             )
         return {
-            part: _store_encoder(arrays, f"{name}/{part}", *each, self.weights)
-            for part, each in encoder.parts.items()
+            part: _store_encoder(
+                arrays, f"{name}/{part}", *tower_and_layers, self.weights
+            )
+            for part, tower_and_layers in encoder.parts.items()
         }
 
 
 def check_portable(model: Any) -> None:
-    """Checks that a model is two towers whose encoders `LocalModel` has."""
+    """Checks that a model is two towers with encoders of `LocalModel`."""
     if not isinstance(model, TwoTower):
         raise InputError(
             f"found a {kind_of(model).noun}, and only two towers are portable:"
@@ -265,7 +270,7 @@ def _check_encoder(tower: TextEncoder) -> None:
 def _store_encoder(
     arrays: Arrays, path: str, tower: TextEncoder, layers: list[Any], kind: str
 ) -> dict[str, Any]:
-    """Adds the weights of an encoder, or of a part of it; describes it."""
+    """Adds the weights of some layers of an encoder; describes the part."""
     _check_encoder(tower)
     for weight, values in _stored_weights(tower, layers, kind):
         arrays[f"{path}/{weight}"] = values
@@ -278,7 +283,7 @@ def _store_encoder(
 
 
 def _stored_postings(postings: Postings) -> Arrays:
-    """Returns the arrays of BM25's postings, as they are stored in the file."""
+    """Returns the arrays that store BM25's postings."""
     return {
         **stored_texts("terms/forms", [*postings.term_of]),
         "terms/form_terms": np.fromiter(postings.term_of.values(), np.int32),
@@ -291,11 +296,11 @@ def _stored_postings(postings: Postings) -> Arrays:
 def _stored_weights(
     tower: TextEncoder, layers: Iterable[Any], kind: str
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields the names and the arrays of the weights of an encoder's layers."""
+    """Yields names and arrays that store the weights of an encoder's layers."""
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # The path of an encoder's own weight begins with the encoder's name.
+        # The path of a weight of no layer begins with the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):
@@ -303,7 +308,7 @@ def _stored_weights(
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
             rows = rows if len(rows) else np.array([0])
-            # No gate is behind a sum: the vector has all of its rounding.
+            # No layer is behind a sum, so its rounding errors reach the vector.
             is_sum = layer is getattr(tower, "bag_embedding", None)
             dtype = "float16" if is_sum and kind == "int8" else kind
             yield from stored_table(name, values, rows, start, dtype).items()
@@ -316,17 +321,16 @@ def _stored_weights(
 def _stored_documents(
     rows: DocumentRows, kind: str, texts: Sequence[str]
 ) -> Arrays:
-    """Returns the arrays of documents: vectors, if any, titles, ids, tags.
+    """Returns the arrays that store documents; each distinct vector once.
 
-    Each distinct vector is stored once. Texts and ids are left out if they are
-    the titles, and tags if there are none.
+    Texts and ids that equal the titles are left out.
     """
     titles = [*(rows.titles or rows.ids)]
     arrays = stored_texts("titles", titles)
     if texts and [*texts] != titles:
         arrays |= stored_texts("texts", texts)
     if rows.vectors is not None:
-        equal, vectors = EqualVectors.of(rows.vectors), rows.vectors
+        equal, vectors = EqualVectors.find(rows.vectors), rows.vectors
         if len(equal.first) < len(vectors):
             vectors = vectors[equal.first]
             vector_of = np.empty(len(rows.ids), np.int32)

@@ -3,9 +3,9 @@
     import keras_lstm_dssm as dssm
 
 Importing the package registers its Keras classes, so that
-`keras.saving.load_model` finds them in a fresh process. Only a program, which
-has imported `lstm_dssm_programs` before, parses its flags first: then the
-first use of a public name imports them.
+`keras.saving.load_model` finds them in a fresh process. A program imports
+`lstm_dssm_programs` first, and parses its flags; then the public names are
+imported only when one of them is used.
 """
 
 import sys
@@ -21,7 +21,7 @@ else:
     from importlib.util import find_spec
 
     def __getattr__(name: str) -> Any:
-        """Imports TensorFlow and all public names, when one is read."""
+        """Imports TensorFlow and all public names at the first use of one."""
         is_public = not name.startswith("_") or name == "__all__"
         if not is_public or find_spec(f"{__name__}.{name}"):
             raise AttributeError(f"module {__name__} has no attribute {name}")

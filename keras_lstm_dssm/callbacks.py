@@ -1,4 +1,4 @@
-"""Callbacks: failures explained, the best epoch on dev, files of a run."""
+"""Callbacks: explained failures, the best epoch on dev, files of a run."""
 
 import math
 import time
@@ -37,11 +37,11 @@ _LOST = (
     tf.errors.DeadlineExceededError,
     tf.errors.UnavailableError,
 )
-"""Errors of a connection to another worker, which the files do not explain."""
+"""Errors of a connection to another worker."""
 
 
 class Diverged(ArithmeticError):
-    """Reports that the named variable is NaN or infinite."""
+    """Raised if the variable that the message names is NaN or infinite."""
 
 
 class DeadNetwork(ArithmeticError):
@@ -55,8 +55,7 @@ class DeadNetwork(ArithmeticError):
 def check_finite(model: Any) -> None:
     """Raises `Diverged` unless all variables of a checkpoint are finite.
 
-    A finite loss does not suffice: an infinite weight saturates a gate, and the
-    loss stays finite.
+    The loss may be finite even so: an infinite weight saturates a gate.
     """
     owners = [
         (layer.name.replace("_", " "), layer.variables)
@@ -82,8 +81,12 @@ def explain_failure(
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known.
 
-    `batches(step)` are those from a step on: it has read hashed words only, but
-    their order is a function of the seed. `logs` are as when training began.
+    Args:
+        error: The exception that ended the training.
+        run: The run's folder, if any.
+        model: The model.
+        logs: The click logs as they were at the start of the training.
+        batches: Function that returns the batches of texts from a step on.
     """
     if isinstance(error, _LOST):
         return
@@ -97,7 +100,7 @@ def explain_failure(
         ) from error
     steps = int(model.optimizer.iterations.numpy())
     if isinstance(error, Diverged):
-        # The training step that diverged has been counted.
+        # `iterations` includes the training step that diverged.
         raise _diverged(f"{error} is", run, steps, batches(steps - 1))
     if NOT_FINITE in str(error):
         raise _diverged("the loss is", run, steps + 1, batches(steps))
@@ -122,12 +125,12 @@ def _diverged(
 ) -> FailedTraining:
     batch = next(iter(batches))
     if isinstance(batch[0], tf.RaggedTensor):  # the sentences of documents
-        columns = [[one[0] for one in batch[0][:_TEXTS].to_list()]]
+        columns = [[text[0] for text in batch[0][:_TEXTS].to_list()]]
     else:
         columns = [column[:_TEXTS].numpy().tolist() for column in batch[:2]]
     texts = "; ".join(
-        " -> ".join(repr(text.decode(errors="replace")[:60]) for text in each)
-        for each in zip(*columns, strict=True)
+        " -> ".join(repr(text.decode(errors="replace")[:60]) for text in row)
+        for row in zip(*columns, strict=True)
     )
     advice = _advice("the last good state", run)
     return FailedTraining(
@@ -144,15 +147,15 @@ def _advice(state: str, run: RunFolder | None) -> str:
 
 
 _TOLERANCE = 1e-4
-_FEW = 0.25  # the accuracy of random scores is 0.5
+_MAX_ACCURACY = 0.25  # half of the accuracy of random scores
 
 
 class DeadNetworkWatch(keras.callbacks.Callback):
     """Stops when the scores of nearly all triples of an epoch are equal.
 
     If the relu units of the last hidden layer are 0 for every pair of texts, or
-    its tanh units are 1 or -1, all pairs have one score and hardly a weight has
-    a gradient: the loss of each triple is the margin, its accuracy 0.
+    its tanh units 1 or -1, then all scores are equal and nearly all gradients
+    are 0. The loss of each triple is the margin, its accuracy 0.
     """
 
     def __init__(self, margin: float, steps: int) -> None:
@@ -162,23 +165,21 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
-        # The first epoch is no sign of it, because it starts with equal
-        # scores, and neither is the rest of an epoch that was interrupted. A
-        # few pairs may still differ by rounding.
+        # Not in the first epoch, which starts with equal scores, and not in the
+        # rest of an interrupted epoch. A few pairs may differ by rounding.
         if (
             epoch
             and self.params["steps"] == self.steps
-            and logs["accuracy"] < _FEW
+            and logs["accuracy"] < _MAX_ACCURACY
             and math.isclose(logs["loss"], self.margin, rel_tol=_TOLERANCE)
         ):
             raise DeadNetwork(epoch + 1)
 
 
 class BestEpoch(keras.callbacks.Callback):
-    """Measures a model after epochs, keeps the best weights, stops early.
+    """Base class of callbacks that evaluate a model and keep the best weights.
 
-    Base of `RankingEvaluation`, which describes arguments and attributes, and
-    of `ValidationLoss`. `on_best` is called with the model at a new best epoch.
+    `RankingEvaluation` describes the arguments and the attributes.
     """
 
     def __init__(
@@ -205,15 +206,15 @@ class BestEpoch(keras.callbacks.Callback):
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def metrics(self) -> dict[str, float]:
-        """Measures the model: name in the logs -> value, one of them `name`."""
+        """Evaluates the model: name in the logs -> value, including `name`."""
         raise NotImplementedError(f"{type(self).__name__}.metrics")
 
     def is_better(self, metric: float, best: float) -> bool:
-        """Returns whether a metric is better than the best one so far."""
+        """Returns whether a metric is better than the best metric so far."""
         return metric > best
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Measures the model, if that is due after this epoch."""
+        """Evaluates the model if the epoch is due."""
         if not self.is_due(epoch + 1, self.params["epochs"]):
             return
         metrics = self.metrics()
@@ -226,7 +227,7 @@ class BestEpoch(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def describe(self, epochs: int) -> str:
-        """Returns which of some epochs was kept, in one line."""
+        """Describes in one line which of the epochs was kept."""
         if self.best is None:
             return f"kept the last epoch, {epochs}: none was measured"
         value = f"{self.name} {self.best:.4g}"
@@ -235,7 +236,7 @@ class BestEpoch(keras.callbacks.Callback):
         return f"kept epoch {self.best_epoch} of {epochs}: {value}"
 
     def is_due(self, epoch: int, epochs: int) -> bool:
-        """Returns whether to measure after an epoch, counted from 1."""
+        """Returns whether to evaluate after an epoch, counted from 1."""
         return epoch % self.every == 0 or epoch == epochs
 
     def count(self, epoch: int, metric: float) -> None:
@@ -248,14 +249,14 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def should_stop(self) -> bool:
-        """Whether the last `patience` evaluations gave no better metric."""
+        """Whether `patience` evaluations in a row were not better."""
         return (
             self.patience is not None
             and self.evaluations_since_best >= self.patience
         )
 
     def keep(self) -> None:
-        """Keeps the weights as those of the best epoch."""
+        """Stores the weights of the best epoch."""
         self.best_weights = self.model.get_weights()
         if self.on_best is not None:
             self.on_best(self.model)
@@ -267,35 +268,35 @@ class BestEpoch(keras.callbacks.Callback):
 
 
 class RankingEvaluation(BestEpoch):
-    """Measures rankings after epochs, keeps the best weights, stops early.
+    """Evaluates rankings after epochs, keeps the best weights, stops early.
 
-    The metrics are added to the epoch's logs under the name `dev_` and the
-    measure, such as `dev_mrr@10`, so that they appear in the progress bar,
-    in the history and in TensorBoard. List this callback before others that
-    read the logs.
+    The metric is added to the epoch's logs as `dev_` and the measure, such as
+    `dev_mrr@10`, and so to the progress bar, the history and TensorBoard. List
+    this callback before other callbacks that read the logs.
 
     Args:
-        collection: A `Collection`, whose dev queries are searched in the
-            whole corpus; a `Task` of other queries and documents; or a
+        collection: A `Collection`, to search the whole corpus for its dev
+            queries; a `Task` with other queries and documents; or a
             `ClusterTask`, for a model of documents.
         measure: The measure that decides which epoch is best, one of
             `evaluation.MEASURES`, or of the task's `measures`. Default
             `"mrr@10"`.
-        every: Evaluate every n epochs, and after the last one. Default 1.
-        keep_best: Whether the weights of the best epoch replace those of the
-            last one when the training ends. Default `True`.
-        patience: Number of evaluations without a better value after which
-            the training stops; `None`, the default, never stops it.
-        min_relevant: Grade from which a document of a `Collection` is
-            relevant, default 1; a task has its own.
+        every: Evaluate every n epochs, and after the last epoch. Default 1.
+        keep_best: Whether to restore the weights of the best epoch at the end
+            of the training. Default `True`.
+        patience: Stop after this number of evaluations without a better value.
+            Default `None`: never stop.
+        min_relevant: Smallest grade of relevant documents of a `Collection`,
+            default 1. It has no effect on tasks.
         progress: Whether to show a progress bar of encoding, default `False`.
 
     Attributes:
-        best: The best value so far, from 0 to 1; `None` before the first.
-        best_epoch: The epoch of that value, counted from 1.
-        best_weights: The weights of that epoch, if they are kept.
-        on_best: Function that is called with the model when its weights are
-            the best so far; `None`, the default, for no function.
+        best: The best value so far, from 0 to 1; `None` before the first
+            evaluation.
+        best_epoch: The epoch of the best value, counted from 1.
+        best_weights: The weights of the best epoch, with `keep_best`.
+        on_best: Function that is called with the model at each new best epoch.
+            Default `None`.
 
     Raises:
         InputError: The measure is unknown, a number is below 1, or the
@@ -344,11 +345,11 @@ class RankingEvaluation(BestEpoch):
         return f"dev_{self.measure}"
 
     def metrics(self) -> dict[str, float]:
-        """Evaluates on dev."""
+        """See `BestEpoch`."""
         return {self.name: self.evaluate()}
 
     def evaluate(self) -> float:
-        """Returns the metric of the model as it is now, from 0 to 1."""
+        """Returns the metric of the model's current weights, from 0 to 1."""
         return self._value(system_of(self.model, progress=self.progress))
 
     def _value(self, system: System) -> float:
@@ -356,10 +357,7 @@ class RankingEvaluation(BestEpoch):
         return mean(by_query, [self.measure])[self.measure]
 
     def describe(self, epochs: int) -> str:
-        """Returns which epoch was kept, with the measure of BM25 beside it.
-
-        BM25 splits words as the model does.
-        """
+        """Describes the kept epoch, and BM25 with the model's rule of words."""
         line = super().describe(epochs)
         if self.best is None or not isinstance(self.task, Task):
             return line
@@ -371,10 +369,10 @@ class RankingEvaluation(BestEpoch):
 
 
 class ValidationLoss(BestEpoch):
-    """Measures the loss after epochs, keeps the best weights, stops early.
+    """Evaluates the loss after epochs, keeps the best weights, stops early.
 
-    The metrics are those of `evaluate` on the batches of texts, with `val_`
-    before their names, such as `val_loss`, of which the smallest is the best.
+    The logs get the metrics of `evaluate` on `batches` with the prefix `val_`.
+    The epoch with the smallest `val_loss` is best.
     """
 
     def __init__(
@@ -394,29 +392,29 @@ class ValidationLoss(BestEpoch):
         return "val_loss"
 
     def metrics(self) -> dict[str, float]:
-        """Measures the loss and the other metrics of the model."""
-        if self._hashed is None:  # each dataset traces the hashing anew
+        """See `BestEpoch`."""
+        if self._hashed is None:  # each new dataset traces the hashing again
             self._hashed = self.model.hasher.dataset(self.batches)
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
         return {f"val_{name}": float(value) for name, value in values.items()}
 
     def is_better(self, metric: float, best: float) -> bool:
-        """Returns whether a loss is smaller than the best one so far."""
+        """Returns whether a loss is smaller than the best loss so far."""
         return metric < best
 
 
 _QUICK = 0.5
-"""Seconds of saving below which a checkpoint is saved after each epoch."""
+"""If saving takes fewer seconds, a checkpoint is saved after each epoch."""
 
-_RARELY = 50
-"""Least time between two checkpoints, in multiples of the time of saving."""
+_MIN_INTERVAL = 50
+"""Minimum time between two checkpoints, in multiples of the time of saving."""
 
 
 class Checkpoint(keras.callbacks.Callback):
     """Saves model and optimizer, so that a run can be resumed.
 
-    It does so after each epoch (but see `on_epoch_end`), and within one if the
-    last checkpoint is older than `minutes`. All numbers must be finite.
+    Saves after epochs, see `on_epoch_end`, and within an epoch if the last
+    checkpoint is older than `minutes`. All numbers must be finite.
     """
 
     def __init__(
@@ -435,15 +433,15 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, unless saving is slow and the last one is new.
+        """Saves a checkpoint, unless saving would take too much time.
 
-        If it takes over half a second, it takes at most a fiftieth of the
-        training, but for epochs for which `needed(epochs)` is true, and for the
-        last one: later, the weights may be those of the best epoch.
+        If saving takes over half a second, it takes at most 2 % of the training
+        time. Epochs with `needed(epochs)` and the last epoch, after which the
+        best weights are restored, are always saved.
         """
         if (
             self._seconds < _QUICK
-            or time.monotonic() - self._saved > _RARELY * self._seconds
+            or time.monotonic() - self._saved > _MIN_INTERVAL * self._seconds
             or self.needed(epoch + 1)
             or self.model.stop_training
             or epoch + 1 == self.params["epochs"]
@@ -451,7 +449,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_interrupt(self) -> None:
-        """Saves a checkpoint; `TwoTower.fit` calls this on ctrl-c."""
+        """Saves a checkpoint when `TwoTower.fit` is interrupted by ctrl-c."""
         self._save()
 
     def _save(self) -> None:
@@ -470,7 +468,7 @@ class Checkpoint(keras.callbacks.Callback):
 class HistoryFile(keras.callbacks.Callback):
     """Writes the metrics of each epoch to `history.csv`.
 
-    A resumed run keeps the rows of the `initial_epoch` complete epochs.
+    A resumed run keeps the rows of its first `initial_epoch` epochs.
     """
 
     def __init__(self, run: RunFolder, initial_epoch: int) -> None:

@@ -1,11 +1,10 @@
 """The base of all programs: flags, help, one-line errors, JSON results.
 
-A program is a module in `tools` or `benchmarks`. At its top is the object
-`program`, whose docstring is the help, and then the flags. absl runs its
-`main`, which `@program.main` decorates:
-`app.run(main, flags_parser=program.parse)`. What is imported at the top of
-a program of `tools` loads no TensorFlow, so that help and wrong flags are
-answered at once; `main` imports the rest.
+A program is a module in `tools` or `benchmarks`. It defines the object
+`program`, whose docstring is the help, then the flags, then `main`, decorated
+by `@program.main` and run by absl: `app.run(main, flags_parser=program.parse)`.
+The modules that a program of `tools` imports at the top load no TensorFlow, so
+that help and wrong flags are answered at once; `main` imports the rest.
 """
 
 import difflib
@@ -26,8 +25,8 @@ from keras_lstm_dssm.files import check_writable, write_json
 from keras_lstm_dssm.version import __version__
 
 Main = Callable[[list[str]], Mapping[str, Any] | None]
-"""The work of a program: takes its name and the arguments that are not flags,
-and returns what `--json=FILE` writes."""
+"""The work of a program: (name, arguments that are not flags) -> what
+`--json=FILE` writes."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
 """Flags of files that programs write."""
@@ -50,16 +49,16 @@ def _define_enum(
     names: Sequence[str],
     text: str,
 ) -> None:
-    """Defines a flag of names, between which its help can be wrapped."""
+    """Defines a flag of names, with spaces at which its help can be wrapped."""
     flags.DEFINE_enum(name, default, names, text, flag_values=values)
     values[name].help = f"<{' | '.join(names)}>: {text}"
 
 
 class FlagSet:
-    """A set of flags, beside absl's global set.
+    """A set of flags, separate from absl's global set.
 
-    Several programs can be imported into one process, and the global set does
-    not allow a second `--data`. `string`, `integer`, `float`, `bool`, `enum`,
+    The global set does not allow a second `--data`, but several programs can be
+    imported into one process. `string`, `integer`, `float`, `bool`, `enum`,
     `list` and `multi` are absl's `DEFINE_string`, ..., for this set.
     """
 
@@ -74,11 +73,7 @@ class FlagSet:
         self.multi = partial(flags.DEFINE_multi_string, flag_values=self.flags)
 
     def parse_anew(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags, each once; returns the words that are no flags.
-
-        Raises:
-            flags.Error: A flag is unknown, wrong, or given twice.
-        """
+        """Parses flags, or raises `flags.Error`; returns the other words."""
         self.flags.unparse_flags()
         for name in self.flags:
             self.flags[name].unparse()
@@ -89,7 +84,7 @@ class FlagSet:
             raise flags.Error(
                 f"--flagfile: {error}: save it as UTF-8"
             ) from None
-        except ValueError as error:  # `--noresume=true`, of absl
+        except ValueError as error:  # absl's error for `--noresume=true`
             raise flags.Error(
                 f"{error}: leave the value out, or the `no` of its name"
             ) from None
@@ -98,10 +93,9 @@ class FlagSet:
 class Program(FlagSet):
     """The help and the flags of a program, and how it parses them.
 
-    Every program has the flags `--json`, `--debug` and those of help.
-    `arguments` says whether the program takes arguments that are not flags.
-    What is defined in `settings` is given by `--set NAME=VALUE`, and has no
-    flag of its own.
+    Every program has `--json`, `--debug` and the flags of help. `arguments`
+    says whether the program takes arguments that are not flags. Flags of
+    `settings` are given by `--set NAME=VALUE`.
     """
 
     def __init__(
@@ -111,7 +105,7 @@ class Program(FlagSet):
         arguments: bool = False,
     ) -> None:
         super().__init__()
-        self.doc = doc or ""  # none with `python -OO`
+        self.doc = doc or ""  # `python -OO` removes it
         self.required = required
         self.arguments = arguments
         self.settings = FlagSet()
@@ -139,26 +133,16 @@ class Program(FlagSet):
         return reported
 
     def run(self, argv: Sequence[str]) -> int:
-        """Runs the program in a process that may run other programs, too.
-
-        Args:
-            argv: The name of the program, and its arguments.
-
-        Returns:
-            The exit code.
-        """
+        """Runs `argv` in a process of many programs; returns the exit code."""
         code = self.check(argv)
         return self._main([argv[0], *self._words]) if code is None else code
 
     def parse(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags, for `absl.app.run`; returns the name and arguments.
-
-        Ends the process for help and for wrong flags.
-        """
+        """Parses flags, for `absl.app.run`; returns the name and arguments."""
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # absl's own flags: `app.run` logs all that libraries say, by default.
+        # `app.run` reads absl's own flags; libraries would log everything.
         flags.FLAGS([argv[0], "--verbosity=-1"])
         logging.getLogger("absl").setLevel(logging.ERROR)  # TensorFlow's
         return [argv[0], *self._words]
@@ -174,7 +158,7 @@ class Program(FlagSet):
                 raise InputError(f"--{name} {why}")
 
     def flag(self, name: str) -> flags.Flag:
-        """Returns a flag, or what `--set` gives under this name."""
+        """Returns a flag, or the setting of `--set` with this name."""
         known = self.flags if name in self.flags else self.settings.flags
         return known[name]
 
@@ -183,7 +167,7 @@ class Program(FlagSet):
         return f"--{name}" if name in self.flags else f"--set {name}"
 
     def define_set(self, what: str) -> None:
-        """Defines `--set`. Its help begins with `what`."""
+        """Defines `--set`, whose help begins with `what`."""
         self.multi(
             "set", [],
             f"{what}, as NAME=VALUE: --helpfull lists the names",
@@ -193,12 +177,12 @@ class Program(FlagSet):
         values = self.flags
         if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
             sys.stdout.reconfigure(errors="backslashreplace")
-        given = argv[: argv.index("--")] if "--" in argv else argv
-        if "--version" in given[1:]:
+        flags_given = argv[: argv.index("--")] if "--" in argv else argv
+        if "--version" in flags_given[1:]:
             print(f"keras-lstm-dssm {__version__}")
             return 0
-        if _HELP & set(given[1:]):
-            print(self._help("--helpfull" in given))
+        if _HELP & set(flags_given[1:]):
+            print(self._help("--helpfull" in flags_given))
             return 0
         try:
             self._words = self.parse_anew(argv)
@@ -218,7 +202,7 @@ class Program(FlagSet):
         return None
 
     def _unknown(self, name: str) -> str:
-        """Describes a flag that does not exist, and what may be meant."""
+        """Describes a flag that does not exist, with the nearest name."""
         words = name.split()
         if words[1:] and words[0] in self.flags:  # absl splits no lines
             return (
@@ -237,7 +221,7 @@ class Program(FlagSet):
         return f"--{name} is no flag{hint or ': --help lists all'}"
 
     def _parse_settings(self, pairs: Sequence[str]) -> None:
-        """Parses what `--set` was given, by the types of the settings."""
+        """Parses the values of `--set`, by the types of the settings."""
         known = self.settings.flags
         for pair in pairs:
             name, equals, _ = pair.partition("=")
@@ -259,15 +243,15 @@ class Program(FlagSet):
             raise InputError(re.sub("^(flag )?--", "--set ", line)) from error
 
     def _check_written(self) -> None:
-        """Checks that no output is also an input or another output."""
+        """Checks that no output file is also an input or another output."""
         values = self.flags
-        written = [name for name in _WRITTEN if name in values]
-        for name in written:
+        outputs = [name for name in _WRITTEN if name in values]
+        for name in outputs:
             path = values[name].value
             is_file = bool(path) and os.path.isfile(path)
             if not path or (os.path.exists(path) and not is_file):
                 continue  # a folder or a device, which may be named twice
-            for other in values if is_file else written:
+            for other in values if is_file else outputs:
                 value = values[other].value
                 texts = value if isinstance(value, list) else [value]
                 if other != name and any(
@@ -306,7 +290,7 @@ class Program(FlagSet):
         """Calls a function; prints an error in one line, returns its code."""
         try:
             return work(*arguments)
-        except BrokenPipeError:  # `| head`; nothing more can be printed
+        except BrokenPipeError:  # the reader, such as `head`, has ended
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except (InputError, OSError, flags.Error) as error:
@@ -324,7 +308,7 @@ def _entries(values: flags.FlagValues) -> list[str]:
     """Returns the help of each flag, sorted by name."""
     text = values.get_help(include_special_flags=False)
     lines = [line for line in text.splitlines() if line.startswith(" ")]
-    # absl adds these lines to what can be repeated.
+    # absl adds these lines to flags that can be repeated.
     text = re.sub(
         r";\n +repeat this option[^\n]*\n[^\n]*", ".", "\n".join(lines)
     )
@@ -337,17 +321,17 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens the retriever of a file, or of a folder of exported models.
+    """Opens the retriever in a file, or in a folder of exported models.
 
-    Returns a `LocalModel`, or a `SavedRetriever` for the version of a folder
-    without one, which loads TensorFlow.
+    Returns a `LocalModel`; or, for a version without its file, a
+    `SavedRetriever`, which loads TensorFlow.
     """
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 
     if os.path.isfile(models):
         local = LocalModel(models)
-        local.search([], model=name)  # raises for the name of another model
+        local.search([], model=name)  # raises if the file has another model
         return local
     from keras_lstm_dssm.model_folders import model_folder, served_version
 
@@ -366,11 +350,11 @@ def open_retriever(models: str, name: str) -> Any:
 
 
 def printable(text: str) -> str:
-    r"""Escapes the control characters of a text that others have written.
+    r"""Escapes the control characters of a text from outside, for a terminal.
 
-    A terminal acts on escape sequences: on a title that has such a sequence
-    it would change colours, its own title or the clipboard. Line breaks and
-    changes of the direction of writing could forge other lines.
+    An escape sequence in a title could change colours, the window's title or
+    the clipboard. Line breaks and changes of the writing direction could forge
+    other lines.
 
     >>> print(printable("hex \x1b]0;owned\x07 bolt"))
     hex \x1b]0;owned\x07 bolt
@@ -385,8 +369,8 @@ def _escaped(character: str) -> str:
 def _names_file(text: str, path: str) -> bool:
     """Returns whether a flag's paths or globs, comma-separated, name a file."""
     paths = {text, *text.split(",")} - {""}
-    found = {file for path in paths for file in (path, *glob.glob(path))}
-    return os.path.realpath(path) in map(os.path.realpath, found)
+    files = {file for path in paths for file in (path, *glob.glob(path))}
+    return os.path.realpath(path) in map(os.path.realpath, files)
 
 
 _TWICE = re.compile("flag --(.*?)=(.*): already defined as (.*)")
@@ -400,7 +384,7 @@ def _one_line(error: BaseException, values: flags.FlagValues) -> str:
         if twice := _TWICE.fullmatch(message):
             name, new, old = twice.groups()
             return f"--{name} is given twice, {old} and {new}: leave one out"
-        # absl's message ends with that of Python's `int`, for example.
+        # absl appends the message of Python's `int`, for example.
         match = re.match(r"flag (--(\w+)=.*?): ", message)
         expected = match and values[match[2]].parser.syntactic_help
         if match and "Non-boolean argument" in message:

@@ -10,7 +10,7 @@ from typing import Any
 from lstm_dssm_client.errors import InputError
 
 NOT_FINITE = "the loss is NaN or infinite; lower the learning rate"
-"""Message of TensorFlow's `InvalidArgumentError` that stops `fit` then."""
+"""Message of TensorFlow's `InvalidArgumentError` that then stops `fit`."""
 
 
 PRECISIONS = ("float32", "float64")
@@ -18,7 +18,7 @@ PRECISIONS = ("float32", "float64")
 
 
 class FailedTraining(InputError):
-    """Raised when the loss became NaN, or a network learns nothing more.
+    """Raised when the loss became NaN, or the network is dead.
 
     A smaller learning rate may help; the message says so.
 
@@ -40,7 +40,7 @@ def import_optional(module: str, extra: str) -> ModuleType:
 
 
 def check_installed(module: str, extra: str) -> None:
-    """Checks that a program has an optional package, before it reads data."""
+    """Checks that an optional package is installed, before data are read."""
     if importlib.util.find_spec(module) is None:
         raise _not_installed(module, extra)
 
@@ -54,10 +54,7 @@ def _not_installed(module: str | None, extra: str) -> InputError:
 def check_at_least(
     least: int, /, optional: bool = False, **values: Any
 ) -> None:
-    """Checks that each argument is a whole number of `least` or more.
-
-    `None` is wrong unless the arguments are `optional`.
-    """
+    """Checks that arguments are whole numbers of `least` or more, or `None`."""
     for name, value in values.items():
         if optional and value is None:
             continue
@@ -70,14 +67,14 @@ def check_at_least(
 
 
 def check_each_at_least(least: int, /, **lists: Iterable[Any]) -> None:
-    """Checks that lists have only whole numbers of `least` or more."""
+    """Checks that all values of lists are whole numbers of `least` or more."""
     for name, values in lists.items():
         for value in values:
             check_at_least(least, **{name: value})
 
 
 def check_choice(choices: Collection[Any], **values: Any) -> None:
-    """Checks that values are among those that an argument may have."""
+    """Checks that each argument has one of the allowed values."""
     for name, value in values.items():
         if value not in choices:
             allowed = ", ".join(map(str, choices))
@@ -85,10 +82,7 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
 
 
 def check_lists(**values: Any) -> None:
-    """Checks that arguments are lists of texts and not a single text.
-
-    A text passes for a list of its letters in Python.
-    """
+    """Checks that arguments are lists of texts, not a single text."""
     for name, value in values.items():
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise InputError(
@@ -99,8 +93,8 @@ def check_lists(**values: Any) -> None:
 def check_precision(layer: Any) -> None:
     """Checks that a layer or a model computes in float32 or float64.
 
-    Lower precisions lose digits in sums over the rows of a table, and the
-    squares of small gradients are 0.
+    In lower precisions sums over table rows lose digits, and the squares of
+    small gradients are 0.
     """
     policy = layer.dtype_policy.name
     if policy not in PRECISIONS:
@@ -112,7 +106,7 @@ def check_precision(layer: Any) -> None:
 
 
 def check_keras_file(filepath: Any) -> None:
-    """Checks that a model is not to be saved as a file of HDF5."""
+    """Checks that a model is not saved as an HDF5 file."""
     if str(filepath).endswith((".h5", ".hdf5")):
         raise InputError(
             f"{filepath}: HDF5 cannot hold the rows of trigram tables; save "
@@ -121,7 +115,7 @@ def check_keras_file(filepath: Any) -> None:
 
 
 def check_export_format(model: Any, format: str) -> None:
-    """Checks that `export` of a model is to write a SavedModel."""
+    """Checks that `export` of a model writes a SavedModel."""
     if format != "tf_saved_model":
         raise InputError(
             f"{type(model).__name__} cannot be exported as {format!r}, which "

@@ -1,8 +1,8 @@
 """Atomic writes of files and folders, checks of paths, a lock of a folder.
 
-What is being written is locked by its process. What a killed process has left
-is not, and the next one that writes the same file or folder removes it.
-`plain_files.py` reads the files.
+Temporary files and folders are locked by their process. After a kill they are
+unlocked, and the next process that writes the same file or folder removes them.
+`plain_files.py` reads files.
 """
 
 import csv
@@ -28,20 +28,19 @@ from keras_lstm_dssm.errors import InputError
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
-_TOKEN_BYTES = 8  # of the random part of a temporary name
+_TOKEN_BYTES = 8  # length of the random part of a temporary name
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary path to write to, and renames it to `path` at the end.
 
-    Readers see the old file or the complete new one, also after a power loss.
-    An exception leaves the old file as it was; what a killed process has left
-    is removed. A symbolic link is followed, and
-    an existing file keeps its owner and permissions. Where `path` is a device
-    or a pipe (`/dev/null`, `/dev/stdout`), the bytes are copied to it instead.
-    The temporary path ends as `path` does, since some writers choose the format
-    by the suffix.
+    Readers see the old file or the complete new file, also after a power loss.
+    An exception leaves the old file unchanged. Temporary files of killed
+    processes are removed. A symbolic link is followed, and an existing file
+    keeps its owner and permissions. If `path` is a device or a pipe
+    (`/dev/null`, `/dev/stdout`), the bytes are copied to it. The temporary path
+    has the same suffix, by which some writers choose the format.
     """
     path = Path(path)
     to_stream = _is_stream(path)
@@ -50,7 +49,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     name = target.name
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
-    # Not the process's number: two containers on one volume may share it.
+    # Not the process's number: containers that share a volume may both have it.
     partial = folder / f".partial-{secrets.token_hex(_TOKEN_BYTES)}-{name}"
     lock: int | None = None
     try:
@@ -65,7 +64,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.replace(partial, target)
             flush_to_disk(folder)
     except OSError as error:
-        # The error of a full disk names no file.
+        # The error of a full disk does not name the file.
         if error.errno and str(error.filename) in ("None", str(partial)):
             error.filename = str(path)
         raise
@@ -79,10 +78,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _remove_unlocked(folder: Path, name: str) -> None:
-    """Removes what killed processes have left of a file."""
+    """Removes the temporary files of killed processes for a file."""
     for partial in folder.glob(f".partial-*-{glob.escape(name)}"):
         token = partial.name.removeprefix(".partial-").removesuffix(f"-{name}")
-        # A longer one is of another file, whose name ends in this one.
+        # A longer token belongs to another file, whose name ends in `name`.
         if len(token) == 2 * _TOKEN_BYTES:
             with suppress(OSError), file_lock(partial, os.O_RDWR) as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,10 +96,9 @@ def _is_stream(path: Path) -> bool:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Returns the number of the open file that a path like `/dev/fd/3` names.
+    """Returns the descriptor that a path like `/dev/fd/3` names.
 
-    Opening `/dev/stdout` by its name would empty a file to which the shell
-    has redirected the output.
+    Opening `/dev/stdout` by its name would empty a redirected file.
     """
     if str(path) in _STANDARD_STREAMS:
         return _STANDARD_STREAMS[str(path)]
@@ -109,7 +107,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _copy_to_stream(source: Path, path: Path) -> None:
-    for printed in (sys.stdout, sys.stderr):  # earlier output comes first
+    for printed in (sys.stdout, sys.stderr):  # earlier output must come first
         printed.flush()
     number = _descriptor(path)
     with (
@@ -120,18 +118,15 @@ def _copy_to_stream(source: Path, path: Path) -> None:
 
 
 def _create(partial: Path, target: Path) -> int:
-    """Creates an empty file with the owner and permissions of another.
-
-    Returns its descriptor, which keeps it locked.
-    """
+    """Creates a locked file with owner and permissions of `target`."""
     new_file = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         number = os.open(partial, new_file, 0o666)
-        with suppress(OSError):  # without locks nobody removes the file
+        with suppress(OSError):  # without locks no process removes the file
             fcntl.flock(number, fcntl.LOCK_EX)
         if partial.exists():
             break
-        os.close(number)  # removed before it was locked
+        os.close(number)  # another process removed it before it was locked
     try:
         with suppress(FileNotFoundError):
             old = target.stat()
@@ -148,8 +143,8 @@ def _create(partial: Path, target: Path) -> int:
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
     """Waits until the bytes of a file, or the names in a folder, are on disk.
 
-    A rename can reach the disk before the bytes do: after a power loss the
-    file would have its new name and be empty.
+    Otherwise a rename could reach the disk before the bytes, and after a power
+    loss the renamed file would be empty.
     """
     try:
         number = os.open(path, os.O_RDONLY)
@@ -158,16 +153,13 @@ def flush_to_disk(path: str | os.PathLike[str]) -> None:
         finally:
             os.close(number)
     except OSError:
-        # Not every file system supports it for a folder.
+        # Some file systems do not support it for a folder.
         if not os.path.isdir(path):
             raise
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Checks that files can be written in a folder, which may not exist yet.
-
-    Programs call it before the work whose results the folder will hold.
-    """
+    """Checks that files can be written in a folder, which may not exist yet."""
     folder = Path(folder)
     while not folder.exists():
         folder = folder.parent
@@ -205,23 +197,20 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a text in UTF-8; readers see the old file or the whole new one."""
+    """Writes a text in UTF-8, atomically, see `replacing`."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Writes a value as indented JSON, and replaces the old file at the end."""
+    """Writes a value as indented JSON, atomically, see `replacing`."""
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 def write_json_gz(
     path: str | os.PathLike[str], value: Any, level: int = 9
 ) -> None:
-    """Writes compressed JSON, and replaces the old file at the end.
-
-    Equal values give equal bytes: the header holds no time and no name.
-    """
+    """Writes compressed JSON, atomically; equal values give equal bytes."""
     with (
         replacing(path) as partial,
         open(partial, "wb") as raw,
@@ -232,10 +221,7 @@ def write_json_gz(
 
 
 def cache_folder() -> str:
-    """Returns the folder in which results are kept between runs.
-
-    It is `$KERAS_LSTM_DSSM_CACHE`, by default `~/.cache/keras_lstm_dssm`.
-    """
+    """Returns `$KERAS_LSTM_DSSM_CACHE`, or `~/.cache/keras_lstm_dssm`."""
     return os.environ.get("KERAS_LSTM_DSSM_CACHE") or os.path.join(
         os.path.expanduser("~"), ".cache", "keras_lstm_dssm"
     )
@@ -254,7 +240,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def file_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
     """Opens a lock file, and creates it if necessary."""
-    # Whoever can write into the folder could have put a link or a pipe there.
+    # Another user of the folder could have put a link or a pipe there.
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     return open(os.open(path, flags, 0o666), "r+b", 0)
 
@@ -263,16 +249,16 @@ def file_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
 def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary folder, and renames it to `folder` at the end.
 
-    Readers see no folder or the complete one, also after a power loss. An
-    exception leaves nothing. If `folder` exists at the end, as another process
-    has written it, it stays as it is, and an `InputError` is raised.
+    Readers see no folder or the complete folder, also after a power loss. An
+    exception leaves nothing. If another process has written `folder` meanwhile,
+    that folder stays, and an `InputError` is raised.
     """
     folder = Path(os.path.abspath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # One level down: the hidden folder itself is locked, and private.
+            # A subfolder, since the hidden folder is locked and private.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete
@@ -286,13 +272,13 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
                 raise written
             try:
                 complete.rename(folder)
-            except OSError as error:  # written since the line above
+            except OSError as error:  # written since `lexists`
                 if error.errno in (ENOTEMPTY, EEXIST, ENOTDIR):
                     raise written from error
                 raise
             flush_to_disk(folder.parent)
     except OSError as error:
-        # A full disk is reported without a name.
+        # The error of a full disk does not name the folder.
         if error.errno and error.filename is None:
             error.filename = str(folder)
         raise
@@ -303,7 +289,7 @@ def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
     """Yields a new folder in `base`, which is removed at the end.
 
     Its name begins with `prefix`. Folders that killed processes have left are
-    removed, too: each is locked by its process until this process ends.
+    removed, too; a process locks its folder until it ends.
     """
     base = base.resolve()
     with _locked_directory(base, fcntl.LOCK_EX):
@@ -319,13 +305,13 @@ def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_unlocked_folders(base: Path, prefix: str) -> None:
-    """Removes what killed processes have left of their `hidden_folder`s."""
-    for left in base.glob(f"{glob.escape(prefix)}*"):
+    """Removes the `hidden_folder`s that killed processes have left."""
+    for folder in base.glob(f"{glob.escape(prefix)}*"):
         with (
-            suppress(OSError),  # of a process that works in it
-            _locked_directory(left, fcntl.LOCK_EX | fcntl.LOCK_NB),
+            suppress(OSError),  # its process is still alive
+            _locked_directory(folder, fcntl.LOCK_EX | fcntl.LOCK_NB),
         ):
-            shutil.rmtree(left)
+            shutil.rmtree(folder)
 
 
 @contextmanager
@@ -345,9 +331,9 @@ def lock_folder(
 ) -> Iterator[None]:
     """Keeps other processes that lock the same folder from working in it.
 
-    The lock is released when the process ends, even if it is killed. Its file
-    `.lock` stays in the folder. With `wait`, it waits for another process, with
-    a line on standard error, instead of raising `InputError`.
+    The lock is released when the process ends, even if it is killed; its file
+    `.lock` stays. If another process has the lock, raises `InputError`, or with
+    `wait` prints a line and waits.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Hashes that tell whether an encoder or a title is still the same."""
+"""Hashes that tell whether an encoder or a title is unchanged."""
 
 import hashlib
 import os
@@ -13,10 +13,7 @@ HASH_BYTES = 16
 
 
 def weights_hash(weights: Iterable[Any]) -> str:
-    """Returns the SHA-256 of weights: their types, shapes and values.
-
-    It is the same for a model in memory and for its `model.keras`.
-    """
+    """Returns the SHA-256 of weights: their types, shapes and values."""
     digest = hashlib.sha256()
     for weight in weights:
         array = np.asarray(

@@ -19,9 +19,9 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
             = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
 
-    Palangi et al. 2016, (5). The paper sums l_r over a batch; the default
-    here is the mean, so that the learning rate does not depend on the batch
-    size (`reduction="sum"` is the paper's).
+    Palangi et al. 2016, eq. (5). The paper sums l_r over a batch
+    (`reduction="sum"`). The default is the mean, so that the learning rate does
+    not depend on the batch size.
 
     Args:
         gamma: The scale g, to be chosen on held-out data. Default 10.
@@ -31,15 +31,15 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
-            negative, -1 for a document that is left out (a random negative
-            that equals the clicked document). Or, with float32 or float64,
-            `(batch,)`, the index of the clicked document; all others are
-            negatives then.
+            negative, -1 for a document to leave out (a random negative that
+            equals the clicked document). Or `(batch,)`: the index of the
+            clicked document, if all other documents are negatives and the loss
+            has the dtype float32 or float64.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
-        InputError: `y_true` holds indices, and the dtype of the loss is
-            float16 or bfloat16, which cannot represent all of them.
+        InputError: `y_true` has indices, and the dtype of the loss is float16
+            or bfloat16, which cannot represent all indices.
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
@@ -62,11 +62,11 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     @property
     def takes_indices(self) -> bool:
-        """Whether `y_true` may hold the indices of the clicked documents.
+        """Whether `y_true` may have the indices of the clicked documents.
 
-        Keras casts `y_true` to the dtype of the loss, and float16 and
-        bfloat16 cannot represent all indices. A subclass with a `call` of its
-        own that does not take indices sets this to `False`.
+        Keras casts `y_true` to the dtype of the loss, and float16 and bfloat16
+        cannot represent all indices. A subclass whose `call` does not support
+        indices sets this to `False`.
         """
         return self.dtype in ("float32", "float64")
 
@@ -84,11 +84,11 @@ class CosineSoftmax(Configured, keras.losses.Loss):
             clicked = tf.argmax(y_true, axis=-1, output_type=tf.int32)
             left_out = y_true < 0
         rows = tf.range(tf.size(clicked))
-        places = tf.stack([rows, clicked], axis=1)
+        clicked_cells = tf.stack([rows, clicked], axis=1)
 
-        # 0.6 of the time of TensorFlow's operation for loss and gradient, and
-        # 0.5 of that for labels which are indices. Whoever changes the loss
-        # must change its gradient, too: with p the softmax of g R,
+        # Loss and gradient take 0.6 of the time of TensorFlow's op, and 0.3
+        # with index labels. The gradient must agree with the loss: with p the
+        # softmax of g R,
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
@@ -102,17 +102,17 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
             def gradient(error: tf.Tensor) -> tf.Tensor:
                 scale = gamma * error
-                of_all = shares * (scale[:, tf.newaxis] / total)
-                return tf.tensor_scatter_nd_sub(of_all, places, scale)
+                gradients = shares * (scale[:, tf.newaxis] / total)
+                return tf.tensor_scatter_nd_sub(gradients, clicked_cells, scale)
 
-            return all_logits - tf.gather_nd(scaled, places), gradient
+            return all_logits - tf.gather_nd(scaled, clicked_cells), gradient
 
         return losses(y_pred)
 
 
 @register
 class KeyVecLoss(Configured, keras.losses.Loss):
-    """Adds up the two parts of the loss of `KeyVec` for each document.
+    """Sums the two parts of the loss of `KeyVec` for each document.
 
         L_read = sum_{i in S*} log p_i + sum_{i not in S*} log(1 - p_i)
         L_enc = sum_{w in W} log softmax(W_v d + b_v)_w
@@ -121,15 +121,15 @@ class KeyVecLoss(Configured, keras.losses.Loss):
     Eq. (4) to (6) of Bi and Ma 2017: S* are the key sentences of a document,
     W its key words. The loss of a batch is the mean over its documents.
 
-    Both parts are sums in the paper, so that a document of many sentences has
-    more weight than a short one, and its L_read more than its L_enc.
+    Both parts are sums in the paper: long documents have more weight than short
+    documents, and in long documents L_read has more weight than L_enc.
     `normalize` makes both parts means.
 
     Args:
-        read_weight: Factor of L_read. Default 1; 0 leaves it out.
-        word_weight: Factor of L_enc. Default 1; 0 leaves it out.
+        read_weight: Factor of L_read. Default 1.
+        word_weight: Factor of L_enc. Default 1.
         normalize: Whether L_read is divided by the number of sentences, and
-            L_enc by the number of key words. Default `False`, as printed.
+            L_enc by the number of key words. Default `False`, as in the paper.
         reduction: See `keras.losses.Loss`. Default: the mean.
         name: Name of the loss.
         dtype: See `keras.losses.Loss`.
@@ -137,8 +137,8 @@ class KeyVecLoss(Configured, keras.losses.Loss):
     Call arguments:
         y_true: Float `(documents, 2)`, the numbers of sentences and of key
             words of each document.
-        y_pred: Float `(documents, 2)`, -L_read and -L_enc as printed; see
-            `read_costs` and `word_costs`.
+        y_pred: Float `(documents, 2)`, -L_read and -L_enc, see `read_costs`
+            and `word_costs`.
 
     Raises:
         InputError: A factor is negative or not finite.
@@ -178,8 +178,8 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         Args:
             logits: Float `(n,)`, the logits of p_i of all sentences.
             salient: bool `(n,)`, whether a sentence is in S*.
-            document: int32 `(n,)`, the document of each sentence: ascending,
-                with at least one sentence for each document.
+            document: int32 `(n,)`, the document of each sentence, ascending.
+                Each document has at least one sentence.
 
         Returns:
             Float `(documents,)`.
@@ -199,8 +199,8 @@ class KeyVecLoss(Configured, keras.losses.Loss):
             logits: Float `(documents, vocabulary)`, W_v d + b_v.
             words: int32 `(m,)`, columns of `logits`: the key words of all
                 documents.
-            document: int32 `(m,)`, the document of each key word. One
-                without key words has an L_enc of 0.
+            document: int32 `(m,)`, the document of each key word. Documents
+                without key words have an L_enc of 0.
 
         Returns:
             Float `(documents,)`.
@@ -212,14 +212,9 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         )
 
     def parts(self, counts: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
-        """Returns both parts, normalised if required, without their factors.
+        """Returns `costs`, normalised if required, without their factors.
 
-        Args:
-            counts: As `y_true`.
-            costs: As `y_pred`.
-
-        Returns:
-            Float `(documents, 2)`.
+        `counts` and `costs` are `y_true` and `y_pred` of the call.
         """
         return costs / tf.maximum(counts, 1) if self.normalize else costs
 
@@ -233,24 +228,23 @@ class KeyVecLoss(Configured, keras.losses.Loss):
 
 @register
 class PairwiseHinge(Configured, keras.losses.Loss):
-    """Computes how far a positive is from beating a negative by the margin.
+    """Computes the pairwise hinge loss of a positive and its negatives.
 
         l = max(0, margin + s(Q, D-) - s(Q, D+))
 
-    Wan et al. 2016, section "Model Training", with margin 1. The loss of a
-    batch is the mean over its triples. A row with several negatives has the
-    mean over them, so that all triples count equally if all rows have the
-    same number.
+    Wan et al. 2016, section "Model Training", with margin 1. The loss of a row
+    is the mean over its negatives, and the loss of a batch the mean over its
+    rows.
 
     Args:
-        margin: Difference of scores from which the loss is 0. Default 1.
+        margin: Smallest difference of scores with loss 0. Default 1.
         reduction: See `keras.losses.Loss`. Default: the mean.
         name: Name of the loss.
         dtype: See `keras.losses.Loss`.
 
     Call arguments:
-        y_true: `(batch, candidates)`: 1 for the positive of a row, exactly
-            one, and 0 for its negatives.
+        y_true: `(batch, candidates)`: 1 for the single positive of a row, 0 for
+            its negatives.
         y_pred: Scores, `(batch, candidates)`.
 
     Raises:
@@ -277,8 +271,8 @@ class PairwiseHinge(Configured, keras.losses.Loss):
         is_positive = y_true > 0
         count = tf.math.count_nonzero(is_positive, axis=-1)
         message = "PairwiseHinge needs exactly one positive in each row, found:"
-        one_each = tf.Assert(tf.reduce_all(count == 1), [message, count])
-        with tf.control_dependencies([one_each]):
+        check = tf.Assert(tf.reduce_all(count == 1), [message, count])
+        with tf.control_dependencies([check]):
             positive = tf.where(is_positive, y_pred, 0)
         violation = tf.nn.relu(
             self.margin

@@ -1,4 +1,4 @@
-"""`CARD.md` of runs and of exported models: what they tell, and its tables."""
+"""`CARD.md` of runs and of exported models: contents and tables."""
 
 import os
 import time
@@ -31,11 +31,11 @@ CARD_MEASURES = (
     "mrr@10", "ndcg@10", "recall@10", "recall@100", "p@1", "p@10", "map", "mrr",
     "f1", "v", "ari", "ami",
 )  # fmt: skip
-"""Measures on the card, those that an evaluation has; `card.json` has all."""
+"""Measures on the card, if an evaluation has them; `card.json` has all."""
 
 _TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
-"""What follows the split in an evaluation's name, such as "test/cluster" -> the
-name of the task on the Hugging Face Hub; that of all others is text-ranking."""
+"""Mode in an evaluation's name, such as "test/cluster" -> name of the task on
+the Hugging Face Hub; other modes are text-ranking."""
 
 
 def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
@@ -45,13 +45,16 @@ def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
         first = next(iter(entry["systems"].values()))
         measures = [measure for measure in CARD_MEASURES if measure in first]
         rows = [
-            [system, *(_percent(of_system[m]) for m in measures)]
-            for system, of_system in entry["systems"].items()
+            [system, *(_percent(values[measure]) for measure in measures)]
+            for system, values in entry["systems"].items()
         ]
         if "above_bm25" in entry:
             above = entry["above_bm25"]
             rows.append(
-                ["difference to bm25", *(_percent(above[m]) for m in measures)]
+                [
+                    "difference to bm25",
+                    *(_percent(above[measure]) for measure in measures),
+                ]
             )
         tables.append(Table(["", *measures], rows, _title(name, entry)))
     return tables
@@ -59,7 +62,7 @@ def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
 
 def _title(name: str, entry: Mapping[str, Any]) -> str:
     measured = f"{entry['documents']:,} documents, {entry['date'][:10]}"
-    if "clusterings" in entry:  # their spread says nothing of other documents
+    if "clusterings" in entry:  # their spread holds for these documents only
         over = f"the {entry['clusterings']} runs of k-means"
     else:
         measured = f"{entry['queries']:,} queries, {measured}"
@@ -129,7 +132,7 @@ def run_card(
 def _contents(
     config: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns what `templates/card.jinja` shows of a run."""
+    """Returns the values for `templates/card.jinja`."""
     training = facts.get("training", {})
     recipe = config.get("recipe", {})
     return {
@@ -151,7 +154,7 @@ def kind_of_run(config: Mapping[str, Any]) -> ModelKind:
 def training_table(
     config: Mapping[str, Any], training: Mapping[str, Any]
 ) -> Table:
-    """Returns the table of a training: what, and its value."""
+    """Returns the table of facts about a training."""
     data = training.get("data", {})
     rows: list[list[Any]] = [
         ["version", config.get("version")],
@@ -176,11 +179,7 @@ def training_table(
 
 
 def teacher_text(facts: Mapping[str, Any]) -> str | None:
-    """Describes the sentence encoder that a model learnt from, for its card.
-
-    `facts` is the record of a training or of an export. Returns the encoder's
-    name and licence, or `None` if there was no such encoder.
-    """
+    """Describes the teacher in the facts of a training or an export."""
     if "teacher" not in facts:
         return None
     encoder, licence = (facts["teacher"][key] for key in ("encoder", "licence"))
@@ -252,7 +251,7 @@ def iso_time(seconds: float) -> str:
 def record_training(
     folder: str | os.PathLike[str], log: ClickLog | None = None
 ) -> None:
-    """Writes the card of a run that has been trained, on clicks or `None`."""
+    """Writes the card of a trained run; `log` is its click log, if any."""
     folder = Path(folder)
     config = read_config(folder)
     facts = read_facts(folder)
@@ -277,17 +276,16 @@ def record_training(
 
 
 def teacher_facts(folder: str | None) -> dict[str, Any]:
-    """Returns what a card says of the encoder whose vectors a model learnt.
+    """Returns the entry `teacher` of a card: name and licence of the encoder.
 
-    `folder` is the one that `lstm-dssm-teach` has written. The name and the
-    licence of the encoder are under the key `teacher`; the result is empty if
-    there is no folder, or it cannot be read.
+    `folder` is a folder of `lstm-dssm-teach`. Without a folder, or if it cannot
+    be read, the result is empty.
     """
     if folder is None:
         return {}
     try:
         settings = read_json(Path(folder, "teacher.json"))
-    except (InputError, OSError):  # none, or it was moved
+    except (InputError, OSError):  # it may have been moved
         return {}
     name = os.path.basename(str(settings.get("encoder")))
     licence = settings.get("licence")
@@ -304,10 +302,10 @@ def record_evaluation(
 ) -> None:
     """Adds an evaluation to the card of a run.
 
-    `name` is split and mode, such as `"test/retrieve"`, of which the card has
-    the last evaluation only. `measured` is system -> query id (or seed of
-    k-means) -> measure -> value; where there is a system `"bm25"`, its paired
-    differences to the first system are on the card.
+    `name` is split and mode, such as `"test/retrieve"`; the card has the last
+    evaluation of each name. `measured` is system -> query id (or seed of
+    k-means) -> measure -> value. If there is a system `"bm25"`, the card has
+    its paired differences to the first system.
     """
     folder = Path(folder)
     facts = read_facts(folder)
@@ -330,7 +328,7 @@ def record_evaluation(
 
 
 def card_tables(folder: str | os.PathLike[str]) -> list[Table]:
-    """Returns the tables of a run's card, `[]` for a run without one."""
+    """Returns the tables of a run's card, `[]` for a run without a card."""
     config = read_config(folder)
     with _reading_facts(folder) as facts:
         if "training" not in facts:
@@ -356,8 +354,8 @@ def export_facts(
 ) -> dict[str, Any]:
     """Returns what the card of exported models says of a version.
 
-    The keys are `date`, `documents`, a number or None, and `run`, the name of
-    the run or None. The result is empty if the card does not have the version.
+    Keys: `date`, `documents` (a number or None) and `run` (a name or None).
+    Empty if the card does not have the version.
     """
     with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
@@ -371,9 +369,7 @@ def export_facts(
 
 
 @contextmanager
-def _reading_facts(
-    folder: str | os.PathLike[str],
-) -> Iterator[dict[str, Any]]:
+def _reading_facts(folder: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """Yields the content of `card.json`; damage raises `InputError`."""
     facts = read_facts(folder)
     with damage_named(Path(folder, FACTS), _DAMAGED, UndefinedError):
@@ -386,8 +382,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    """Writes `card.json` and, made of it, `CARD.md`."""
-    for name in (FACTS, CARD):  # a link would be written to
+    """Writes `card.json`, and `CARD.md`, which is made from it."""
+    for name in (FACTS, CARD):  # writing would follow a link
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)
     write_text(folder / CARD, card)
@@ -410,9 +406,9 @@ def write_models_card(
 ) -> None:
     """Writes the card of exported models, after an export.
 
-    What earlier exports have written of models that this one does not replace
-    stays on the card. `exported` is model name -> its new version, `teacher`
-    the folder whose vectors documents have.
+    Models of earlier exports stay on the card unless they are exported again.
+    `exported` is model name -> its new version, `teacher` the folder with the
+    vectors of documents.
     """
     exports: list[dict[str, Any]] = []
     with _reading_facts(folder) as earlier:

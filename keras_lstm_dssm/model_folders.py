@@ -1,7 +1,7 @@
-"""Folders of exported models, MODELS/NAME/NUMBER, and which are served.
+"""Folders of exported models, MODELS/NAME/NUMBER, and the served versions.
 
-The file models.config says which versions of models are served. No TensorFlow
-is imported.
+The file models.config says which versions of models are served. This module
+imports no TensorFlow.
 """
 
 import os
@@ -19,16 +19,16 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.plain_files import read_text
 from lstm_dssm_client.errors import DAMAGE
 
-# A model's name is used in paths, URLs, shell commands and configuration
-# files: no character of it may have a special meaning there.
+# The name of a model is used in paths, URLs, shell commands and configuration
+# files, and must have no special characters of these.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 MAX_VERSION = 2**63
-"""Versions are below it: TF Serving reads their numbers as int64."""
+"""Versions are below this number: TF Serving reads them as int64."""
 
 
 def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the folder of a model of a valid name, even if it is missing."""
+    """Returns the folder of a model, which may be missing; checks the name."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{models_dir}: found the name {name!r}; a model's name has "
@@ -38,11 +38,7 @@ def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
 
 
 def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns the versions of the model in folder `base`, if it exists.
-
-    They are folders by their numbers, ascending; those whose names are not
-    integers are ignored.
-    """
+    """Returns version -> folder of the model in `base`, ascending."""
     base = Path(base)
     if not base.is_dir():
         return {}
@@ -58,10 +54,7 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns the folders of models that have a version, by name, ascending.
-
-    There are none if `models_dir` is missing. Hidden folders are ignored.
-    """
+    """Returns name -> folder of the models that have a version, ascending."""
     models_dir = Path(models_dir)
     if not models_dir.is_dir():
         return {}
@@ -73,7 +66,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns what `find_models` does, for a folder that must have a model."""
+    """Returns `find_models`, or raises `InputError` if there are none."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -115,14 +108,14 @@ def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
 
 
 Configs = Mapping[str, ModelConfig] | None
-"""The models that `models.config` lists, by name; None without the file."""
+"""Name -> entry of `models.config`; None if the file is missing."""
 
 
 def read_configs(path: Path) -> Configs:
     """Reads the models that a server is to serve; see `Configs`.
 
     A file without a `model_config_list`, which TF Serving ignores, is an error:
-    it may be incomplete because it is being written.
+    it may be half-written.
     """
     if not path.exists():
         return None
@@ -146,10 +139,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions, ascending, by the `model_version_policy` of an entry.
-
-    Without a policy these are the `latest` newest ones.
-    """
+    """Selects versions by an entry's policy, or the `latest` newest."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":
@@ -164,8 +154,8 @@ def live_versions(
 def served_version(base: str | os.PathLike[str]) -> Path | None:
     """Returns the folder of the newest served version of a model, or `None`.
 
-    If `models.config` next to `base` names versions, newer ones are not served,
-    for example that of an interrupted export.
+    If `models.config` next to `base` names versions, newer versions are not
+    served, such as the version of an interrupted export.
     """
     base = Path(base).resolve()
     folders = version_folders(base)

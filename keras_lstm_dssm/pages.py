@@ -1,8 +1,7 @@
-"""Reports, tables and cards as HTML and Markdown, by the files of `templates`.
+"""Reports, tables and cards as HTML and Markdown, from files in `templates`.
 
-Texts are plain strings. The templates of HTML escape them, so that `<` and `&`
-in a query or a title are shown and not interpreted; a cell of a table in
-Markdown may contain Markdown.
+Templates of HTML escape all texts, so that `<` and `&` in a query or a title
+are displayed. Markdown cells may contain Markdown.
 """
 
 import base64
@@ -33,10 +32,7 @@ class Strong(str):
 
 @dataclass(frozen=True)
 class Bar:
-    """A table cell that shows a number and a bar of proportional length.
-
-    The bar of `maximum` has full length, that of a negative number none.
-    """
+    """A cell with a number and a bar, which is full at `maximum`."""
 
     kind: ClassVar[str] = "bar"
     value: float
@@ -55,8 +51,8 @@ class Shaded:
     """A text on a coloured background, whose opacity shows a share.
 
     A share of 1 has the strongest colour, 0 none; the text is legible on every
-    shade, on a light page and on a dark one. A browser shows `note` when the
-    pointer rests on the text.
+    shade, on light and dark pages. `note` is shown when the pointer rests on
+    the text.
     """
 
     kind: ClassVar[str] = "shaded"
@@ -66,7 +62,7 @@ class Shaded:
 
     @property
     def opacity(self) -> float:
-        """The opacity of the colour in front of the page's background."""
+        """The opacity of the colour on the page's background."""
         return _MOST_OPACITY * min(max(self.share, 0.0), 1.0)
 
 
@@ -78,8 +74,8 @@ Cell = str | int | float | Bar | Shaded | None
 class Table:
     """A table, whose first column names the rows.
 
-    `text_columns`, counted from 0, and the first column are aligned to the
-    left, others to the right, as numbers are.
+    The first column and `text_columns`, counted from 0, are aligned to the
+    left, other columns (numbers) to the right.
     """
 
     kind: ClassVar[str] = "table"
@@ -91,11 +87,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG file from `drawing` that is embedded in the page.
-
-    `caption` is its text alternative (`alt`). The file is read when the page
-    is rendered.
-    """
+    """A PNG file embedded in the page; `caption` is its alternative text."""
 
     kind: ClassVar[str] = "picture"
     caption: str
@@ -115,7 +107,7 @@ class Picture:
 
     @property
     def base64(self) -> str:
-        """The content of the file in base 64, as a `data:` URL needs it."""
+        """The content of the file in base 64, for a `data:` URL."""
         return base64.b64encode(self.path.read_bytes()).decode()
 
 
@@ -143,11 +135,10 @@ def write_html(
     sections: Sequence[Section],
     lead: str = "",
 ) -> None:
-    """Writes a report as one HTML page that loads nothing else.
+    """Writes a report as one HTML page that loads no other files.
 
-    A table or picture wider than the screen scrolls by itself, and is shown
-    whole in print. Every text is escaped. An existing file is replaced only
-    when the new one is complete.
+    Wide tables and pictures scroll on the screen, and are printed whole. All
+    texts are escaped. An existing file is replaced when the page is complete.
     """
     values = {"title": title, "sections": sections, "lead": lead}
     write_text(path, render("report.html.jinja", **values))
@@ -161,10 +152,10 @@ def write_markdown(
 
 
 def render(template: str, **values: Any) -> str:
-    """Returns the text of a template, which is named as its file.
+    """Renders a template, which is named as its file.
 
-    Values are escaped if the name ends with `.html.jinja`. A value that the
-    template reads and that is missing raises `jinja2.UndefinedError`.
+    Values are escaped if the name ends with `.html.jinja`. A missing value
+    raises `jinja2.UndefinedError`.
     """
     return _environment().get_template(template).render(values)
 

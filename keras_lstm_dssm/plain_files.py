@@ -1,10 +1,9 @@
-"""Readers of JSON, text, arrays and archives that other people may have sent.
+"""Readers of JSON, text, arrays and archives from untrusted sources.
 
-A file is checked before it is opened: it is a plain file, no link that leads
-out of its folder, and not larger than it may be. What is damaged raises
-`InputError`, of one line, whatever the library raises that reads it.
-`files.py` writes these files. Text files of any size, plain or gzip, are read
-line by line, and written.
+A file is checked before it is opened: it must be a plain file, no link that
+leads out of its folder, and not too large. Damage raises `InputError` with one
+line, whatever the reading library raises. Text files of any size, plain or
+gzip, are read line by line, and written. `files.py` writes other files.
 """
 
 import csv
@@ -31,10 +30,10 @@ _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
 
 SETTINGS_BYTES = 1 << 26
-"""Largest size of a file of settings, 64 MB: parsed, it takes a gigabyte."""
+"""Largest size of a file of settings, 64 MB; parsed, it takes a gigabyte."""
 
 TEXTS_BYTES = 1 << 30
-"""Largest size of a file of texts, 1 GB: it is read as a whole."""
+"""Largest size of a file of texts, 1 GB, which is read as a whole."""
 
 
 @contextmanager
@@ -43,9 +42,9 @@ def damage_named(
 ) -> Iterator[None]:
     """Raises `InputError` if a file is damaged, whatever its reader raises.
 
-    `remedy` says what was expected, or what to do; `further` are exceptions
-    of a library that has classes of its own. An `InputError` that names the
-    file stays.
+    `remedy` says what was expected, or what to do; `further` are exception
+    classes of the reading library. An `InputError` that names the file is
+    raised unchanged.
     """
     try:
         yield
@@ -66,12 +65,11 @@ def damage_named(
 def check_plain_file(
     path: _Path, folder: _Path | None = None, max_bytes: int | None = None
 ) -> None:
-    """Checks that a file is a plain one, which lies in a folder.
+    """Checks that a file is plain and inside a folder, by default its own.
 
-    A folder from other people may have links to files elsewhere, whose
-    content would then get into a model or a message, or which would be
-    written to; and a pipe would be waited for without an end. The folder
-    itself, by default the file's, may be a link. A missing file passes.
+    A folder from outside may contain a link to a file elsewhere, which would be
+    copied into a model or a message, or overwritten; reading a pipe could wait
+    forever. The folder itself may be a link. A missing file passes.
     """
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))
@@ -129,7 +127,7 @@ def read_json(
 
 
 def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
-    """Reads the rows that `files.write_csv` wrote, cells as strings."""
+    """Reads the rows that `files.write_csv` has written, cells as strings."""
     remedy = "expected a table that this package wrote: restore it"
     text = read_text(path, remedy, folder)
     with damage_named(path, remedy):
@@ -142,18 +140,15 @@ def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
 def read_array(
     path: _Path, remedy: str, folder: _Path | None = None
 ) -> "np.ndarray":
-    """Maps a `.npy` file into memory; its numbers are read when they are used.
-
-    The shape in its header is compared with the size of the file.
-    """
-    import numpy as np  # not above: programs parse their flags without it
+    """Maps a `.npy` file into memory; numbers are read when they are used."""
+    import numpy as np  # not above: programs parse their flags without NumPy
 
     check_plain_file(path, folder)
     with damage_named(path, remedy):
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
-            # NumPy's message may advise to load pickled objects.
+            # NumPy's message may recommend loading pickled objects.
             raise ValueError("found no array of numbers") from error
         if not isinstance(array, np.ndarray):
             array.close()
@@ -164,8 +159,8 @@ def read_array(
 def check_version(path: _Path, values: Mapping[str, Any], remedy: str) -> None:
     """Checks that no version before `OLDEST` has written a JSON file.
 
-    `values` is the content of the file. A file without a `version`, such as a
-    file of another program, passes. `remedy` says how to write the file again.
+    `values` is the content of the file; without a `version` it passes.
+    `remedy` says how to write the file again.
     """
     from packaging.version import InvalidVersion, Version
 
@@ -188,19 +183,15 @@ _EXPECTED_SIZE = (
 
 
 def _max_unpacked(path: _Path) -> int:
-    """Returns the largest size to which a file may unpack, in bytes.
-
-    Keras does not compress models, and text becomes a tenth at best; a file
-    of blanks becomes a thousandth.
-    """
+    """Returns the largest allowed size of an unpacked file, in bytes."""
     return max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.path.getsize(path))
 
 
 def check_unpacked_size(path: _Path) -> None:
     """Checks the unpacked size of an archive, such as a `.keras` file.
 
-    Readers of the archive read no more than the sizes in its directory. What
-    is missing or no archive is left to them to report.
+    Its readers read no more than the sizes in the archive's directory. A file
+    that is missing or no archive passes; its reader reports that.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -218,8 +209,8 @@ def check_unpacked_size(path: _Path) -> None:
 def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
     """Unpacks a gzip file into memory; returns an open file of UTF-8 text.
 
-    A file that unpacks to more than 64 MB, and to more than 50 times its size,
-    raises `InputError`. The size that the file itself names may be wrong.
+    Raises `InputError` if it unpacks to more than 64 MB and to more than 50
+    times its size. The size in its header may be wrong.
     """
     check_plain_file(path, folder)
     most, content = _max_unpacked(path), io.BytesIO()
@@ -236,10 +227,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads a file of a run that `write_json_gz` wrote; returns `parse` of it.
-
-    `content` is what the error says that a missing or damaged file lacks.
-    """
+    """Reads and parses a run's file of `write_json_gz`, which has `content`."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"
@@ -251,11 +239,11 @@ def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
 BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 22
 _LONGEST = 1 << 26
-_GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)  # of `DAMAGE`
+_GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class EmptyFile(InputError):
-    """Reports a file without lines, which a log of many files may have."""
+    """Raised for a file without lines, which a log of many files may have."""
 
 
 @contextmanager
@@ -282,29 +270,29 @@ def line_chunks(
 ) -> Iterator[bytes]:
     """Yields a file in chunks of whole lines, each ended by a line feed.
 
-    A byte order mark and blank lines at the very end, which editors and
-    spreadsheets write, are left out (unless `blank_end`); a file of nothing
-    else raises `EmptyFile`. 64 MB without a line end are not text and could
-    exhaust the memory: they raise `InputError`, as `reading` does.
+    A byte order mark and blank lines at the end, which editors and spreadsheets
+    write, are left out (unless `blank_end`); a file of nothing else raises
+    `EmptyFile`. 64 MB without a line end raise `InputError`, as they are no
+    text and could exhaust the memory.
     """
-    rest, start, empty = b"", True, True
+    partial_line, start, empty = b"", True, True
     with reading(path) as file:
         while chunk := file.read(_CHUNK):
-            data = rest + (chunk.removeprefix(BOM) if start else chunk)
+            data = partial_line + (chunk.removeprefix(BOM) if start else chunk)
             start = False
             cut = data.rfind(b"\n") + 1 if blank_end else _last_line_end(data)
             if cut:
                 empty = False
                 yield data[:cut]
-            rest = data[cut:]
-            if len(rest) > _LONGEST:
+            partial_line = data[cut:]
+            if len(partial_line) > _LONGEST:
                 raise InputError(
                     f"{os.fspath(path)}: found {_LONGEST >> 20} MB without the"
                     " end of a line, expected lines of text: check how it was"
                     " written"
                 )
-    if rest if blank_end else rest.strip():
-        yield rest + b"\n"
+    if partial_line if blank_end else partial_line.strip():
+        yield partial_line + b"\n"
     elif empty and not blank_end:
         raise EmptyFile(
             f"{os.fspath(path)}: found an empty file, expected lines of text:"
@@ -313,11 +301,7 @@ def line_chunks(
 
 
 def numbered_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Splits blocks of whole lines; yields each line after its number.
-
-    Lines are without their ends, and numbers begin with 1. The blocks are those
-    that `line_chunks` reads.
-    """
+    """Splits the chunks of `line_chunks`; yields (number from 1, line)."""
     lines = (line for chunk in chunks for line in chunk.split(b"\n")[:-1])
     return enumerate(lines, 1)
 
@@ -341,26 +325,23 @@ _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 
 
 def cleaned(text: str) -> str:
-    """Replaces what cannot stand in a line of text by single spaces.
+    """Replaces white space and unprintable characters by single spaces.
 
-    That is control characters, byte order marks, lone surrogates and runs of
-    white space; those at the ends are removed.
+    Unprintable are control characters, byte order marks and lone surrogates;
+    the ends are stripped.
     """
-    if text.isprintable():  # most are, which is known in no time
+    if text.isprintable():  # the fast way for most texts
         return one_line(text) if " " in text else text
     return one_line(_CONTROLS.sub(" ", text))
 
 
 def one_line(text: str) -> str:
-    """Makes all white space single spaces, as in a line of a click file."""
+    """Replaces each run of white space by a space, as in a click file."""
     return " ".join(text.split())
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes lines as UTF-8 text, compressed if the file's name ends in `.gz`.
-
-    Equal lines give equal bytes: the gzip header holds no time and no name.
-    """
+    """Writes UTF-8 lines, `.gz` compressed; equal lines give equal bytes."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):
@@ -377,7 +358,7 @@ def _open(path: str) -> IO[bytes]:
 
 
 def _readable_lines(path: str) -> int:
-    """Counts the lines that can be read before the damage."""
+    """Counts the lines before the damage."""
     lines = 0
     with suppress(*_GZIP_DAMAGE), gzip.open(path, "rb") as file:
         while data := file.read1():

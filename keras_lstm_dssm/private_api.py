@@ -1,9 +1,9 @@
 """Wraps all undocumented names of Keras, TensorFlow and Ray that are in use.
 
-Such names can change in any release. They are used in this file only, so that
-a new release is checked in one place; `tests/test_private_api.py` lists those
-that a release has removed. The protocol buffers of `tensorflow.core` are not
-among them: `tensorflow_serving.apis` imports the same modules.
+Such names can change in any release. They are used in this file only, and
+`tests/test_private_api.py` lists names that a release has removed. The protocol
+buffers of `tensorflow.core` do not count as undocumented:
+`tensorflow_serving.apis` imports them, too.
 """
 
 import os
@@ -22,7 +22,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tables import read_table, write_table
 
 TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
-"""The releases with which each name below was tested."""
+"""The releases with which the names below were tested."""
 
 
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -31,11 +31,10 @@ _RAY_CONSTANTS = "ray._private.ray_constants"  # reads it when imported
 
 @contextmanager
 def ray_on_loopback() -> Iterator[None]:
-    """Lets a Ray that is started meanwhile listen to this machine only.
+    """Makes a Ray that is started in the block listen to this machine only.
 
-    Ray 2.60 listens on all addresses, and replaces 127.0.0.1, if that is
-    given, by the machine's own. It has a setting against this, which it uses
-    on macOS and Windows.
+    Ray 2.60 listens on all addresses, even if it is given 127.0.0.1. A setting
+    that Ray uses on macOS and Windows prevents this.
     """
     constants = sys.modules.get(_RAY_CONSTANTS)
     variable = os.environ.get(_RAY_CLUSTERS)
@@ -57,42 +56,33 @@ def ray_on_loopback() -> Iterator[None]:
 def accept_any_inputs(layer: keras.layers.Layer) -> None:
     """Lets a layer be called with strings, lists and tuples of tensors.
 
-    Keras would otherwise convert the arguments to the layer's dtype, and
-    raise a `ValueError` for positional arguments that are not tensors.
+    Keras would convert the arguments to the layer's dtype, and raise a
+    `ValueError` for positional arguments that are not tensors.
     """
     layer._convert_input_args = False
     accept_any_arguments(layer)
 
 
 def accept_any_arguments(layer: keras.layers.Layer) -> None:
-    """Lets a layer be called with lists as positional arguments.
-
-    Its tensors and arrays are still converted to the layer's dtype.
-    """
+    """Lets a layer be called with lists as positional arguments."""
     layer._allow_non_tensor_positional_args = True
 
 
 def mark_as_built(
     layer: keras.layers.Layer, shape: tuple[int | None, ...]
 ) -> None:
-    """Marks a layer as built, like `build`, but lets layers be added later.
-
-    Summaries show the shape, `tf.saved_model.save` traces a call with it.
-    """
+    """Marks a layer as built, like `build`, but layers can be added later."""
     layer.built = True
     layer._build_shapes_dict = {"input_shape": shape}
 
 
 def all_layers(model: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Returns a layer and all layers inside it, each once."""
+    """Returns a layer and all layers inside it, without duplicates."""
     return list(model._flatten_layers())
 
 
 def is_distributed(model: keras.Model) -> bool:
-    """Returns whether a `tf.distribute` strategy trains a model.
-
-    Even one with a single replica distributes variables and datasets.
-    """
+    """Returns whether a `tf.distribute` strategy trains a model."""
     with model.distribute_strategy.scope():
         return tf.distribute.has_strategy()
 
@@ -100,16 +90,12 @@ def is_distributed(model: keras.Model) -> bool:
 def shares_strategy(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> bool:
-    """Returns whether model and optimizer have one `tf.distribute` strategy."""
+    """Returns whether both have the same `tf.distribute` strategy."""
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns what the only replica of `tf.distribute` holds of a variable.
-
-    Within its step, the replica can assign rows of this copy only. Several
-    replicas raise `InputError`.
-    """
+    """Returns the variable of the only replica, whose rows can be assigned."""
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values
@@ -117,7 +103,7 @@ def only_copy(variable: tf.Variable) -> tf.Variable:
 
 
 def check_one_replica(replicas: int) -> None:
-    """Raises `InputError` if a strategy of `tf.distribute` has several."""
+    """Raises `InputError` if `tf.distribute` has several replicas."""
     if replicas > 1:
         raise InputError(
             f"found a tf.distribute strategy of {replicas} replicas, "
@@ -129,11 +115,7 @@ def check_one_replica(replicas: int) -> None:
 def session_callable(
     session: tf.compat.v1.Session, inputs: Sequence[str], outputs: Sequence[str]
 ) -> Callable[..., Sequence[np.ndarray | np.generic | bytes]]:
-    """Prepares calls of a session, 0.1 ms faster than the documented `run`.
-
-    Threads may share the function, from one array for each input to the
-    outputs.
-    """
+    """Prepares thread-safe calls of a session, 0.1 ms faster than `run`."""
     return session._make_callable_from_options(
         CallableOptions(feed=inputs, fetch=outputs)
     )
@@ -142,9 +124,8 @@ def session_callable(
 class BuiltModel(keras.Model):
     """Base of a model whose weights all exist after its constructor.
 
-    Under `tf.distribute`, Keras finds out the shapes of the weights from the
-    mean of its replicas' first batches. Strings have no mean, so this base
-    class leaves that step out.
+    Under `tf.distribute`, Keras computes the shapes of weights from the mean of
+    the replicas' first batches; strings have no mean, so this step is left out.
     """
 
     def _maybe_symbolic_build(self, **_: Any) -> None:
@@ -154,8 +135,8 @@ class BuiltModel(keras.Model):
 class DirectedMean(MetricsList):
     """Averages a metric over rows, and says whether larger values are better.
 
-    `EarlyStopping` and others with `mode="auto"` look for a direction in
-    lists of metrics only, so this is a list of one metric.
+    `EarlyStopping` with `mode="auto"` looks for a direction in lists of metrics
+    only, so this is a list of one metric.
     """
 
     def __init__(self, name: str, grows: bool) -> None:
@@ -183,26 +164,26 @@ class DirectedMean(MetricsList):
 
 
 _MANY_ROWS = 4096
-"""Number of rows. Of a variable with as many or more, the optimizer stores only
-those rows that an update has changed."""
+"""For a variable with this many rows or more, the optimizer stores only the
+rows that training has updated."""
 
 
 class JointUpdateOptimizer(keras.optimizers.Optimizer):
     """Base of an optimizer that updates all variables in one method.
 
-    `keras.optimizers.Optimizer` calls `update_step` for one variable at a
-    time. A subclass of this class implements `update_variables` instead, and
-    so can compute a norm over several gradients. A `tf.distribute` strategy
-    of one replica may hold the variables.
+    `keras.optimizers.Optimizer` calls `update_step` for each variable. A
+    subclass of this class implements `update_variables` instead, and so can
+    compute a norm over several gradients. A `tf.distribute` strategy of one
+    replica may hold the variables.
     """
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the variables; of large ones only rows that were updated."""
+        """Saves the variables; of large variables only the updated rows."""
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # Integers are the steps of the last updates (`LazyRows`), of
-                # which the smallest is that of all rows not read since.
+                # Integers are steps of last updates (`LazyRows`): all rows not
+                # read since have the smallest.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:
@@ -213,7 +194,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         if len({key.split("_")[0] for key in store.keys()}) != len(
             self.variables
         ):
-            super().load_own_variables(store)  # it warns, and loads nothing
+            super().load_own_variables(store)  # warns, and loads nothing
             return
         for number, variable in enumerate(self.variables):
             variable.assign(read_table(store, str(number), variable.shape))
@@ -233,7 +214,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         return self._trainable_variables
 
     def variable_key(self, variable: Any) -> str:
-        """Returns a key of a variable, equal for the copy in a replica."""
+        """Returns a key of a variable, the same for its copy in a replica."""
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:
@@ -246,5 +227,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         trainable_variables: Sequence[keras.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
-        variables = [only_copy(each.value) for each in trainable_variables]
+        variables = [
+            only_copy(variable.value) for variable in trainable_variables
+        ]
         self.update_variables(grads, variables, learning_rate)

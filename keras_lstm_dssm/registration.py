@@ -1,4 +1,4 @@
-"""What every Keras class of this package has: its name and configuration."""
+"""Registration and configuration of the Keras classes of this package."""
 
 import inspect
 from collections.abc import Callable
@@ -12,11 +12,7 @@ T = TypeVar("T")
 
 
 def register(cls: T) -> T:
-    """Registers a class with Keras under the name of this package.
-
-    A fresh process that has imported `keras_lstm_dssm` can then load saved
-    models without `custom_objects`.
-    """
+    """Registers a class with Keras, for `load_model` in fresh processes."""
     decorate: Callable[[T], T] = keras.saving.register_keras_serializable(
         package=PACKAGE
     )
@@ -24,9 +20,9 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns the constructor arguments that subclasses of a class add.
+    """Returns the constructor arguments that subclasses of `base` add.
 
-    Each is an attribute of its name. Keras has the name and the dtype.
+    Each is an attribute of the same name. Keras stores the name and the dtype.
     """
     names = [
         name
@@ -42,7 +38,7 @@ def added_arguments(instance: Any, base: type) -> dict[str, Any]:
 
 
 class Configured:
-    """Gives a Keras object a configuration: the arguments of constructors."""
+    """Gives a Keras object a configuration: its constructor arguments."""
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

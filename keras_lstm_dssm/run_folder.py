@@ -1,8 +1,8 @@
 """`RunFolder`, the files of a training run, with a lock for the writer.
 
-Other people may have written its `.keras` files. The configuration of a model
-is text, and can ask for any number of cells: weights are compared with the
-arrays of the file before they are made.
+`.keras` files may come from untrusted sources. The configuration of a model can
+ask for any number of cells, so weights are compared with the arrays in the file
+before memory is allocated.
 """
 
 import fcntl
@@ -41,62 +41,58 @@ _SMALL = 1 << 20
 """Weights of at most this many numbers (4 MB) are not compared."""
 
 _MOST_BYTES = 1 << 30
-"""Any file may ask for weights of this many bytes in all, 1 GB."""
+"""Every file may ask for this many bytes of weights in total, 1 GB."""
 
 _RATIO = 50
-"""A file may ask for weights of this many times its size.
+"""A file may ask for this many times its size of weights.
 
-A table of trigrams has the rows that training has changed in the file, and all
-rows in memory.
+A file has the changed rows of a trigram table only, memory has all rows.
 """
 
 _LOADING = threading.RLock()
 
 
 def load_safely(path: str | os.PathLike[str]) -> Any:
-    """Loads a model in Keras's safe mode: nothing in the file runs as code.
-
-    Keras and h5py raise exceptions of their own for a damaged file.
-    """
+    """Loads a model in Keras's safe mode: nothing in the file runs as code."""
     with _weights_of_file(path):
         return keras.saving.load_model(path, safe_mode=True)
 
 
 @contextmanager
 def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuses models whose configuration asks for more memory than is stored.
+    """Rejects models whose configuration asks for more memory than is stored.
 
-    A configuration of a few bytes can name a layer of many gigabytes. While the
-    `with` block loads the model, `InputError` is raised for a large weight
-    that has no counterpart among the weights stored in the file.
+    A configuration of a few bytes can name a layer of many gigabytes. While a
+    model is loaded in the block, a large weight without a counterpart in the
+    file raises `InputError`.
     """
     rows = {shape[1:] for shape in _shapes(path)}
     most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
-    made = 0
+    allocated = 0
     thread = threading.get_ident()
 
-    def checked(
+    def checked_add_weight(
         layer: keras.layers.Layer, shape: Any = None, *args: Any, **options: Any
     ) -> Any:
-        nonlocal made
-        if threading.get_ident() != thread:  # it builds a model of its own
+        nonlocal allocated
+        if threading.get_ident() != thread:  # another thread's model
             return add_weight(layer, shape, *args, **options)
         sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
         numbers = math.prod(sizes)
-        made += 4 * numbers
-        # A table has fewer rows in the file than in memory.
-        if made > most or (numbers > _SMALL and sizes[1:] not in rows):
+        allocated += 4 * numbers
+        # A table may have fewer rows in the file than in memory.
+        if allocated > most or (numbers > _SMALL and sizes[1:] not in rows):
             raise InputError(
                 f"found a {type(layer).__name__} with a weight of shape"
                 f" {list(sizes)}, and no arrays of this size in the file"
             )
         return add_weight(layer, shape, *args, **options)
 
-    # A weight is made as soon as its layer is built, by this method only. Of
-    # two threads each would otherwise put back the method of the other.
+    # Layers allocate weights by this method only. Without the lock, one of two
+    # threads could restore the other thread's method.
     with _LOADING:
         add_weight = keras.layers.Layer.add_weight
-        keras.layers.Layer.add_weight = checked
+        keras.layers.Layer.add_weight = checked_add_weight
         try:
             yield
         finally:
@@ -136,16 +132,16 @@ _TYPES: dict[str, type] = {
         ("pairs", "bad_lines", "max_bad_lines", "seed", "workers"), int
     ),
 }
-"""Settings of `config.json` that are read without a recipe -> their types."""
+"""Settings in `config.json` that are read without a recipe -> their types."""
 
 
 class RunFolder:
     """Stores the model and the results of a training run.
 
-    The files are `config.json`, `checkpoints/last.keras` (with the optimizer,
-    to resume from), `model.keras` (without), `history.csv`, `metrics.json`
-    and `logs/` for TensorBoard. Each is written under a temporary name and
-    then renamed. Only plain files in the folder are read, not links out of it.
+    Files: `config.json`, `checkpoints/last.keras` (with the optimizer, to
+    resume), `model.keras` (without the optimizer), `history.csv`,
+    `metrics.json` and `logs/` for TensorBoard. Each file is written under a
+    temporary name and renamed. Only plain files are read, not links to outside.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -160,7 +156,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes from training in the folder meanwhile.
+        """Keeps other processes from training in the folder.
 
         The lock is released when the process ends, even if it is killed.
         Incomplete files of a killed process are removed.
@@ -171,7 +167,7 @@ class RunFolder:
                 *self.path.glob(".partial-*"),
                 *self.checkpoint.parent.glob(".partial-*"),
             ):
-                # Other programs may be writing figures or exports.
+                # Other programs may be writing other files.
                 if any(partial.name.endswith(name) for name in _OWN_FILES):
                     partial.unlink()
             try:
@@ -206,14 +202,11 @@ class RunFolder:
         self.check_new()
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self.save(model, self.checkpoint)
-        # Written last: a folder with this file has a run to be resumed.
+        # Written last: this file marks a run that can be resumed.
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
-        """Returns the settings that `create` was given.
-
-        A run of an earlier development version raises `InputError`.
-        """
+        """Returns the settings that `create` was given."""
         if not self.config.exists():
             raise InputError(
                 f"{self.path}: no run here (no config.json); train one with "
@@ -237,26 +230,26 @@ class RunFolder:
         return fields
 
     def save_model(self, model: Any) -> None:
-        """Saves an uncompiled copy, which is half the size, as `model`."""
+        """Saves a copy without the optimizer, of half the size, as `model`."""
         copy = type(model).from_config(model.get_config())
         copy_weights(model, copy)
         self.save(copy, self.model)
 
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model under one of the run's names."""
-        check_plain_file(path, self.path)  # a link would be written to
+        check_plain_file(path, self.path)  # writing would follow a link
         with replacing(path) as partial:
             model.save(partial)
 
     def load_model(self, kind: str = "") -> Any:
-        """Loads the trained model, which must be of this kind, if any."""
+        """Loads the trained model; raises `InputError` for another `kind`."""
         self.check_trained()
         model = self._load(self.model)
-        if kind and (found := kind_of(model)).name != kind:
+        if kind and (model_kind := kind_of(model)).name != kind:
             expected = KINDS[kind]
             raise InputError(
-                f"{self.path}: found a {found.noun}, expected the run of a "
-                f"{expected.noun}: train one with lstm-dssm-train "
+                f"{self.path}: found a {model_kind.noun}, expected the run of"
+                f" a {expected.noun}: train one with lstm-dssm-train "
                 f"--preset={next(iter(expected.presets))}"
             )
         return model
@@ -280,7 +273,7 @@ class RunFolder:
         return self._load(self.checkpoint)
 
     def add_metrics(self, name: str, values: dict[str, Any]) -> None:
-        """Sets one entry of `metrics.json`, such as `"test"`."""
+        """Sets an entry of `metrics.json`, such as `"test"`."""
         # Several programs may evaluate one run at the same time.
         with file_lock(self.path / ".metrics.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -311,12 +304,12 @@ class RunFolder:
 
     def write_hybrid(self, settings: dict[str, Any]) -> Path:
         """Writes the settings of a hybrid; returns the file's path."""
-        check_plain_file(self.hybrid)  # a link would be written to
+        check_plain_file(self.hybrid)  # writing would follow a link
         write_json(self.hybrid, settings)
         return self.hybrid
 
     def read_history(self) -> list[dict[str, float]]:
-        """Returns the figures of each epoch, `[]` without `history.csv`."""
+        """Returns the metrics of each epoch, `[]` without `history.csv`."""
         check_plain_file(self.history, self.path)
         if not self.history.exists():
             return []
@@ -328,7 +321,7 @@ class RunFolder:
                 {
                     "epoch": int(row.pop("epoch")),
                     "updates": int(row.pop("updates")),
-                    # Empty in epochs that were not evaluated on dev.
+                    # Empty in epochs without an evaluation on dev.
                     **{
                         name: float(value)
                         for name, value in row.items()
@@ -372,10 +365,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
 def open_towers(
     towers: TwoTower | str | os.PathLike[str], option: str
 ) -> TwoTower:
-    """Returns trained towers, or loads those of a run folder.
-
-    `InputError` for untrained ones names the `option` that they are given as.
-    """
+    """Returns trained towers, or loads the towers of a run folder."""
     if isinstance(towers, str | os.PathLike):
         return RunFolder(towers).load_model("towers")
     if towers.needs_adapt:

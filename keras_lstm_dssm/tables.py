@@ -1,9 +1,8 @@
-"""Tables of which a training changes few rows: initial values, and storage.
+"""Tables of which training changes few rows: initial values, and storage.
 
-A text reads the rows of its trigrams, so that most rows of a table keep their
-initial values, its "start". Each number of the start is computed from a seed,
-its row and its column (`HashedUniform`), so that files need to hold only the
-rows that differ from it (`write_table`).
+Most rows of a trigram table are never read and keep their initial values, the
+`start`. Each initial value can be computed from a seed, its row and its column
+(`HashedUniform`), so files hold only the changed rows (`write_table`).
 """
 
 import random
@@ -28,10 +27,10 @@ from lstm_dssm_client.portable_file import (
 class HashedUniform(keras.initializers.Initializer):
     """Initializes a table with numbers that are uniform in [-limit, limit).
 
-    Each number is a hash of the seed, its row and its column. So any row can be
-    computed without the others, with the same bits in NumPy, in a TensorFlow
-    graph (`graph_rows`) and on all machines. A limit of 0.05 is for the "small
-    random numbers" of Palangi et al. 2016, Algorithm 1.
+    Each number is a hash of the seed, its row and its column: any row can be
+    computed alone, with the same bits in NumPy, in a TensorFlow graph
+    (`graph_rows`) and on all machines. Palangi et al. 2016, Algorithm 1, start
+    from "small random numbers", here with a limit of 0.05.
     """
 
     def __init__(self, limit: float = 0.05, seed: int | None = None) -> None:
@@ -48,7 +47,7 @@ class HashedUniform(keras.initializers.Initializer):
         )
 
     def rows(self, numbers: Any, width: int) -> np.ndarray:
-        """Returns the initial values of some rows, float32 `[n, width]`."""
+        """Returns the initial values of these rows, float32 `[n, width]`."""
         return start_rows(numbers, width, self.seed, self.limit)
 
     def get_config(self) -> dict[str, Any]:
@@ -77,10 +76,7 @@ def graph_rows(
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
-    """Returns the numbers of the rows that differ from their initial values.
-
-    Values are compared by their bits: 0 and -0 differ, and NaN equals itself.
-    """
+    """Returns the rows whose bits differ from their initial values."""
     start = np.broadcast_to(np.asarray(start, table.dtype), table.shape)
     as_integers = f"u{table.dtype.itemsize}"
     differ = table.view(as_integers) != np.ascontiguousarray(start).view(
@@ -92,12 +88,11 @@ def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
 def write_table(
     store: Any, key: str, table: np.ndarray, start: np.ndarray | float
 ) -> bool:
-    """Writes the rows of a table that differ from their initial values.
+    """Writes the changed rows of a table; returns whether rows were left out.
 
-    If these are more than half of all, the whole table is written. Rows are
-    stored under `{key}_rows` and `{key}_values`; of the initial values, one
-    number for all is stored, too, and `read_table` needs an array again.
-    Returns whether rows were left out.
+    Rows are stored as `{key}_rows` and `{key}_values`; the whole table is
+    stored if more than half of its rows have changed. A `start` that is a
+    single number is stored, too; an array must be given to `read_table` again.
     """
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):

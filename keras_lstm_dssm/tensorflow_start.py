@@ -9,14 +9,13 @@ _FEW_CORES = 2
 
 
 def start_tensorflow() -> None:
-    """Switch oneDNN on, import Keras, and check that it runs on TensorFlow.
+    """Switches oneDNN on, imports Keras, and checks that its backend is right.
 
-    oneDNN is the library of matrix products that use AVX2, FMA and AVX-512.
-    By default TensorFlow uses it only on x86 processors with VNNI; on others
-    a training step of `lstm_96` takes twice as long without it
-    (docs/performance.md). TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` only when
-    it is imported. So this function leaves the variable alone if TensorFlow
-    has been imported already, or if the variable has a value.
+    oneDNN computes matrix products with AVX2, FMA and AVX-512. By default
+    TensorFlow uses oneDNN only on x86 processors with VNNI; on others a
+    training step of `lstm_96` takes twice as long (docs/speed.md).
+    TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` when it is imported. A value that
+    is set is kept.
     """
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower()
     if legacy in ("1", "true") and importlib.util.find_spec("tf_keras") is None:
@@ -38,7 +37,7 @@ def start_tensorflow() -> None:
 
             backend = keras.config.backend()
         except ModuleNotFoundError as error:
-            # The backend in the configuration file may not be installed.
+            # The configuration file may name a backend that is not installed.
             if error.name not in ("jax", "torch", "openvino"):
                 raise
             backend = error.name
@@ -59,11 +58,11 @@ def usable_cores() -> int:
 def use_one_intra_op_thread() -> None:
     """Limits TensorFlow to one intra-op thread where there are two cores.
 
-    In a training step, independent operations and the hashing of the next
-    batch run in parallel and use both cores; in encoding, two batches do.
-    Dividing each operation among threads adds more work than it saves time
-    (docs/performance.md). A value of `TF_NUM_INTRAOP_THREADS` is kept.
-    TensorFlow reads it at the first operation of a process.
+    Both cores are busy already: training runs independent operations and the
+    hashing of the next batch in parallel, encoding runs two batches. Dividing
+    operations among threads costs more than it saves (docs/speed.md). A
+    value of `TF_NUM_INTRAOP_THREADS` is kept. TensorFlow reads it at the first
+    operation of a process.
     """
     if usable_cores() <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

@@ -1,9 +1,9 @@
-"""Asks a server of models over HTTP or gRPC, without TensorFlow.
+"""Clients of a model server over HTTP and gRPC, without TensorFlow.
 
-It is part of the package `keras_lstm_dssm`, and a small wheel by itself, which
-needs NumPy only; `Client` and `AsyncClient`, the clients over gRPC, also need
-`grpcio` and `protobuf`, and `LocalModel`, which needs no server, `safetensors`.
-So a name is imported when it is first asked for.
+This package is a part of `keras_lstm_dssm`, and also a small wheel by itself.
+The wheel needs NumPy only. The gRPC clients, `Client` and `AsyncClient`, also
+need `grpcio` and `protobuf`. `LocalModel` works without a server and needs
+`safetensors`. Each name is therefore imported at its first use.
 
 Example:
     >>> from lstm_dssm_client import HttpClient
@@ -43,7 +43,7 @@ _MODULES = {
     "tls_context": "http_client",
     "tls_credentials": "grpc_client",
 }
-"""Public name -> its module; the others are in `signatures`."""
+"""Public name -> its module. All other names are in `signatures`."""
 
 __all__ = [
     "AsyncClient",
@@ -64,11 +64,11 @@ __all__ = [
 ]
 
 _EXTRAS = {"grpc": "grpc", "google": "grpc", "safetensors": "local"}
-"""Package that a name needs -> the extra that installs it."""
+"""Imported package -> the extra that installs the package."""
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first asked for."""
+    """Imports a public name at its first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     try:

@@ -1,14 +1,15 @@
-"""Scores of terms in NumPy: BM25, and agreement of numbers.
+"""Scores of query terms in NumPy: BM25, and the share of matching numbers.
 
-The package computes postings for evaluation and for exports; `LocalModel` reads
-the postings in its file.
+`keras_lstm_dssm` computes postings for evaluation and for exports. `LocalModel`
+reads the postings from its file.
 
-A text is split into words as the encoders split it. A term is a word, its stem,
-letters of it, or a number; `word_forms` gives the forms that a table then maps
-to terms, in an exported graph and here alike.
+The encoders' rules split a text into words. A term is a word, a stem, a letter
+trigram or a number. `word_forms` lists the forms of a word, and a table maps
+each form to a term. Exported graphs use the same forms and the same table.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,22 +21,22 @@ SPLIT = "alphanumeric"
 """The rule by which BM25 separates words."""
 
 MAX_WORDS = 128
-"""Number of words that are read of a query; of a title all are."""
+"""Maximum number of words of a query. Titles have no maximum."""
 
 EDGE = "#"
-"""What stands before the first letter of a word and after the last one."""
+"""Marks the start and the end of a word in its letter trigrams."""
 
 PAIRED = (
     "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
-"""Letters of scripts that write a word in one to three of them: Chinese,
-Japanese, Korean. A regular expression of Python and of RE2."""
+"""Regular expression, for Python and RE2, of Chinese, Japanese and Korean
+letters: one to three of these letters make a word."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
 NUMBER = "="
-"""What the form of a number begins with: no word has it."""
+"""First character of the form of a number. No word contains it."""
 
 _DIGITS = re.compile("[0-9]+")
 
@@ -44,18 +45,38 @@ ROMAN = {
     "ix": "9", "xi": "11", "xii": "12", "xiii": "13", "xiv": "14", "xv": "15",
     "xvi": "16",
 }  # fmt: skip
-"""Roman numerals that are read as numbers. The letters i, v and x are more
+"""Roman numerals that count as numbers. The single letters i, v and x are more
 often words or signs, as in "2 x 4" and "18 v"."""
 
 UNKNOWN, STOP = -1, -2
-"""Terms of forms that no title has, and of words that BM25 leaves out."""
+"""Term numbers of forms that occur in no title, and of stop words."""
+
+
+MARKED = "([a-z])[\u0300-\u036f]+"
+"""A Latin letter and its accents, in Unicode's form NFD."""
+
+_MARKED = re.compile(MARKED)
+
+
+def unaccented(word: str) -> str:
+    """Removes the accents of Latin letters: people search without them.
+
+    Example:
+    >>> unaccented("béquille")
+    'bequille'
+    """
+    if word.isascii():
+        return word
+    plain = _MARKED.sub(r"\1", unicodedata.normalize("NFD", word))
+    return unicodedata.normalize("NFC", plain)
 
 
 def letter_grams(word: str) -> list[str]:
-    """Lists a gram for each letter: the letter, and one before and one after.
+    """Lists the letter trigrams of a word, each around one letter.
 
-    The gram of a letter of `PAIRED` is it and the letter after it: pairs are
-    what Chinese is searched by, since words are not separated.
+    Accents are left out. A letter of `PAIRED` makes a pair with the next letter
+    instead. Chinese is searched by pairs of letters, because it does not
+    separate words.
 
     Example:
     >>> letter_grams("good")
@@ -63,17 +84,18 @@ def letter_grams(word: str) -> list[str]:
     >>> letter_grams("上海x")
     ['上海', '海x', '海x#']
     """
-    letters = EDGE + word + EDGE
+    letters = EDGE + unaccented(word) + EDGE
     return [
         letters[i + bool(_IS_PAIRED.match(letters[i + 1])) : i + 3]
-        for i in range(len(word))
+        for i in range(len(letters) - 2)
     ]
 
 
 def number_forms(word: str) -> list[str]:
-    """Lists the forms of the numbers of a word; without digits, of the word.
+    """Lists the forms of the numbers in a word.
 
-    A table maps forms such as "=iv" to the term of "=4".
+    A word without digits has one form, which may be a Roman numeral: a table
+    maps "=iv" to the term of "=4".
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
@@ -88,8 +110,7 @@ FORMS: dict[str, Callable[[str], list[str]]] = {
     "words": lambda word: [word],
     "trigrams": letter_grams,
 }
-"""What BM25 compares -> function from a word of a query to the forms of it that
-a table maps to terms."""
+"""What BM25 compares -> function from a word to its forms."""
 
 
 def word_forms(
@@ -97,11 +118,10 @@ def word_forms(
     text: str | bytes,
     max_words: int | None = MAX_WORDS,
 ) -> list[tuple[str, str]]:
-    """Lists pairs of a word of a text and a form of the word, in their order.
+    """Lists pairs of a word and one of its forms, in the order of the text.
 
-    `forms_of` is a value of `FORMS`: the form of "bolts" is "bolts", and with
-    trigrams its forms are "#bo", "bol", and so on. Queries are read up to
-    `MAX_WORDS` words; `None` reads all words, as of titles.
+    `forms_of` is a value of `FORMS`. `max_words` is `None` for titles: all
+    words are read.
     """
     words = split_words(text, SPLIT, max_words)
     return [(word, form) for word in words for form in forms_of(word)]
@@ -124,25 +144,26 @@ def term_shares(
 ) -> np.ndarray:
     """Returns tf / (tf + k1 (1 - b + b length / mean length)).
 
-    It is the share of its IDF that a term adds to the score of a document in
-    which it occurs tf times, see `counts`.
+    A term that occurs tf = `counts` times in a document adds its IDF times this
+    share to the BM25 score.
     """
     return counts / (counts + k1 * (1 - b + b * lengths / mean_length))
 
 
 class Postings(NamedTuple):
-    """An index from each term to its documents, with a value for each.
+    """Inverted index: the documents of each term, each with a score.
 
     Attributes:
         size: Number of documents.
         term_of: Form of a word -> number of the term, or `STOP`; see
             `word_forms` and `number_forms`.
-        words: Number of terms of words, which come first; terms of numbers
-            follow.
-        bounds: Where the documents of each term begin, and the end, int64
-            `[terms + 1]`.
+        words: Number of word terms. Word terms come first, then the terms of
+            numbers.
+        bounds: The index in `documents` of each term's first document, and
+            then the length of `documents`; int64 `[terms + 1]`.
         documents: The documents of each term, ascending, int32.
-        scores: The BM25 score of a term in a document, float32; 1 for a number.
+        scores: The BM25 score of the term in the document, float32; 1 for a
+            number.
     """
 
     size: int
@@ -153,21 +174,17 @@ class Postings(NamedTuple):
     scores: np.ndarray
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls,
         term_of: Mapping[str, int],
         counts: Any,
         k1: float,
         b: float,
     ) -> "Postings":
-        """Computes the postings of the words of documents.
+        """Computes the postings of word terms.
 
-        Args:
-            term_of: See `Postings`.
-            counts: How often each document has each term: a sparse matrix of
-                SciPy, `[documents, terms]`.
-            k1: Saturation of the term frequency.
-            b: Influence of a document's length, from 0 to 1.
+        `counts` are the term frequencies, a sparse SciPy matrix
+        `[documents, terms]`; k1 and b are the parameters of BM25.
         """
         by_term = counts.tocsc()
         tf = by_term.data.astype(np.float64)
@@ -187,10 +204,7 @@ class Postings(NamedTuple):
         )
 
     def in_order(self, order: np.ndarray) -> "Postings":
-        """Returns the postings of the same documents in another order.
-
-        `order` has the number of the document at each position, integers `[n]`.
-        """
+        """Renumbers the documents: number `order[i]` becomes number i."""
         position = np.empty(len(order), np.int32)
         position[order] = np.arange(len(order), dtype=np.int32)
         documents = position[self.documents]
@@ -201,15 +215,22 @@ class Postings(NamedTuple):
             documents=documents[ascending], scores=self.scores[ascending]
         )
 
+    def term(self, form: str) -> int:
+        """Returns the term of a form or of the form without its accents."""
+        term = self.term_of.get(form, UNKNOWN)
+        if term == UNKNOWN:
+            return self.term_of.get(unaccented(form), UNKNOWN)
+        return term
+
     def rows(self, term: int) -> slice:
-        """Returns where the documents and the scores of a term are."""
+        """Returns the slice of `documents` and `scores` of a term."""
         return slice(*self.bounds[term : term + 2])
 
     def sums(self, forms: Iterable[str]) -> np.ndarray:
         """Adds up the scores of forms in all documents, float32 `[size]`."""
         sums = np.zeros(self.size, np.float32)
         for form in forms:
-            if (term := self.term_of.get(form, UNKNOWN)) >= 0:
+            if (term := self.term(form)) >= 0:
                 rows = self.rows(term)
                 # Half the time of `sums[documents] += scores`.
                 np.add.at(sums, self.documents[rows], self.scores[rows])
@@ -217,13 +238,13 @@ class Postings(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A term of a query that some document has.
+    """A term of the query that occurs in at least one document.
 
     Attributes:
         word: The word of the query.
         term: Number of the term.
-        scale: 1 / the IDF of all words of the query, or 1 / the number of its
-            numbers: factor of what the term adds to a score.
+        scale: Factor of the term's scores: 1 / the sum of IDF of the query's
+            words, or for a number 1 / the count of the query's numbers.
     """
 
     word: str
@@ -232,32 +253,32 @@ class Match(NamedTuple):
 
 
 TERM_PARTS = ("bm25", "numbers")
-"""The parts of a score that terms give."""
+"""Names of the parts of a score that `TermScores` computes."""
 
 
 class TermScores:
     """Weighted scores of documents for the terms of a query.
 
-    With t for the words of a query that BM25 compares, the parts are
+    For the terms t of a query and a document D, the parts are
 
         bm25     sum_t BM25(t, D) / sum_t IDF(t)
-        numbers  share of the query's numbers that D has
+        numbers  share of the query's numbers that occur in D
 
-    both from 0 to 1. A word that no document has counts in sum_t IDF(t). BM25
-    divided by what it could be at most, unlike BM25 divided by the query's
-    best document, is small where only one of several words is found. With
-    k1 = 0 it is the share of the query's IDF that D covers.
+    Both are from 0 to 1. Words that occur in no document count in
+    sum_t IDF(t), the maximum of BM25. Division by the maximum keeps the part
+    small if only one of several words matches; division by the score of the
+    best document would not.
 
     Args:
         postings: The postings of the documents.
-        kind: What is compared, a key of `FORMS`.
+        kind: What BM25 compares, a key of `FORMS`.
         weights: Name of a part -> its weight.
 
     Attributes:
-        postings: The postings, whose scores are the weighted sums of the parts.
-        idf: The IDF of each term, float32; 0 for a number. The last one is
-            the IDF of words that no document has.
-        kind: See above.
+        postings: The postings, their scores multiplied with the weights.
+        idf: The IDF of each term, float32; 0 for a number. The last element is
+            the IDF of words that occur in no document.
+        kind: See `Args`.
     """
 
     def __init__(
@@ -277,29 +298,26 @@ class TermScores:
         self.postings = postings._replace(scores=scores)
 
     def matches(self, text: str | bytes) -> list[Match]:
-        """Finds the terms of a query, read up to `MAX_WORDS` words."""
-        term_of = self.postings.term_of
+        """Lists the terms of a query that occur in documents."""
         words, numbers = [], []
         for word in split_words(text, SPLIT, MAX_WORDS):
             for form in FORMS[self.kind](word):
-                if (term := term_of.get(form, UNKNOWN)) != STOP:
+                if (term := self.postings.term(form)) != STOP:
                     words.append((word, term))
             for form in number_forms(word):
-                term = term_of.get(form, UNKNOWN)
+                term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
         largest = np.float32(sum(self.idf[term] for _, term in words))
-        found = []
-        for terms, total in (words, largest), (numbers, len(numbers)):
-            found += [
-                Match(word, term, np.float32(1) / np.float32(total))
-                for word, term in terms
-                if term != UNKNOWN
-            ]
-        return found
+        return [
+            Match(word, term, np.float32(1) / np.float32(total))
+            for terms, total in ((words, largest), (numbers, len(numbers)))
+            for word, term in terms
+            if term != UNKNOWN
+        ]
 
     def sums(self, matches: Iterable[Match]) -> np.ndarray:
-        """Scores all documents, float32 `[size]`."""
+        """Sums the scores of matches in all documents, float32 `[size]`."""
         sums = np.zeros(self.postings.size, np.float32)
         for match in matches:
             rows = self.postings.rows(match.term)
@@ -310,11 +328,11 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns a term's part, and what it adds to some documents' scores."""
+        """Returns a match's part, and its contribution to documents' scores."""
         rows = self.postings.rows(match.term)
-        having = self.postings.documents[rows]
-        places = np.searchsorted(having, documents)
-        places = np.minimum(places, len(having) - 1)
-        found = having[places] == documents
-        share = self.postings.scores[rows][places] * found * match.scale
+        with_term = self.postings.documents[rows]
+        indices = np.searchsorted(with_term, documents)
+        indices = np.minimum(indices, len(with_term) - 1)
+        has_term = with_term[indices] == documents
+        share = self.postings.scores[rows][indices] * has_term * match.scale
         return TERM_PARTS[match.term >= self.postings.words], share

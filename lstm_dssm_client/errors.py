@@ -1,7 +1,4 @@
-"""The two errors of this package, `InputError` and `ServingError`.
-
-The message of each is one line, with advice on what to do.
-"""
+"""The two errors of this package, `InputError` and `ServingError`."""
 
 import csv
 import struct
@@ -17,19 +14,19 @@ DAMAGE = (
     struct.error, tokenize.TokenError, zlib.error, zipfile.BadZipFile,
     csv.Error, StopIteration,
 )  # fmt: skip
-"""Exceptions of Python and of libraries that read a damaged file.
+"""Exceptions that Python and libraries raise while they read a damaged file.
 
-Whoever reads a file that other people may have written catches these, around
-nothing but the reading, and raises `InputError`.
+Code that reads a file from elsewhere catches them, around the reading only, and
+raises `InputError`.
 """
 
 
 class InputError(ValueError):
     """Raised for wrong input, such as a file, an argument or a port.
 
-    The message is one line. It says what was found and where, what was
-    expected and what to do. The programs print it and exit with code 1. Any
-    other exception is a defect of this package.
+    The message is one line: what was found and where, what was expected, and
+    what to do. The programs print the message and exit with code 1. Any other
+    exception is a defect of this package.
 
     Example:
     >>> from lstm_dssm_client.signatures import as_bytes
@@ -44,8 +41,8 @@ class InputError(ValueError):
 class ServingError(OSError):
     """Raised if the server rejects a request, or the request does not reach it.
 
-    It is an `OSError`, like `ConnectionError` and `TimeoutError`, because its
-    cause is outside this program. The message is one line.
+    The class derives from `OSError`, like `ConnectionError` and `TimeoutError`,
+    because the cause is outside this program. The message is one line.
 
     Attributes:
         code: The status code: over gRPC a `grpc.StatusCode`, such as
@@ -90,9 +87,9 @@ _ADVICE = {
     ),
     "UNAUTHENTICATED": "give the client a token of the server's --token_file",
 }
-"""What to do, by the names of gRPC's status codes."""
+"""Name of a gRPC status code -> what to do."""
 
-_OF_HTTP = {
+_GRPC_NAMES = {
     HTTPStatus.NOT_FOUND: "NOT_FOUND",
     HTTPStatus.BAD_REQUEST: "INVALID_ARGUMENT",
     HTTPStatus.GATEWAY_TIMEOUT: "DEADLINE_EXCEEDED",
@@ -106,7 +103,7 @@ _OF_HTTP = {
 
 def code_name(code: Any) -> str:
     """Returns the name of gRPC's status code for `ServingError.code`."""
-    return _OF_HTTP.get(code) or code.name
+    return _GRPC_NAMES.get(code) or code.name
 
 
 def serving_error(
@@ -114,8 +111,8 @@ def serving_error(
 ) -> ServingError:
     """Returns the error of a request to `target` that failed.
 
-    `status` is the code as its protocol writes it, such as "404 Not Found",
-    and empty if the server did not send it; see `ServingError` for the others.
+    `status` is the code as the protocol writes it, such as "404 Not Found", or
+    empty if the server sent none. The other arguments are `ServingError`'s.
     """
     name = code_name(code)
     if name == "UNAVAILABLE" and "HTTP/2" in details:

@@ -2,8 +2,8 @@
 
 `tensorflow_serving.apis` has the protobuf messages, too, but imports
 TensorFlow, which takes seconds. The messages here have the fields that clients
-use, with the same numbers and so the same bytes, in another pool and under
-other names: a process may use both.
+use, with the same numbers and so the same bytes. They are in a descriptor pool
+of this module, under other names, so that a process may use both.
 
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
 https://github.com/tensorflow/serving; `core/framework/tensor.proto`,
@@ -124,9 +124,9 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "model_version_status": (1, "repeated ModelVersionStatus")
     },
 }
-"""Message -> field -> its number and its type: a type of protobuf or a message
-of this table; `repeated` many of it; or a `map` from strings to it. An enum is
-an `int32`, which has the same bytes."""
+"""Message -> field -> number and type. A type is a protobuf scalar or another
+key of this table; `repeated` and `map` (with string keys) may precede it. Enums
+are written as `int32`, which has the same bytes."""
 
 
 def _file() -> FileDescriptorProto:
@@ -136,7 +136,7 @@ def _file() -> FileDescriptorProto:
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
             form, _, element = kind.rpartition(" ")
-            if form == "map":  # on the wire: repeated pairs of key and value
+            if form == "map":  # sent as repeated pairs of key and value
                 entry = message.nested_type.add(
                     name=f"{field.title().replace('_', '')}Entry"
                 )
@@ -196,16 +196,17 @@ _KINDS = {
     "uint32": (22, "uint32_val"),
     "uint64": (23, "uint64_val"),
 }
-"""Name of a dtype -> its number in TensorFlow's `DataType`, and the field."""
+"""Name of a dtype -> number in TensorFlow's `DataType`, and field of the
+message `TensorProto` with the values."""
 
 _NAMES = {number: name for name, (number, _) in _KINDS.items()}
 
 _STORED = {
     "half_val": np.uint16,  # the 16 bits of each number
-    "scomplex_val": np.float32,  # real and imaginary part in turn
+    "scomplex_val": np.float32,  # alternating real and imaginary parts
     "dcomplex_val": np.float64,
 }
-"""Field -> what it holds, where that is not the tensor's own dtype."""
+"""Field -> dtype of its values, if it differs from the tensor's dtype."""
 
 
 def has_field(values: np.ndarray) -> bool:
@@ -232,10 +233,10 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
 
 
 def read_tensor(proto: Any) -> np.ndarray:
-    """Returns the array that a message `TensorProto` holds, in either form.
+    """Returns the array of a `TensorProto`, from `tensor_content` or a field.
 
-    In the typed field of a dtype the last value stands for those that are
-    missing. Strings are an object array of bytes.
+    If a field has too few values, its last value is repeated. Strings become an
+    object array of bytes.
     """
     name = dtype_of(proto.dtype)
     if name not in _KINDS:
@@ -249,15 +250,14 @@ def read_tensor(proto: Any) -> np.ndarray:
     if proto.tensor_content:
         values = np.frombuffer(proto.tensor_content, dtype).copy()
     else:
-        sent = getattr(proto, field)
-        values = np.fromiter(sent, _STORED.get(field, dtype), len(sent))
+        stored = getattr(proto, field)
+        values = np.fromiter(stored, _STORED.get(field, dtype), len(stored))
         values = values.view(dtype)
         missing = math.prod(shape) - len(values)
         if missing > 0:
             default = b"" if name == "string" else 0
             last = values[-1] if len(values) else default
-            rest = np.full(missing, last, dtype)
-            values = np.concatenate([values, rest])
+            values = np.append(values, np.full(missing, last, dtype))
     return values.reshape(shape)
 
 
@@ -275,12 +275,12 @@ def _numbers(name: str) -> np.dtype:
 
 
 def dtype_of(number: int) -> str:
-    """Returns NumPy's name of a number of `DataType`, `string` for texts."""
+    """Returns NumPy's name of a `DataType` number, `string` for texts."""
     return _NAMES.get(number, f"DataType {number}")
 
 
 def input_proto(name: str, values: np.ndarray) -> Any:
-    """Returns an input as a message `TensorProto`, or raises `InputError`."""
+    """Converts an input to a message `TensorProto`."""
     proto = message_class("TensorProto")()
     try:
         write_tensor(values, proto)
@@ -303,9 +303,9 @@ def model_spec(model: str, version: Version, signature: str = "") -> Any:
 
 
 def signatures(packed: bytes) -> dict[str, Signature]:
-    """Reads the signatures that Predict can call from a `SignatureDefMap`.
+    """Reads the signatures that Predict can call, sorted by name.
 
-    They are ascending by name.
+    `packed` is a serialised `SignatureDefMap`.
     """
 
     def tensors(infos: Any) -> dict[str, TensorInfo]:
@@ -337,15 +337,15 @@ def tls_credentials(
     """Returns the credentials of a client over gRPC, from files in PEM.
 
     Args:
-        ca: Authorities that may have signed the server's certificate, or the
-            certificate itself; by default those that gRPC comes with.
-        certificate: The client's own certificate, for a server that wants
-            one (`--client_ca`).
+        ca: Certificates of the authorities that may have signed the server's
+            certificate, or the server's certificate itself; by default the
+            authorities that gRPC contains.
+        certificate: The client's certificate, for a server that requires client
+            certificates (`--client_ca`).
         key: The private key of `certificate`.
 
     Raises:
-        InputError: A file cannot be read, or only one of `certificate` and
-            `key` is given.
+        InputError: A file cannot be read, or `certificate` or `key` is missing.
 
     Example:
         >>> Client("db1:8500", credentials=tls_credentials("ca.crt"))
@@ -368,11 +368,10 @@ def _read(path: str | os.PathLike[str] | None) -> bytes | None:
     return data
 
 
-# gRPC's own retries. They count against the call's deadline, wait 0.1, 0.2,
-# 0.4 and 0.8 seconds, each randomly changed by up to a fifth, and resend
-# only requests that the server did not process (UNAVAILABLE: it is starting
-# or stopping, or its queue is full). A message above a size limit
-# (RESOURCE_EXHAUSTED) would be rejected each time.
+# gRPC repeats a request that the server did not process (UNAVAILABLE: the
+# server starts or stops, or its queue is full), after 0.1, 0.2, 0.4 and 0.8
+# seconds, each randomly changed by up to a fifth, until the call's deadline. A
+# message above a size limit (RESOURCE_EXHAUSTED) would fail each time.
 # https://grpc.io/docs/guides/retry/
 _RETRIES = {
     "methodConfig": [
@@ -395,11 +394,10 @@ _METHODS = {
     GetMetadata: "PredictionService/GetModelMetadata",
     GetStatus: "ModelService/GetModelStatus",
 }
-"""Kind of a request -> the method of TF Serving's API."""
+"""Class of a request -> the method of TF Serving's API."""
 
 
 def _message(request: Request) -> Any:
-    """Returns the message of a request."""
     if isinstance(request, GetStatus):
         return message_class("GetModelStatusRequest")(
             model_spec=model_spec(request.model, None)
@@ -432,7 +430,7 @@ _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def _reply(request: Request, message: Any) -> Any:
-    """Reads the message of the reply to a request."""
+    """Converts the message of a reply to the type that `TextClient` reads."""
     if isinstance(request, Predict):
         return _PredictReply(message)
     if isinstance(request, GetMetadata):
@@ -524,7 +522,7 @@ class _GrpcTransport:
         self.channel.close()
 
     def _call(self, request: Request) -> Any:
-        """Calls a method: the reply, or of `grpc.aio` an awaitable of it."""
+        """Returns the reply's message, or with `grpc.aio` an awaitable."""
         return self._calls[type(request)](
             _message(request), timeout=self.timeout, metadata=self._metadata
         )
@@ -547,10 +545,9 @@ def _host(target: str) -> str:
 
 
 class AsyncClient(AsyncTextClient):
-    """Sends texts like `Client`, with coroutines.
+    """The coroutines of `Client`, for use in a running event loop.
 
-    It is made and used in a running event loop. Arguments, results and errors
-    are those of `Client`.
+    Arguments, results and errors are the same as in `Client`.
 
     Example:
         >>> async def main():
@@ -576,7 +573,7 @@ class AsyncClient(AsyncTextClient):
         self.timeout = timeout
 
     async def close(self) -> None:
-        """Closes the connection; leaving the `async with` block does, too."""
+        """Closes the connection, as leaving the `async with` block does."""
         await self._transport.channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -587,35 +584,34 @@ class AsyncClient(AsyncTextClient):
 
 
 class Client(TextClient):
-    """Sends texts to a server's models; threads may share a client.
+    """Sends texts to a server's models over gRPC; threads may share a client.
 
-    Inputs are checked against the model's signature before they are sent: on
-    a server that batches, one request without rows, or of a wrong dtype or
-    rank, would fail the requests of others. The signature is read before the
-    first request for a model, and again after another version has answered.
+    Inputs are checked against the model's signature before they are sent: on a
+    server that batches, a request without rows, or with a wrong dtype or rank,
+    would make other clients' requests fail. The client reads the signature
+    before the first request for a model, and again when a new version answers.
 
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.
-        timeout: Seconds that each request may take, its retries included, by
-            default 5. Many texts are sent as several requests, of 512 texts
-            or pairs, half a megabyte or 262,144 hits each.
+        timeout: Maximum seconds of a request and its retries, by default 5.
+            Many texts are sent in several requests, each of at most 512 texts
+            or pairs, half a megabyte and 262,144 hits.
         max_message_mb: Size of the largest message sent or accepted, in MiB,
-            by default 64 (gRPC's own default is 4: 10,000 vectors of 96
-            numbers).
-        credentials: The certificates with which connections are encrypted,
-            from `tls_credentials` or of gRPC's own functions; by default they
-            are not encrypted.
-        token: Token that each request has, as the server's `--token_file`
-            wants it.
+            by default 64. (gRPC's default is 4, which holds 10,000 vectors of
+            96 numbers.)
+        credentials: Certificates that encrypt the connection, from
+            `tls_credentials` or gRPC; by default nothing is encrypted.
+        token: Token to send with each request, from the server's
+            `--token_file`.
 
     Raises:
         InputError: A number is out of range; or a token would be sent to
             another machine without encryption.
 
-    A request is retried, up to four times and within `timeout`, if the
-    server is not available. Every method raises `ServingError` if the
-    server rejects a request, does not answer in time or cannot be reached.
-    `AsyncClient` has the same methods as coroutines.
+    If the server is not available, a request is repeated up to four times
+    within `timeout`. Every method raises `ServingError` if the server rejects a
+    request, does not answer in time or cannot be reached. `AsyncClient` has the
+    same methods as coroutines.
 
     Example:
         >>> with Client("127.0.0.1:8500") as client:

@@ -1,7 +1,7 @@
 """A client of TF Serving's REST API, with NumPy and the standard library only.
 
-It keeps connections open, repeats requests that a server did not process, and
-holds all that a request waits for to one deadline.
+The client keeps connections open, repeats requests that a server did not
+process, and applies one deadline to connecting, sending and receiving.
 """
 
 import base64
@@ -52,18 +52,19 @@ def tls_context(
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
 ) -> ssl.SSLContext:
-    """Returns the settings of TLS of a client over HTTP, from files in PEM.
+    """Returns the TLS settings of a client over HTTP, from files in PEM.
 
     Args:
-        ca: Authorities that may have signed the server's certificate, or the
-            certificate itself; by default those of the system.
-        certificate: The client's own certificate, for a server that wants
-            one (`--client_ca`).
+        ca: Certificates of the authorities that may have signed the server's
+            certificate, or the server's certificate itself; by default the
+            authorities of the system.
+        certificate: The client's certificate, for a server that requires client
+            certificates (`--client_ca`).
         key: The private key of `certificate`.
 
     Raises:
-        InputError: A file cannot be read or is not PEM, or only one of
-            `certificate` and `key` is given.
+        InputError: A file cannot be read or is not PEM, or `certificate` or
+            `key` is missing.
 
     Example:
         >>> HttpClient("https://db1:8501", credentials=tls_context("ca.crt"))
@@ -132,7 +133,7 @@ def _json_text(name: str, value: Any) -> Any:
 
 @contextmanager
 def _tf_serving_form(request: Request) -> Iterator[None]:
-    """Raises `InputError` if a reply that is read inside has another form."""
+    """Raises `InputError` if the block cannot read a reply."""
     try:
         yield
     except (
@@ -160,12 +161,12 @@ def _reply(request: Request, body: bytes) -> Any:
         if isinstance(request, GetMetadata):
             return _metadata(reply)
         return {
-            int(each["version"]): VersionStatus(
-                each["state"],
-                each["status"]["error_code"],
-                each["status"]["error_message"],
+            int(version["version"]): VersionStatus(
+                version["state"],
+                version["status"]["error_code"],
+                version["status"]["error_message"],
             )
-            for each in reply["model_version_status"]
+            for version in reply["model_version_status"]
         }
 
 
@@ -185,7 +186,7 @@ class _PredictReply:
             return None
         with _tf_serving_form(self._request):
             by_name = self._outputs
-            if len(signature.outputs) == 1:  # the only output is not named
+            if len(signature.outputs) == 1:  # the reply has no output names
                 if isinstance(by_name, dict):
                     return None
                 by_name = dict.fromkeys(signature.outputs, by_name)
@@ -245,7 +246,7 @@ def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
     for name, info in sorted(infos.items()):
         dtype = info["dtype"].removeprefix("DT_").lower()
         shape = info["tensor_shape"]
-        sizes = [int(each["size"]) for each in shape.get("dim", [])]
+        sizes = [int(dim["size"]) for dim in shape.get("dim", [])]
         specs[name] = TensorInfo(
             _DTYPES.get(dtype, dtype),
             None
@@ -258,8 +259,8 @@ def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
 class _TimedSocket:
     """Socket for `http.client` with one deadline for all bytes of a request.
 
-    The timeout of a plain socket begins anew with every byte, so that a server
-    that sends one now and then would never exceed it.
+    A plain socket's timeout restarts with every byte: a server that sends a
+    byte now and then would never exceed it.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -311,7 +312,7 @@ class _TimedReader(io.RawIOBase):
 
 
 _WAITS = (0.1, 0.2, 0.4, 0.8)
-"""Seconds before each repetition, each randomly changed by up to a fifth."""
+"""Seconds before each repetition of a request, before up to 20 % jitter."""
 
 _TRY_AGAIN = (
     None,  # no reply
@@ -321,7 +322,7 @@ _TRY_AGAIN = (
 
 
 class _HttpTransport:
-    """The `Transport` of an `HttpClient`; it uses open connections again."""
+    """The `Transport` of an `HttpClient`, which reuses open connections."""
 
     def __init__(
         self,
@@ -373,7 +374,7 @@ class _HttpTransport:
     def _fetch(
         self, request: Request, path: str, body: bytes | None, end: float
     ) -> bytes:
-        """Sends a request once and returns the body of the reply."""
+        """Sends a request without repetition; returns the reply's body."""
 
         def error(code: Any, details: str, status: str = "") -> ServingError:
             return serving_error(
@@ -409,21 +410,18 @@ class _HttpTransport:
     def _answer(
         self, path: str, body: bytes | None, end: float
     ) -> tuple[int, bytes]:
-        """Sends a request over an idle or a new connection.
-
-        Returns the status and the body of the reply.
-        """
+        """Returns the status and the body of the reply to a request."""
         while True:
             try:
-                connection, used = self._idle.pop(), True
+                connection, reused = self._idle.pop(), True
             except IndexError:
-                connection, used = self._connected(end), False
+                connection, reused = self._connected(end), False
             try:
                 reply, data = self._exchange(connection, path, body, end)
             except BaseException as error:
                 connection.close()
-                if used and isinstance(error, ConnectionError):
-                    continue  # the server closed it while it was not in use
+                if reused and isinstance(error, ConnectionError):
+                    continue  # the server closed the idle connection
                 raise
             if reply.isclosed() and not reply.will_close:
                 self._idle.append(connection)
@@ -471,8 +469,8 @@ class _HttpTransport:
         sock: Any = connection.sock  # a _TimedSocket
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):
-            # A server may refuse a request before it has read all of it; its
-            # reply is read below.
+            # A server may refuse a request before reading all of it. The reply
+            # is read below.
             connection.request(
                 "GET" if body is None else "POST",
                 self._prefix + path,
@@ -487,7 +485,7 @@ class _HttpTransport:
 
 
 def _parts(target: str) -> tuple[str, int, str, bool]:
-    """Returns host, port, prefix of the path, and whether it is https."""
+    """Returns host, port, prefix of the path, and whether to use TLS."""
     url = target if "://" in target else f"http://{target}"
     try:
         parts = urlsplit(url)
@@ -511,34 +509,34 @@ def _parts(target: str) -> tuple[str, int, str, bool]:
 
 
 class HttpClient(TextClient):
-    """Sends texts like `Client`, over HTTP, to either server's REST interface.
+    """Sends texts to the REST interface of TF Serving or `lstm-dssm-serve`.
 
-    It needs NumPy and the standard library only. Arguments and results of the
-    methods are those of `Client`, the client over gRPC, with these
-    differences: the `code` of a `ServingError` is an `http.HTTPStatus`, and a
-    `Prediction` names its version only where a number was asked for.
+    The client needs NumPy and the standard library only. Its methods have the
+    arguments and results of `Client`, with two differences: the `code` of a
+    `ServingError` is an `http.HTTPStatus`, and the version of a `Prediction` is
+    None unless a version number was requested.
 
     Args:
         target: The server's address, such as `http://127.0.0.1:8501` or
             `https://db1:8501/prefix`; `http://` may be left out.
-        timeout: Seconds that each request may take, from connecting to the
-            last byte of the reply and with its repetitions, by default 5; the
-            system's look-up of a host's name is not bounded. Many texts are
-            sent as several requests, of 512 texts or pairs, half a megabyte
-            or 262,144 hits each.
+        timeout: Maximum seconds of a request and its repetitions, from
+            connecting to the last byte of the reply, by default 5. The system's
+            look-up of a host name is not bounded. Many texts are sent in
+            several requests, each of at most 512 texts or pairs, half a
+            megabyte and 262,144 hits.
         max_message_mb: Size of the largest reply, in MiB, by default 64.
-        credentials: Settings of TLS for an address with https, such as from
+        credentials: TLS settings for an address with https, such as from
             `tls_context`; by default the system's authorities.
-        token: Token that each request has, as the server's `--token_file`
-            wants it.
+        token: Token to send with each request, from the server's
+            `--token_file`.
 
     Raises:
         InputError: The address is no URL, a number is out of range, or a
             token would be sent to another machine without encryption.
 
-    A request is repeated, up to four times and within `timeout`, if the server
-    cannot be reached, is not available (503) or too busy (429). Connections
-    are kept open and used again; `$http_proxy` is not used.
+    If the server cannot be reached, is not available (503) or too busy (429), a
+    request is repeated up to four times within `timeout`. Connections are kept
+    open and reused. `$http_proxy` is ignored.
 
     Example:
         >>> with HttpClient("http://127.0.0.1:8501") as client:

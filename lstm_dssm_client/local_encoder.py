@@ -1,7 +1,7 @@
-"""Encoders of two towers in NumPy: texts to unit vectors.
+"""The encoders of two towers in NumPy: texts to unit vectors.
 
-The equations are those of `keras_lstm_dssm.encoders`, whose arguments and
-names of weights are used. All is computed in float32.
+Equations, arguments and weight names are the same as in
+`keras_lstm_dssm.encoders`. All computations are in float32.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,29 +25,29 @@ from lstm_dssm_client.words import (
 
 
 class Words(NamedTuple):
-    """A batch of texts as trigrams of distinct words and numbers of words.
+    """A batch of texts, longest first: distinct words and their trigrams.
 
-    Texts are in descending order of their numbers of words.
+    Attributes:
+        ids: Trigram ids of all distinct words, word after word.
+        bounds: Index in `ids` of each distinct word's first trigram, and the
+            length of `ids`.
+        flat: The words of all texts, text after text, as numbers of distinct
+            words.
+        lengths: Number of words of each text, in descending order.
     """
 
-    ids: np.ndarray  # of the trigrams of all distinct words, in their order
-    bounds: np.ndarray  # where those of each distinct word begin, and the end
-    flat: np.ndarray  # number of the distinct word, of each word of each text
-    lengths: np.ndarray  # number of words of each text
+    ids: np.ndarray
+    bounds: np.ndarray
+    flat: np.ndarray
+    lengths: np.ndarray
 
     def table_sums(self, table: Table) -> np.ndarray:
-        """Returns the sum of the rows of each distinct word's trigrams.
-
-        It is `[distinct words, width]`.
-        """
+        """Sums table rows over each word's trigrams, `[words, width]`."""
         rows = table.rows(self.ids)
         return np.add.reduceat(rows, self.bounds[:-1], axis=0)
 
     def text_sums(self, rows: np.ndarray) -> np.ndarray:
-        """Sums rows over the words of each text, `[texts, width]`.
-
-        `rows` has one for each distinct word.
-        """
+        """Sums distinct words' rows over each text, `[texts, width]`."""
         return np.add.reduceat(rows[self.flat], self.text_starts, axis=0)
 
     @property
@@ -57,7 +57,7 @@ class Words(NamedTuple):
 
 
 Compose = Callable[[Words], np.ndarray]
-"""Computes the vectors of a batch, `[texts, dimension]`, not of length 1."""
+"""Computes unscaled vectors of a batch, `[texts, dimension]`."""
 
 
 class LocalEncoder:
@@ -69,7 +69,7 @@ class LocalEncoder:
         self._split = config["split"], config["max_words"]
         self._oov_buckets = config["oov_buckets"]
         self._compose = {**ENCODERS, **PARTS}[kind](config, weights)
-        # If a text can be encoded, there is nothing else wrong with a file.
+        # Encoding a text reads, and so checks, all arrays of the file.
         self.dimension = self.encode([b"one text"]).shape[1]
 
     def encode(self, texts: Sequence[bytes]) -> np.ndarray:
@@ -77,11 +77,11 @@ class LocalEncoder:
         return unit(self.compose(texts))
 
     def split(self, text: str | bytes) -> list[str]:
-        """Returns the words that the encoder reads of a text, at least one."""
+        """Splits a text into at least one word."""
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:
-        """Returns vectors of any length, float32 `[texts, dimension]`."""
+        """Returns vectors before scaling, float32 `[texts, dimension]`."""
         split_texts = [*map(self.split, texts)]
         lengths = np.array([len(words) for words in split_texts])
         order = np.argsort(-lengths, kind="stable")
@@ -93,16 +93,14 @@ class LocalEncoder:
         ]
         ids, bounds = trigram_ids([*numbers], self._oov_buckets)
         words = Words(ids, bounds, np.array(flat), lengths[order])
-        vectors = np.empty_like(composed := self._compose(words))
-        vectors[order] = composed
-        return vectors
+        return self._compose(words)[np.argsort(order)]
 
 
 _ONE = np.float32(1)
 
 
 def unit(y: np.ndarray, length: Any = _ONE) -> np.ndarray:
-    """Scales rows to a length; a zero row becomes the first basis vector."""
+    """Scales rows to `length`; a zero row becomes the first basis vector."""
     square = np.einsum("ij,ij->i", y, y)[:, np.newaxis]
     if square.min() <= 1e-30:
         zero = square <= 1e-30
@@ -143,13 +141,13 @@ def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
     def compose(words: Words) -> np.ndarray:
         rows = words.table_sums(table).reshape(-1, window, filters)
         text = np.repeat(np.arange(len(words.lengths)), words.lengths)
-        place = np.arange(len(text))
+        position = np.arange(len(text))
         total = np.zeros((len(text), filters), np.float32)
         for column in range(window):
-            other = place + column - window // 2
-            inside = (other >= 0) & (other < len(text))
-            inside[inside] = text[other[inside]] == text[inside]
-            total[inside] += rows[words.flat[other[inside]], column]
+            neighbour = position + column - window // 2
+            inside = (neighbour >= 0) & (neighbour < len(text))
+            inside[inside] = text[neighbour[inside]] == text[inside]
+            total[inside] += rows[words.flat[neighbour[inside]], column]
         h = np.tanh(total + bias)
         v = np.maximum.reduceat(h, words.text_starts, axis=0)
         return np.tanh(v @ kernel + dense_bias)
@@ -158,11 +156,10 @@ def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 
 def _by_time(words: Words, reverse: bool) -> tuple[np.ndarray, list[int]]:
-    """Returns words in the order in which a recurrent layer reads them.
+    """Orders words by time step; also returns the texts at each step.
 
-    First come the first words of all texts, then the second words of those
-    that have two, and so on; with `reverse` the last words come first. Also
-    returns how many texts have a word at each of these times.
+    Step 1 has the first words of all texts, step 2 the second words of all
+    texts with two words, and so on; `reverse` counts from each text's end.
     """
     if len(words.lengths) == 1:
         return words.flat[:: -1 if reverse else 1], [1] * len(words.flat)
@@ -176,8 +173,8 @@ def _by_time(words: Words, reverse: bool) -> tuple[np.ndarray, list[int]]:
 
 
 Step = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
-"""One time step: replaces the states c and y by the next ones, from the input z
-of the gates, which it may overwrite."""
+"""Computes a time step: updates the states c and y in place from the input z of
+the gates. It may overwrite z."""
 
 
 def _recurrent(
@@ -189,7 +186,7 @@ def _recurrent(
 ) -> Compose:
     """Returns a function that computes a recurrent layer's last outputs.
 
-    `step` gets the columns of z in the order `columns`, times `signs`.
+    `step` receives z with its columns in the order `columns`, times `signs`.
     """
     backward = "_backward" if name.endswith("_backward") else ""
     width = len(columns)
@@ -228,32 +225,29 @@ def _lstm(
 ) -> Compose:
     cells, peephole = config["cells"], config["peephole"]
     gates = "ifgo" if config["forget_gate"] else "igo"
-    order = gates.replace("g", "") + "g"  # one call computes all sigmoids
+    order = gates.replace("g", "") + "g"  # sigmoid gates are adjacent columns
     columns = np.concatenate(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]
     )
     signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
     shape = (cells,) * (2 if peephole == "full" else 1)
-    looks = [
+    peepholes = [
         weights.array(f"{name}/cell/peephole_{gate}", *shape)
         for gate in order[:-1]
         if peephole
     ]
 
-    def look(gate: int, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds the peephole's term W_p c to the input of one gate.
-
-        It is subtracted, because `z` holds the inputs with a minus sign.
-        """
-        p = looks[gate]
+    def add_peephole(gate: int, z: np.ndarray, c: np.ndarray) -> None:
+        """Adds W_p c to a gate's input, which `z` holds with a minus sign."""
+        p = peepholes[gate]
         part = z[:, gate * cells : (gate + 1) * cells]
         part -= c @ p.T if peephole == "full" else c * p
 
     def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
         """Computes eq. (2) of Palangi et al. 2016, the LSTM's new states."""
         o = z[:, -2 * cells : -cells]
-        for gate in range(len(looks) - 1):
-            look(gate, z, c)
+        for gate in range(len(peepholes) - 1):
+            add_peephole(gate, z, c)
         _sigmoid(z[:, : -2 * cells] if peephole else z[:, :-cells])
         g = np.tanh(z[:, -cells:])
         g *= z[:, :cells]  # i
@@ -261,7 +255,7 @@ def _lstm(
             c *= z[:, cells : 2 * cells]
         c += g
         if peephole:
-            look(len(looks) - 1, z, c)
+            add_peephole(len(peepholes) - 1, z, c)
             _sigmoid(o)
         np.multiply(o, np.tanh(c), out=y)
 
@@ -313,7 +307,7 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
     def sketch_columns(words: Words) -> np.ndarray:
         sketch = words.text_sums(sketch_of_words(words))
         m = np.ones((len(sketch), 1), np.float32)  # see `CombinedEncoder`
-        if power:  # only document encoders have one
+        if power:  # of document encoders only
             length = np.linalg.norm(sketch, axis=1, keepdims=True)
             zeros = np.zeros_like(length)
             m = np.divide(length, long, out=zeros, where=long != 0)
@@ -342,7 +336,7 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
         np.cumsum(sketch_mix(words.ids, np.right_shift), out=sums[1:])
         starts, ends = words.bounds[:-1], words.bounds[1:]
         start_sums = sums[np.minimum(starts + SKETCH_START, ends)]
-        # Of each word a key, and one of its start.
+        # Two keys for each word: of the whole word and of its start.
         keys = np.array([sums[ends], start_sums + SKETCH_START_OFFSET])
         keys = (keys - sums[starts]) % PRIME
         hashed = sketch_mix(keys * _KEY_FACTORS % PRIME, np.right_shift)
@@ -359,17 +353,17 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
     width = config["units"]
-    of_words = _keyed_rows(weights, "of_words", config["known_words"], width)
-    of_trigrams = _keyed_rows(
+    word_rows = _keyed_rows(weights, "of_words", config["known_words"], width)
+    trigram_rows = _keyed_rows(
         weights, "of_trigrams", config["known_trigrams"], width
     )
 
     def compose(words: Words) -> np.ndarray:
         mixed = sketch_mix(words.ids, np.right_shift)
-        rows, known = of_words(np.add.reduceat(mixed, words.bounds[:-1]))
+        rows, known = word_rows(np.add.reduceat(mixed, words.bounds[:-1]))
         if not known.all():
-            of_ids, _ = of_trigrams(words.ids)
-            sums = np.add.reduceat(of_ids, words.bounds[:-1], axis=0)
+            by_trigram, _ = trigram_rows(words.ids)
+            sums = np.add.reduceat(by_trigram, words.bounds[:-1], axis=0)
             rows[~known] = sums[~known]
         return words.text_sums(rows)
 
@@ -379,19 +373,19 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function that looks up keys, as `Rows` does.
+    """Returns a function that looks up rows by key, as `Rows` does.
 
-    It returns the rows, and which keys were found; the others are zero.
+    The function returns zero rows for unknown keys, and which keys are known.
     """
-    known = weights.array(f"{name}/keys", count, dtype=np.int64)
+    sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
     scales = weights.array(f"{name}/scales", count)
 
     def look_up(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        places = np.minimum(np.searchsorted(known, keys), count - 1)
-        found = known[places] == keys
-        scale = np.where(found, scales[places], np.float32(0))
-        return codes[places] * scale[:, np.newaxis], found
+        indices = np.minimum(np.searchsorted(sorted_keys, keys), count - 1)
+        known = sorted_keys[indices] == keys
+        scale = np.where(known, scales[indices], np.float32(0))
+        return codes[indices] * scale[:, np.newaxis], known
 
     return look_up
 
@@ -405,11 +399,10 @@ ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "RNNEncoder": _rnn,
     "WordSumEncoder": _word_sum,
 }
-"""Name of a class of encoders -> what makes its `Compose` from arguments and
-weights."""
+"""Name of an encoder class -> function from config and weights to `Compose`."""
 
 PARTS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "CombinedEncoder/towers": _trained_columns,
     "CombinedEncoder/words": _word_sum,
 }
-"""The same for the parts of a hybrid that are less than an encoder."""
+"""The same for parts of an encoder that a hybrid uses."""

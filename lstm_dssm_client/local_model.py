@@ -1,4 +1,4 @@
-"""`LocalModel`: the encoders and the titles of one file, without a server."""
+"""`LocalModel`: encoding and search with one file, without a server."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,31 +42,31 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
-_ROWS, _BYTES = 512, 1 << 19  # of texts that are encoded at once
-_SCORES = 1 << 24  # scores that are computed at once
-_MOST = 1 << 24  # the largest number that describes an encoder
+_ROWS, _BYTES = 512, 1 << 19  # maximum texts and bytes to encode at once
+_SCORES = 1 << 24  # maximum scores to compute at once
+_MAX_SIZE = 1 << 24  # maximum of a number in an encoder's configuration
 
 
 class LocalModel:
     """Searches and encodes with one file in this process, as a `Client` does.
 
-    `encode`, `search`, `explain` and `status` have the arguments, results and
-    errors of those of `Client`. The models are `query_encoder`,
-    `document_encoder` and, if the file has titles, `retriever`; of a hybrid
-    retriever that ranks by BM25 alone, `retriever` only. NumPy and
-    `safetensors` are needed, and no TensorFlow. Threads may share a model. In
-    memory the titles' vectors are float32, also those that the file stores as
+    `encode`, `search`, `explain`, `tags` and `status` have the arguments,
+    results and errors of the methods of `Client`. The models are
+    `query_encoder`, `document_encoder` and, if the file has titles,
+    `retriever`. A hybrid retriever that ranks by BM25 alone has no encoders.
+    The class needs NumPy and `safetensors`, not TensorFlow. Threads may share a
+    model. In memory the titles' vectors are float32, even if the file stores
     int8.
 
     Args:
-        path: File that `lstm-dssm-export --portable` has written; or that of
-            an exported retriever's version, `assets.extra/portable.safetensors`
-            beside its `variables`, which has no `document_encoder`.
+        path: A file that `lstm-dssm-export --portable` has written, or
+            `assets.extra/portable.safetensors` in the folder of an exported
+            retriever's version. The latter has no `document_encoder`.
 
     Attributes:
-        version: Number of the models' version, which is the time of the export
-            in seconds since 1970.
-        card: What is recorded of the training: "date", "documents" and, of
+        version: The models' version number: the time of the export in seconds
+            since 1970.
+        card: Facts about the training: "date", "documents" and, in a file of
             `--portable`, "run".
 
     Raises:
@@ -99,18 +99,12 @@ class LocalModel:
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """Dictionary from the id of each document to its title.
-
-        It is empty if the file has no documents.
-        """
+        """Id of a document -> title; empty without documents."""
         return self._by_id("titles")
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Dictionary from the id of each document to the text that is searched.
-
-        It is empty if the file has no documents.
-        """
+        """Id of a document -> searched text; empty without documents."""
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:
@@ -143,8 +137,8 @@ class LocalModel:
         tags: Iterable[str] = (),
     ) -> list[list[Hit]]:
         """Returns the k best documents of each query; see `Client.search`."""
-        rows_for(k)  # checks it
-        documents = self._found_documents(model, version)
+        rows_for(k)  # raises InputError if k is out of range
+        documents = self._checked_documents(model, version)
         encoded = as_bytes(texts)
         return [
             [Hit(documents.ids[r], s, documents.title(r)) for r, s in best]
@@ -161,20 +155,20 @@ class LocalModel:
         k: int,
         tags: Iterable[str],
     ) -> list[list[tuple[int, float]]]:
-        """Returns the best of the documents; see `_Documents.search`."""
-        wanted = tags_as_bytes(tags)
-        if wanted and not documents.rows_of_tag:
+        """Checks the tags and searches; see `_Documents.search`."""
+        tag_text = tags_as_bytes(tags)
+        if tag_text and not documents.rows_of_tag:
             raise no_tags(self.target)
-        found = [*documents.search(texts, vectors, k, wanted)]
-        if wanted and found and not any(found):
-            check_known(self.target, wanted, self.tags())
-        return found
+        hits = [*documents.search(texts, vectors, k, tag_text)]
+        if tag_text and hits and not any(hits):
+            check_known(self.target, tag_text, self.tags())
+        return hits
 
     def tags(
         self, model: str = RETRIEVER, version: Version = None
     ) -> dict[str, int]:
         """Returns tag -> number of documents; see `Client.tags`."""
-        rows_of = self._found_documents(model, version).rows_of_tag
+        rows_of = self._checked_documents(model, version).rows_of_tag
         return {_decoded(tag): len(rows_of[tag]) for tag in sorted(rows_of)}
 
     def explain(
@@ -187,7 +181,7 @@ class LocalModel:
     ) -> list[list[ExplainedHit]]:
         """Returns the k best documents, and why; see `Client.explain`."""
         rows_for(k)
-        documents = self._found_documents(model, version)
+        documents = self._checked_documents(model, version)
         if documents.hybrid is None:
             raise no_explanations(f"{model} of {self.target}")
         encoded = as_bytes(texts)
@@ -206,7 +200,7 @@ class LocalModel:
     def _query_vectors(self, texts: list[bytes]) -> np.ndarray | None:
         return self.encode(texts) if self._encoders else None
 
-    def _found_documents(self, model: str, version: Version) -> "_Documents":
+    def _checked_documents(self, model: str, version: Version) -> "_Documents":
         documents = self._documents
         self._check(model, version, [RETRIEVER] if documents else [])
         assert documents
@@ -218,7 +212,7 @@ class LocalModel:
         return {self.version: VersionStatus("AVAILABLE", "OK", "")}
 
     def close(self) -> None:
-        """Does nothing: the file was closed when it was read."""
+        """Does nothing: the constructor has read and closed the file."""
 
     def __enter__(self) -> "LocalModel":
         return self
@@ -233,7 +227,7 @@ class LocalModel:
     def _check(
         self, model: str, version: Version, models: Iterable[str]
     ) -> None:
-        """Raises the `ServingError` of an unknown model or version."""
+        """Raises `ServingError` for an unknown model or version."""
         if model not in models or version not in (None, self.version):
             raise serving_error(
                 HTTPStatus.NOT_FOUND,
@@ -244,7 +238,7 @@ class LocalModel:
 
 
 class _Documents:
-    """The documents of a file, and an exact search of them."""
+    """The documents of a file, with exact search."""
 
     def __init__(self, file: PortableFile, encoder: Any) -> None:
         self.titles = file.texts("titles")
@@ -257,8 +251,8 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal vectors are one: the last bits of a matrix product depend on the
-        # position of a row.
+        # Documents with equal vectors share a row. The last bits of a matrix
+        # product depend on a row's position, so copies would differ in score.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -271,7 +265,7 @@ class _Documents:
                 rows, used = np.arange(len(vectors)), np.unique(self._vector_of)
                 if len(rows) >= count or not np.array_equal(rows, used):
                     raise ValueError("vector_of has numbers of other vectors")
-            # Products of integers would take longer than all of a search.
+            # Float32, because NumPy's integer matrix products are slow.
             self._vectors = (
                 vectors if scales is None else vectors * scales[:, np.newaxis]
             )
@@ -283,7 +277,6 @@ class _Documents:
                 self.rows_of_tag.setdefault(tag, []).append(row)
 
     def title(self, row: int) -> str:
-        """Returns the title of a document that is shown with a hit."""
         return _decoded(self.titles[row])
 
     def search(
@@ -293,16 +286,15 @@ class _Documents:
         k: int,
         tags: bytes,
     ) -> Iterator[list[tuple[int, float]]]:
-        """Yields the k best documents with the tags, best first.
+        """Yields the numbers and scores of each text's k best documents.
 
-        They are numbers of documents and scores. `queries` are unit vectors of
-        the texts, float32 `[n, d]`, if there is an encoder. Tags are separated
-        by commas; b"" stands for all documents.
+        `queries` are the texts' unit vectors, float32 `[n, d]`, if there is an
+        encoder. Tags are separated by commas; b"" admits all documents.
         """
         tagged = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
             rows = tagged
-            if queries is None:  # no part matches the others
+            if queries is None:  # other documents have no term of the query
                 matching = scores > 0
                 rows = np.flatnonzero(matching)
                 if tagged is not None:
@@ -317,7 +309,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns the documents with one of the tags of each name."""
+        """Returns the documents that have, for each name, one of its tags."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [
@@ -375,14 +367,14 @@ class _Documents:
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
     """Returns the indices of the k largest scores, in descending order.
 
-    Of equal scores the one with the lower index comes first.
+    Equal scores are in the order of their indices.
     """
     if k < len(scores):
-        least = np.partition(scores, -k)[-k]
-        places = np.flatnonzero(scores >= least)
+        smallest = np.partition(scores, -k)[-k]
+        indices = np.flatnonzero(scores >= smallest)
     else:
-        places = np.arange(len(scores))
-    return places[np.argsort(-scores[places], kind="stable")[:k]]
+        indices = np.arange(len(scores))
+    return indices[np.argsort(-scores[indices], kind="stable")[:k]]
 
 
 def _decoded(text: bytes) -> str:
@@ -390,12 +382,12 @@ def _decoded(text: bytes) -> str:
 
 
 def _names(file: PortableFile) -> list[str]:
-    """Returns the names of the encoders; one beside a SavedModel has one."""
+    """Returns the names of the file's encoders."""
     return [QUERY, DOCUMENT][: 1 + (DOCUMENT in file.header["encoders"])]
 
 
 def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
-    """Makes the encoders of a hybrid retriever, of the parts with vectors."""
+    """Makes the encoders of a hybrid retriever from its parts with vectors."""
     weights = read_weights(file.header["hybrid"])
     used = [part for part in (TOWERS, WORDS) if weights[part]]
     encoders = {}
@@ -412,14 +404,14 @@ def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
 
 
 def _encoder(file: PortableFile, name: str, part: str = "") -> LocalEncoder:
-    """Makes an encoder; its numbers are checked before arrays are made."""
+    """Makes an encoder, after checking the numbers of its configuration."""
     described = file.header["encoders"][name]
     if part:
         name, described = f"{name}/{part}", described[part]
     config = described["config"]
     for key, value in config.items():
         for number in value if isinstance(value, list) else [value]:
-            if isinstance(number, int | float) and not 0 <= number <= _MOST:
+            if isinstance(number, int | float) and not 0 <= number <= _MAX_SIZE:
                 raise ValueError(f"{key} is {value!r:.40}")
     weights = Weights(file, name, config["oov_buckets"])
     return LocalEncoder(described["class"], config, weights)

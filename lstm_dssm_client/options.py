@@ -1,6 +1,6 @@
-"""Checks of the arguments of clients, and files of tokens.
+"""Checks of client arguments, and files of tokens.
 
-A token is a secret that a server asks its clients for in a header.
+A token is a secret that a client sends in a header of each request.
 """
 
 import ipaddress
@@ -14,9 +14,9 @@ _DAY = 86_400
 
 
 def checked_timeout(timeout: float) -> float:
-    """Checks and returns the deadline of a request, in seconds, at most a day.
+    """Checks and returns the timeout of a request, in seconds.
 
-    gRPC treats a number that is far too large as a deadline that has passed.
+    gRPC treats far too large timeouts as deadlines that have passed.
     """
     if not 0 < timeout <= _DAY:
         raise InputError(
@@ -26,7 +26,7 @@ def checked_timeout(timeout: float) -> float:
 
 
 def message_bytes(max_message_mb: int) -> int:
-    """Checks the size of the largest message, in MiB, and returns the bytes."""
+    """Checks the maximum size of a message in MiB and returns it in bytes."""
     if not 1 <= max_message_mb <= 2047:
         raise InputError(
             f"max_message_mb is {max_message_mb}; expected 1 to 2047"
@@ -47,9 +47,9 @@ def check_certificate_and_key(
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether a name or an address is that of this machine alone.
+    """Returns whether a host, without a port, is this machine's loopback.
 
-    It has no port; an IPv6 address may be in brackets.
+    An IPv6 address may be in brackets.
     """
     host = host.removeprefix("[").removesuffix("]")
     try:
@@ -61,7 +61,7 @@ def is_loopback(host: str) -> bool:
 def token_headers(
     token: str | None, host: str, encrypted: bool
 ) -> list[tuple[str, str]]:
-    """Returns the header with a token, no header for None."""
+    """Returns the header with a token, or no header for None."""
     if token is None:
         return []
     if not token.isascii() or not token.isprintable() or " " in token:
@@ -100,7 +100,7 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
 
 def read_tokens(path: str | os.PathLike[str]) -> list[str]:
-    """Reads a file of tokens, one a line; blank and `#` lines are left out."""
+    """Reads a file with a token in each line; skips blank and `#` lines."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -114,7 +114,7 @@ def read_tokens(path: str | os.PathLike[str]) -> list[str]:
         token = line.strip()
         if not token or token.startswith("#"):
             continue
-        if not _TOKEN.fullmatch(token):  # it is a secret: it is not shown
+        if not _TOKEN.fullmatch(token):  # a secret: the error does not show it
             raise InputError(
                 f"{path}:{number}: found {len(token)} characters that are no"
                 f" token; {_EXPECTED}"

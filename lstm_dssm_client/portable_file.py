@@ -1,6 +1,6 @@
 """The file of a portable model: arrays as safetensors, a header as JSON.
 
-Nothing in it is run as code.
+Reading a file runs no code from the file.
 """
 
 import json
@@ -24,18 +24,18 @@ from lstm_dssm_client.words import TRIGRAMS, Shift
 Arrays = dict[str, np.ndarray]
 
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
-"""Names of the models, those of an export for a server."""
+"""Names of the models, the same as in an export for a server."""
 
 PORTABLE_PART = Path("assets.extra", "portable.safetensors")
 """Path of a portable model beside a SavedModel, in the folder of a version."""
 
 VARIABLES = Path("variables", "variables.data-00000-of-00001")
-"""Path of the variables of a SavedModel: their bytes, one after the other."""
+"""Path of a SavedModel's file with the raw bytes of all variables."""
 
 FORMAT = 3
-"""Number of the format. Files of others cannot be read."""
+"""Number of the format. Files with other numbers cannot be read."""
 
-_PAGE = 4096  # bytes: smaller arrays are not looked for among variables
+_PAGE = 4096  # bytes; smaller arrays are always stored, never shared
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
 
@@ -47,23 +47,23 @@ def write_portable(
 ) -> None:
     """Writes a file, without a temporary name.
 
-    A file at `PORTABLE_PART` has no arrays that the variables of the SavedModel
-    beside it contain, byte for byte: it says where they are.
+    A file at `PORTABLE_PART` refers to the variables of the SavedModel in the
+    same folder instead of storing arrays whose bytes they contain.
     """
     arrays = {
         name: values
         for name, values in arrays.items()
-        # What both encoders have is stored once.
+        # Weights that both encoders share are stored once.
         if not name.startswith(DOCUMENT)
         or not np.array_equal(
             arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
         )
     }
-    found = _found_in(_variables_of(path), arrays)
-    text = json.dumps({"format": FORMAT, **header, "variables": found})
+    shared = _shared_arrays(_variables_of(path), arrays)
+    text = json.dumps({"format": FORMAT, **header, "variables": shared})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
-    stored = {n: values for n, values in arrays.items() if n not in found}
-    # Its own function for files would change their permissions.
+    stored = {n: values for n, values in arrays.items() if n not in shared}
+    # safetensors' `save_file` would change the file's permissions.
     Path(path).write_bytes(save(stored, metadata))
 
 
@@ -71,13 +71,13 @@ def _variables_of(path: str | os.PathLike[str]) -> Path:
     return Path(path).absolute().parent.parent / VARIABLES
 
 
-def _found_in(
+def _shared_arrays(
     variables: Path, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[int, str, tuple[int, ...]]]:
     """Finds arrays in a file: name -> offset, dtype and shape."""
-    found: dict[str, tuple[int, str, tuple[int, ...]]] = {}
+    shared: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     if not variables.is_file():
-        return found
+        return shared
     with (
         open(variables, "rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -90,8 +90,8 @@ def _found_in(
             with memoryview(data) as view:
                 end = start + len(content)
                 if start >= 0 and view[start:end] == content:
-                    found[name] = start, values.dtype.str, values.shape
-    return found
+                    shared[name] = start, values.dtype.str, values.shape
+    return shared
 
 
 def stored_table(
@@ -101,10 +101,11 @@ def stored_table(
     start: tuple[int, float],
     kind: str,
 ) -> Arrays:
-    """Returns the arrays that a file holds for some rows of a table.
+    """Returns the arrays that store the given rows of a table.
 
-    The rows are float32 or float16, or int8 with one scale a row; `start` are
-    seed and limit of the other rows, see `start_rows`.
+    `kind` is the rows' dtype: float32, float16, or int8 with a scale for each
+    row. `start` has the seed and limit from which `start_rows` computes all
+    other rows.
     """
     values = table[rows].astype(np.float32)
     arrays: Arrays = {
@@ -120,10 +121,7 @@ def stored_table(
 
 
 def stored_texts(name: str, texts: Sequence[str]) -> Arrays:
-    """Returns the arrays that a file holds for texts.
-
-    They are all bytes, one text after the other, and where each text ends.
-    """
+    """Returns the arrays that store texts: joined bytes, and ends of texts."""
     encoded = as_bytes(texts)
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
     return {
@@ -141,32 +139,39 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 class Table(NamedTuple):
-    """A table of trigrams: stored rows, and how all others are computed."""
+    """A trigram table: stored rows, and initial values of all other rows.
 
-    places: np.ndarray  # int32: the place of each row in `values`, or -1
-    values: np.ndarray  # float32 or float16, or int8
-    scales: np.ndarray | None  # of int8 rows
-    start: tuple[int, float]  # seed and limit of the rows that are not stored
+    Attributes:
+        indices: Index of each row in `values`, or -1; int32.
+        values: The stored rows, float32, float16 or int8.
+        scales: Scale of each int8 row, otherwise None.
+        start: Seed and limit of the rows that are not stored.
+    """
+
+    indices: np.ndarray
+    values: np.ndarray
+    scales: np.ndarray | None
+    start: tuple[int, float]
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
         """Returns rows, float32 `[n, width]`."""
-        places = self.places[numbers]
-        rows = self.values[places]  # the last one, where there is none
+        indices = self.indices[numbers]
+        rows = self.values[indices]
         if self.scales is not None:
-            rows = rows * self.scales[places, np.newaxis]
+            rows = rows * self.scales[indices, np.newaxis]
         rows = rows.astype(np.float32, copy=False)
-        if places.min() < 0:
-            new = np.flatnonzero(places < 0)
+        if indices.min() < 0:
+            computed = np.flatnonzero(indices < 0)
             width = rows.shape[1]
-            rows[new] = start_rows(numbers[new], width, *self.start)
+            rows[computed] = start_rows(numbers[computed], width, *self.start)
         return rows
 
 
 class PortableFile:
-    """The content of a file; each array is checked when it is asked for.
+    """The content of a file. Methods check each array that they return.
 
-    To be read within `reading`: where something is wrong, Python, NumPy or
-    safetensors raise their own errors.
+    Use it within `reading`, which converts the errors that Python, NumPy and
+    safetensors raise for damaged files.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -175,8 +180,8 @@ class PortableFile:
             self._arrays = {key: file.get_tensor(key) for key in file.keys()}
         text = metadata[_HEADER]
         self.header: dict[str, Any] = json.loads(text)
-        for name, place in self.header.get("variables", {}).items():
-            self._arrays[name] = _mapped(_variables_of(path), *place)
+        for name, location in self.header.get("variables", {}).items():
+            self._arrays[name] = _mapped(_variables_of(path), *location)
         if _checksum(text, self._arrays) != metadata[_CHECKSUM]:
             raise ValueError("it is damaged: its checksum is another")
         if self.header["format"] != FORMAT:
@@ -184,10 +189,10 @@ class PortableFile:
                 f"found format {self.header['format']!r:.20}, expected"
                 f" {FORMAT}: train again if it is an earlier one"
             )
-        for name in [*self._arrays]:  # what both encoders have is stored once
+        for name in [*self._arrays]:  # shared weights are stored once
             if name.startswith(QUERY):
-                other = name.replace(QUERY, DOCUMENT, 1)
-                self._arrays.setdefault(other, self._arrays[name])
+                document_name = name.replace(QUERY, DOCUMENT, 1)
+                self._arrays.setdefault(document_name, self._arrays[name])
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
@@ -195,7 +200,7 @@ class PortableFile:
     def array(
         self, name: str, *shape: int | None, dtype: Any = np.float32
     ) -> Any:
-        """Returns an array; None in its shape stands for any size."""
+        """Returns an array of this dtype and shape; None is any size."""
         values = self._arrays[name]
         if not TensorInfo(np.dtype(dtype).name, shape).fits(values):
             raise ValueError(f"{name} is {values.dtype} {values.shape}")
@@ -206,11 +211,7 @@ class PortableFile:
     def scaled(
         self, name: str, rows: int | None, width: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns an array of the file, and the scales of its rows.
-
-        Rows of int8 numbers are to be multiplied with their scales; those of
-        float32 and float16 have none, which is `None`.
-        """
+        """Returns an array, and the scales of its rows if it is int8."""
         if f"{name}.scales" not in self:
             half = self._arrays[name].dtype == np.float16
             dtype = np.float16 if half else np.float32
@@ -228,10 +229,10 @@ class PortableFile:
             raise ValueError(f"{name} has rows of another table")
         if not (0 <= seed < 2**32 and 0 <= limit < 2**32):
             raise ValueError(f"{name} starts with {seed}, {limit}")
-        places = np.full(size, -1, np.int32)
-        places[rows] = np.arange(len(rows))
+        indices = np.full(size, -1, np.int32)
+        indices[rows] = np.arange(len(rows))
         stored = self.scaled(name, len(rows), width)
-        return Table(places, *stored, (int(seed), limit))
+        return Table(indices, *stored, (int(seed), limit))
 
     def texts(self, name: str, count: int | None = None) -> list[bytes]:
         """Returns the texts from the arrays that `stored_texts` makes."""
@@ -247,13 +248,13 @@ class PortableFile:
 def _mapped(
     path: Path, start: int, dtype: str, shape: Sequence[int]
 ) -> np.ndarray:
-    """Reads an array of numbers from a place in a file."""
+    """Maps an array of numbers at an offset of a file into memory."""
     if np.dtype(dtype).kind not in "iuf":
         raise ValueError(f"found an array of {dtype!r:.20} among variables")
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     values = np.frombuffer(data, dtype, math.prod(shape), start)
-    # Products of numbers that are not aligned would copy them each time.
+    # Matrix products would copy an unaligned array at each call.
     return np.require(values.reshape(shape), requirements="A")
 
 
@@ -268,7 +269,7 @@ class Weights:
     def array(
         self, name: str, *shape: int | None, dtype: Any = np.float32
     ) -> Any:
-        """Returns an array of this shape."""
+        """Returns an array of this dtype and shape."""
         return self._file.array(f"{self._name}/{name}", *shape, dtype=dtype)
 
     def table(self, name: str, width: int) -> Table:
@@ -278,7 +279,7 @@ class Weights:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `InputError`, of one line, for all that is wrong with a file."""
+    """Raises `InputError` if the block cannot read a portable file."""
     target = os.fspath(path)
     try:
         yield
@@ -293,15 +294,18 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 START_BITS = 23
-"""Initial values are k / 2^23 times the limit, with k an integer: all of them
-are exact in float32."""
+"""Initial values are k / 2^23 times the limit, with k an integer: exact in
+float32."""
 
 _BLOCK = 1 << 17
-"""Numbers that are hashed at once: few enough for a processor's cache."""
+"""Numbers that are hashed at once, to fit a processor's cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
-    """Computes initial values of rows, `[n, width]`, in [-limit, limit)."""
+    """Computes initial values of table rows, in [-limit, limit).
+
+    Returns float32 `[n, width]` for the row numbers `numbers`, `[n]`.
+    """
     numbers = np.asarray(numbers).astype(np.uint32)
     rows = np.empty((len(numbers), width), np.float32)
     step = max(1, _BLOCK // width)
@@ -320,9 +324,9 @@ def start_unit(limit: float) -> np.float32:
 
 
 def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
-    """Returns uint32 `[n, width]`, of which `mix` makes the rows' numbers.
+    """Returns uint32 `[n, width]`; `mix` hashes them to initial values.
 
-    `numbers` are those of the rows, uint32 `[n]`.
+    `numbers` are row numbers, uint32 `[n]`.
     """
     mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
     columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
@@ -330,7 +334,7 @@ def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
 
 
 def mix(x: Any, shift: Shift) -> Any:
-    """Hashes uint32 one to one ("lowbias32", C. Wellons 2018)."""
+    """Hashes uint32 bijectively ("lowbias32", C. Wellons 2018)."""
     x = x ^ shift(x, np.uint32(16))
     x = x * np.uint32(0x21F0AAAD)
     x = x ^ shift(x, np.uint32(15))

@@ -1,8 +1,8 @@
-"""Signatures of served models: their inputs, made of texts, and results.
+"""Signatures of served models: request inputs from texts, hits from outputs.
 
 Texts, pairs of texts and tags are checked, converted to UTF-8 and divided into
-chunks, each of which is the rows of one request of bounded size. Clients
-return the outputs as `Hit`s and other tuples.
+chunks. A chunk has the rows of one request, whose size is limited. Outputs
+become `Hit`s and other tuples.
 """
 
 import json
@@ -17,38 +17,36 @@ import numpy as np
 from lstm_dssm_client.errors import InputError
 
 Version = int | str | None
-"""Which version of a served model to ask: its number, its label (a name that
-the server's configuration gives it, such as "canary"), or None for the
-newest."""
+"""Version of a served model: a number, a label (a name in the server's
+configuration, such as "canary"), or None for the newest version."""
 
 DEFAULT = "serving_default"
-"""Name of the signature that a request without a name calls."""
+"""Signature of requests that name no signature."""
 
 KEYS = "keys"
-"""Name of the signature of a KeyVec that returns key sentences and words."""
+"""Signature of a KeyVec that returns key sentences and key words."""
 
 FILTERED = "filtered"
-"""Name of the signature of a retriever whose titles have tags."""
+"""Signature of a retriever with tags that searches the documents of tags."""
 
 KNOWN_TAGS = "known_tags"
-"""Name of the signature of the same retrievers that lists all tags."""
+"""Signature of a retriever with tags that lists all tags."""
 
 EXPLAINED = "explained"
-"""Name of the signature of a hybrid retriever that explains its scores."""
+"""Signature of a hybrid retriever that explains its scores."""
 
 EXPLAINED_K = 100
-"""Maximum number of results of `EXPLAINED` for a query; a larger k counts as
-this many."""
+"""Maximum number of explained results for a query. A larger k counts as 100."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness", "base")
-"""What the log-odds of a hybrid retriever's hits add up, in the order of its
-outputs. All but `base` have a weight."""
+"""Terms of the sum that is the log-odds of a hybrid retriever's hit, in the
+order of its outputs. All but `base` have a weight."""
 
 EXPLAINED_PARTS = ("bm25", "numbers", "words")
-"""The parts that are divided among the words of the query."""
+"""The parts that are explained for each word of the query."""
 
 PREDICT = "tensorflow/serving/predict"
-"""Method name, in a SavedModel, of the signatures that Predict can call."""
+"""Method name of a SavedModel's signatures that Predict can call."""
 
 
 class TensorInfo(NamedTuple):
@@ -56,8 +54,8 @@ class TensorInfo(NamedTuple):
 
     Attributes:
         dtype: NumPy's name of the dtype, or `string`.
-        shape: The sizes, None where any size is allowed; None as a whole
-            where any rank is allowed.
+        shape: The size of each dimension, None for any size; or None for any
+            rank.
 
     Example:
     >>> vectors = TensorInfo("float32", (None, 96))
@@ -71,14 +69,14 @@ class TensorInfo(NamedTuple):
     shape: tuple[int | None, ...] | None
 
     def fits(self, values: np.ndarray) -> bool:
-        """Returns whether an array has this dtype and such a shape."""
+        """Returns whether an array has this dtype and this shape."""
         if dtype_name(values) != self.dtype:
             return False
         return self.shape is None or (
             values.ndim == len(self.shape)
             and all(
-                want in (None, size)
-                for want, size in zip(self.shape, values.shape, strict=True)
+                expected in (None, size)
+                for expected, size in zip(self.shape, values.shape, strict=True)
             )
         )
 
@@ -131,10 +129,10 @@ class Hit(NamedTuple):
 
     Attributes:
         id: The document's id.
-        score: Cosine of the query's and the document's vector, from -1 to 1;
-            of a hybrid retriever the probability that it is relevant.
-        title: The document's title; the id if the retriever has no titles, ""
-            of an `Index`.
+        score: Cosine of the query's and the document's vector, from -1 to 1; or
+            a hybrid retriever's probability that the document is relevant.
+        title: The document's title; the id if the retriever has no titles; ""
+            if an `Index` made the hit.
 
     Example:
     >>> Hit("d1", 0.83, "hex bolt").title
@@ -147,17 +145,17 @@ class Hit(NamedTuple):
 
 
 class ExplainedHit(NamedTuple):
-    """One document that a hybrid retriever returns, and why.
+    """A document that a hybrid retriever returns, and reasons for its score.
 
     Attributes:
         id: See `Hit`.
         score: The probability that the document is relevant.
-        parts: What each of `HYBRID_PARTS` adds to the log-odds of the score,
-            weights included; 0 for a part that the retriever lacks.
-        words: What each word of the query adds to each of `EXPLAINED_PARTS`;
-            the part of the towers stands whole.
+        parts: Weighted contribution of each of `HYBRID_PARTS` to the log-odds
+            of the score; 0 for a part that the retriever lacks.
+        words: Contribution of each word of the query to each of
+            `EXPLAINED_PARTS`.
         title: See `Hit`.
-        weak: Whether the score is below that of a good match.
+        weak: Whether the score is below the retriever's limit of good matches.
 
     Example:
     >>> parts = {"towers": 1.4, "words": 0.2, "bm25": 0.1, "base": -1.0}
@@ -175,16 +173,16 @@ class ExplainedHit(NamedTuple):
 
     @property
     def why(self) -> str:
-        """The parts that are not 0 in one line, each with its words."""
+        """All parts but 0 in one line, with the words' contributions."""
         return ", ".join(
-            f"{name} {share:.2f}{_of_words(self.words.get(name, {}))}"
+            f"{name} {share:.2f}{_word_list(self.words.get(name, {}))}"
             for name, share in self.parts.items()
             if share
         )
 
 
-def _of_words(shares: Mapping[str, float]) -> str:
-    """Lists words in brackets, the largest share first."""
+def _word_list(shares: Mapping[str, float]) -> str:
+    """Lists words in brackets, largest share first."""
     ordered = sorted(shares.items(), key=lambda share: -abs(share[1]))
     listed = ", ".join(f"{word} {share:.2f}" for word, share in ordered)
     return f" ({listed})" if listed else ""
@@ -194,10 +192,10 @@ class KeyParts(NamedTuple):
     """The key sentences and the key words of a document.
 
     Attributes:
-        sentences: Pairs of a sentence and its probability p_i, the most
-            probable first.
-        words: The words that the document's vector predicts, the most
-            probable first. They need not occur in the document.
+        sentences: Pairs of a sentence and its probability p_i of being salient,
+            most probable first.
+        words: Words that the document's vector predicts, most probable first.
+            They need not occur in the document.
 
     Example:
     >>> parts = KeyParts([("Warm the glue.", 0.9), ("Wait.", 0.1)], ["glue"])
@@ -214,8 +212,8 @@ class Prediction(NamedTuple):
 
     Attributes:
         model: The model's name.
-        version: The version's number. None over HTTP where the newest version
-            or a label was asked for: replies do not name it there.
+        version: The version's number. None over HTTP if the request had a label
+            or no version: the reply does not name the version.
         signature: The signature's name.
         outputs: Arrays by the outputs' names.
 
@@ -238,8 +236,8 @@ class VersionStatus(NamedTuple):
 
     Attributes:
         state: START, LOADING, AVAILABLE, UNLOADING or END.
-        code: "OK", or the error code of a version that did not load.
-        message: Why the version did not load; empty otherwise.
+        code: "OK", or the error code if the version did not load.
+        message: The reason if the version did not load, or empty.
 
     Example:
     >>> VersionStatus("AVAILABLE", "OK", "").state
@@ -252,10 +250,9 @@ class VersionStatus(NamedTuple):
 
 
 Outputs = Mapping[str, tuple[type, int]]
-"""The outputs that a client expects of a model: output name -> NumPy dtype and
-number of dimensions, of which the first is the batch."""
+"""Outputs that a client expects: name -> NumPy dtype and number of dimensions,
+including the batch dimension."""
 
-# Of an encoder, a retriever, a pair scorer and the key parts of a KeyVec.
 EMBEDDING: Outputs = {"embedding": (np.float32, 2)}
 RANKING: Outputs = {
     "ids": (object, 2),
@@ -271,7 +268,7 @@ EXPLANATION: Outputs = {
 TAG_LIST: Outputs = {"tags": (object, 2), "counts": (np.int32, 2)}
 
 OPTIONAL = frozenset({"titles"})
-"""Outputs that retrievers of other programs may lack."""
+"""Outputs that may be missing in retrievers that other programs exported."""
 
 SCORE: Outputs = {"score": (np.float32, 1)}
 KEY_PARTS: Outputs = {
@@ -284,9 +281,8 @@ KEY_PARTS: Outputs = {
 def checked_outputs(
     prediction: Prediction, outputs: Outputs, rows: int
 ) -> dict[str, np.ndarray]:
-    """Returns the outputs of a prediction of `rows` rows, by name.
+    """Checks and returns the outputs of a prediction of `rows` rows, by name.
 
-    A missing output, or one of another dtype or shape, raises `InputError`;
     `OPTIONAL` outputs may be missing.
     """
     arrays = {}
@@ -320,9 +316,9 @@ def hits_from_outputs(
 ) -> list[list[Hit]]:
     """Returns the hits in a retriever's outputs `[batch, width]`.
 
-    An id is empty where a row has no further hit. The width exceeds k if the
-    server batched the request with another one of a larger k. Without titles
-    the ids stand for them.
+    A row with fewer hits ends with empty ids. The width exceeds k if the server
+    batched the request with a request for a larger k. Without titles, each id
+    is also the title.
     """
     shown = ids if titles is None else titles
     rows = (ids[:, :k], scores[:, :k].tolist(), shown[:, :k])
@@ -349,7 +345,7 @@ def explained_from_outputs(
     k: int,
     titles: np.ndarray | None = None,
 ) -> list[list[ExplainedHit]]:
-    """Does as `hits_from_outputs` with the outputs of `explained`."""
+    """Returns the hits in the outputs of `explained`, `[batch, width, ...]`."""
     return [
         [
             ExplainedHit(
@@ -374,7 +370,7 @@ def explained_from_outputs(
 
 
 def tags_from_outputs(tags: np.ndarray, counts: np.ndarray) -> dict[str, int]:
-    """Returns tag -> number of documents, from `KNOWN_TAGS` of one row."""
+    """Returns tag -> number of documents, from a one-row reply."""
     names = (tag.decode(errors="replace") for tag in tags[0])
     return dict(zip(names, counts[0].tolist(), strict=True))
 
@@ -400,8 +396,8 @@ def key_parts_from_outputs(
 ) -> list[KeyParts]:
     """Returns the key parts in the outputs `[batch, width]` of a KeyVec.
 
-    A probability is 0, a word empty, where a document has no further one. The
-    width exceeds n if the server batched the request with one of a larger n.
+    A row with fewer parts ends with probabilities of 0 and empty words. The
+    width exceeds n if the server batched the request with a larger n.
     """
     return [
         KeyParts(
@@ -410,9 +406,9 @@ def key_parts_from_outputs(
                 for sentence, p in zip(*row, strict=True)
                 if p
             ],
-            [word.decode() for word in of_document if word],
+            [word.decode() for word in key_words if word],
         )
-        for *row, of_document in zip(
+        for *row, key_words in zip(
             sentences[:, :n],
             probabilities[:, :n].tolist(),
             words[:, :n],
@@ -425,13 +421,13 @@ _NEAREST = 3
 
 
 def tag_name(tag: bytes) -> bytes:
-    """Returns the name of a tag with its colon; a plain tag is its own name."""
+    """Returns the start of a tag up to its colon, or a plain tag itself."""
     name, colon, _ = tag.partition(b":")
     return name + colon
 
 
 def by_name(tags: bytes) -> list[list[bytes]]:
-    """Groups the tags of a query, with commas between, by their names."""
+    """Groups comma-separated tags by `tag_name`."""
     groups: dict[bytes, list[bytes]] = {}
     for tag in tags.split(b","):
         groups.setdefault(tag_name(tag), []).append(tag)
@@ -443,25 +439,25 @@ def check_known(model: str, tags: bytes, known: Mapping[str, int]) -> None:
 
     Args:
         model: The name of the retriever, for the error.
-        tags: Tags of a query, with commas between.
-        known: Tag -> number of documents with it.
+        tags: Comma-separated tags of a query.
+        known: Tag -> number of documents with the tag.
     """
     for tag in tags.decode(errors="replace").split(","):
         if tag in known:
             continue
-        folded = {each.casefold(): each for each in known}
-        near = get_close_matches(tag.casefold(), folded, _NEAREST)
-        some = [folded[each] for each in near] or [*known][:_NEAREST]
+        by_folded = {name.casefold(): name for name in known}
+        similar = get_close_matches(tag.casefold(), by_folded, _NEAREST)
+        shown = [by_folded[name] for name in similar] or [*known][:_NEAREST]
         raise InputError(
             f"{model}: found the tag {tag!r:.60}, which no document has:"
-            f" give another, such as {', '.join(some)}"
+            f" give another, such as {', '.join(shown)}"
         )
 
 
 def facets(known: Sequence[str], most: int) -> dict[str, list[str]]:
-    """Returns name -> its tags, of names with fewer than `most` values.
+    """Returns name -> tags, for all names with fewer than `most` tags.
 
-    Plain tags are left out.
+    Plain tags, without a colon, are left out.
 
     Example:
     >>> facets(["stock:no", "stock:yes", "new"], most=50)
@@ -478,8 +474,8 @@ def facets(known: Sequence[str], most: int) -> dict[str, list[str]]:
 def as_bytes(texts: Any) -> list[bytes]:
     """Converts any iterable of strings or bytes to a list of UTF-8 bytes.
 
-    Bytes that Python has decoded with surrogates become the same bytes again;
-    any other lone surrogate becomes "?".
+    Surrogates that stand for undecodable bytes become these bytes again. Other
+    lone surrogates become "?".
     """
     if isinstance(texts, str | bytes):
         raise InputError(
@@ -495,15 +491,15 @@ def as_bytes(texts: Any) -> list[bytes]:
 
 
 def distinct_values(values: Sequence[Any]) -> tuple[list[int], np.ndarray]:
-    """Finds the distinct values of a sequence.
+    """Finds the distinct values of a sequence, like `np.unique`.
 
-    Returns the index of the first of each distinct value, and for each value
-    the row of its own in that list, integers `[n]`.
+    Returns the index of each distinct value's first occurrence, and the inverse
+    `[n]`: for each value the position of its equal among the distinct values.
     """
-    rows: dict[Any, int] = {}
-    row_of = [rows.setdefault(value, len(rows)) for value in values]
-    first = np.unique(row_of, return_index=True)[1].tolist()
-    return first, np.array(row_of, np.intp)
+    positions: dict[Any, int] = {}
+    inverse = [positions.setdefault(value, len(positions)) for value in values]
+    first = np.unique(inverse, return_index=True)[1].tolist()
+    return first, np.array(inverse, np.intp)
 
 
 def _encoded(index: int, text: Any) -> bytes:
@@ -533,7 +529,7 @@ def query_as_bytes(query: Any) -> bytes:
 def pairs_as_bytes(
     queries: Any, documents: Any
 ) -> tuple[list[bytes], list[bytes]]:
-    """Converts as many queries as documents to UTF-8 bytes, see `as_bytes`."""
+    """Converts equally many queries and documents to UTF-8 bytes."""
     sides = as_bytes(queries), as_bytes(documents)
     if len(sides[0]) != len(sides[1]):
         raise InputError(
@@ -544,11 +540,7 @@ def pairs_as_bytes(
 
 
 def tags_as_bytes(tags: Any) -> bytes:
-    """Converts tags to one text in UTF-8, with commas between; b"" for none.
-
-    They are in Unicode's form NFC, in which an accent and its letter are one
-    character.
-    """
+    """Joins tags with commas, in UTF-8 and Unicode's form NFC."""
     if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
         raise InputError(
             f"expected a list of tags, got {tags!r:.60}; write [tag]"
@@ -570,9 +562,9 @@ def tags_as_bytes(tags: Any) -> bytes:
 def slices_of_size(
     sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
 ) -> Iterator[slice]:
-    """Divides rows of these sizes into slices of bounded length and size.
+    """Divides rows into slices of limited length and total size.
 
-    A row above `max_size` is a slice by itself; no slice is empty.
+    A row larger than `max_size` is a slice by itself. No slice is empty.
     """
     start, total = 0, 0
     for row, size in enumerate(sizes):
@@ -585,17 +577,16 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request: texts, bytes of texts, hits in the reply, and bytes of
-# texts times hits to explain, half of what the exported graphs allow: servers
-# that batch pad the rows.
-_ROWS = 512
-_BYTES = 1 << 19
-_HITS = 1 << 18
-_EXPLAINED = 1 << 21
+# Limits of one request. They are half of the limits of exported graphs, because
+# servers that batch pad the rows.
+_ROWS = 512  # texts
+_BYTES = 1 << 19  # of texts
+_HITS = 1 << 18  # in the reply
+_EXPLAINED = 1 << 21  # sum over texts of bytes times hits to explain
 
 
 def check_count(count: Any, name: str) -> None:
-    """Checks a number of results, which is sent as int32."""
+    """Checks that a number of results is a positive int32."""
     whole = isinstance(count, numbers.Integral) and type(count) is not bool
     if not (whole and 1 <= count < 2**31):
         raise InputError(
@@ -607,7 +598,7 @@ def check_count(count: Any, name: str) -> None:
 def rows_for(k: int, name: str = "k") -> int:
     """Returns the maximum number of texts in a request for k results each.
 
-    `name` is the name of k in the error.
+    `name` is the name of `k` in the error message.
     """
     check_count(k, name)
     return min(_ROWS, max(1, _HITS // k))
@@ -618,7 +609,7 @@ def chunked(
 ) -> Iterator[np.ndarray]:
     """Divides texts into object arrays of bytes, one for each request.
 
-    An array has half a megabyte at most; a longer text is one by itself.
+    An array has at most half a megabyte, or a single longer text.
     """
     encoded = as_bytes(texts)
     for rows in slices_of_size(
@@ -630,10 +621,9 @@ def chunked(
 def chunked_with_count(
     texts: Iterable[str | bytes], count: int, name: str = "k", tags: bytes = b""
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the inputs of requests that ask for `count` results for each text.
+    """Yields the inputs of requests for `count` results of each text.
 
-    The inputs are `text`, the number of results as `name` and, unless they are
-    empty, `tags`.
+    The inputs are `text`, the count as `name`, and `tags` unless empty.
     """
     for rows in chunked(texts, rows_for(count, name)):
         inputs = {"text": rows, name: np.full(len(rows), count, np.int32)}
@@ -645,11 +635,10 @@ def chunked_with_count(
 def chunked_to_explain(
     texts: Iterable[str | bytes], k: int, tags: bytes
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the inputs of requests that ask why k documents were found.
+    """Yields the inputs `text`, `k` and `tags` of requests for explanations.
 
-    The inputs are `text`, `k` and `tags`, which b"" leaves out. A reply names
-    the words of each text k times, so a request has few texts if they are long,
-    or k is large.
+    A reply has the words of each text k times. A request therefore has few
+    texts if the texts are long or k is large.
     """
     for rows in chunked(texts, rows_for(k)):
         sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]

@@ -1,7 +1,7 @@
-"""The methods that clients over gRPC and HTTP have in common.
+"""The methods of all clients, whatever the protocol.
 
-`AsyncTextClient` divides texts into requests and reads the replies, whatever
-sends them; `TextClient` does the same without coroutines.
+`AsyncTextClient` divides texts into requests and reads the replies.
+`TextClient` offers the same methods without coroutines.
 """
 
 import functools
@@ -50,7 +50,7 @@ from lstm_dssm_client.signatures import (
     tags_from_outputs,
 )
 
-_ATTEMPTS = 3  # times that all texts are sent if their version is unloaded
+_ATTEMPTS = 3  # to encode all texts before their version is unloaded
 
 
 class Predict(NamedTuple):
@@ -60,7 +60,7 @@ class Predict(NamedTuple):
     version: Version
     signature: str
     inputs: Mapping[str, np.ndarray]
-    outputs: Sequence[str]  # names of those to return; empty for all
+    outputs: Sequence[str]  # names; empty for all outputs
 
 
 class GetMetadata(NamedTuple):
@@ -80,33 +80,33 @@ Request = Predict | GetMetadata | GetStatus
 
 
 class PredictReply(Protocol):
-    """Reply to a `Predict`, whose outputs are not decoded yet."""
+    """Reply to a `Predict`, with outputs that are not decoded yet."""
 
     version: int | None
-    """The version that answered, or None if the reply does not name it."""
+    """Number of the version, or None if the reply does not contain it."""
 
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
-        """Returns the outputs by name.
+        """Decodes the outputs, by name; None if `signature` does not fit.
 
-        Returns None if the reply can be read with its version's signature
-        only, and this signature has other outputs.
+        Replies over HTTP can be decoded with the signature of their version
+        only.
         """
 
 
 class Metadata(NamedTuple):
-    """The signatures of a model, and the number of the version with them."""
+    """The signatures of a version of a model."""
 
     version: int
     signatures: dict[str, Signature]
 
 
 class AsyncTextClient:
-    """Sends texts to a server's models, by coroutines, over any way to send.
+    """Sends texts to a server's models by any coroutine `send`.
 
-    Signatures are cached and inputs compared with them before they are sent: on
-    a server that batches, a wrong request can fail those of others.
+    Inputs are compared with cached signatures before they are sent: on a server
+    that batches, a wrong request can make other clients' requests fail.
     """
 
     def __init__(
@@ -123,14 +123,13 @@ class AsyncTextClient:
     ) -> np.ndarray:
         """Encodes texts, all by one version of the model.
 
-        If another version begins to answer between two requests, all texts
-        are sent again. For no texts, d comes from the model's signature.
+        If the version changes between two requests, all texts are sent again.
 
         Args:
             texts: n texts.
             model: The encoder's name on the server.
-            version: The encoder's version or its label, by default the
-                newest.
+            version: Number or label of the encoder's version, by default the
+                newest version.
 
         Returns:
             float32 `[n, d]`, rows of unit length.
@@ -143,7 +142,7 @@ class AsyncTextClient:
         if not chunks:
             width = await self._width(model, version)
             return np.zeros([0, width], np.float32)
-        return await self._of_one_version(model, chunks, EMBEDDING, version)
+        return await self._same_version(model, chunks, EMBEDDING, version)
 
     async def search(
         self,
@@ -158,25 +157,22 @@ class AsyncTextClient:
         Args:
             texts: n queries.
             k: Number of documents for each query, by default 5. The server
-                returns fewer if k exceeds the number of documents, or the
-                `max_k` with which the retriever was exported, by default
-                1,000.
+                returns fewer if k exceeds the number of documents, or `max_k`
+                of the export (by default 1,000).
             model: The retriever's name on the server.
-            version: The retriever's version or its label, by default the
-                newest.
-            tags: Only documents with these tags, as in a plain search over
-                these documents alone; by default all documents. Of tags
-                `name:value` a document has one value of each name that is
-                given; it has all plain tags. The retriever must have been
-                exported with tags.
+            version: Number or label of the retriever's version, by default the
+                newest version.
+            tags: Searches only documents with these tags, by default all
+                documents. A document must have every plain tag in the list
+                and, for each `name` of tags `name:value`, one of the listed
+                values. The retriever must have been exported with tags.
 
         Returns:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is below 1 or too large for int32, a tag is blank
-                or has a comma, no document has it, or the model is no
-                retriever.
+            InputError: k is not a positive int32, a tag is blank, has a comma
+                or is unknown, or the model is no retriever.
         """
         hits: list[list[Hit]] = []
         tag_text = tags_as_bytes(tags)
@@ -192,7 +188,7 @@ class AsyncTextClient:
     async def tags(
         self, model: str = "retriever", version: Version = None
     ) -> dict[str, int]:
-        """Returns the tags of a retriever: tag -> number of its documents.
+        """Returns the tags of a retriever: tag -> number of documents.
 
         Args:
             model: The name of a retriever that was exported with tags.
@@ -219,25 +215,22 @@ class AsyncTextClient:
         version: Version = None,
         tags: Iterable[str] = (),
     ) -> list[list[ExplainedHit]]:
-        """Returns the k best documents of each query, and why they are.
+        """Returns the k best documents of each query, with explanations.
 
         Args:
             texts: n queries.
-            k: Number of documents for each query, by default 5, at most 100:
-                a larger k counts as this many. See `search`.
+            k: Number of documents for each query, by default 5. A k above 100
+                counts as 100. See `search`.
             model: The name of a retriever that `lstm-dssm-export --hybrid`
                 wrote.
             version: See `search`.
             tags: See `search`.
 
         Returns:
-            n lists of `ExplainedHit`, the documents of which are those of
-            `search`.
+            n lists of `ExplainedHit`, with the documents that `search` returns.
 
         Raises:
-            InputError: k is below 1 or too large for int32, a tag is blank
-                or has a comma, no document has it, or the model is no hybrid
-                retriever.
+            InputError: See `search`; or the model is no hybrid retriever.
 
         Example:
             >>> ((hit,),) = client.explain(["angle bracket"], k=1)
@@ -249,7 +242,7 @@ class AsyncTextClient:
         for inputs in chunked_to_explain(texts, k, tag_text):
             cached = self._cache.get((model, version))
             if cached is None or EXPLAINED not in cached.signatures:
-                # A new version may have it.
+                # A new version may have the signature.
                 if EXPLAINED not in await self.signatures(model, version):
                     raise no_explanations(model)
             outputs = await self._outputs(
@@ -266,7 +259,7 @@ class AsyncTextClient:
         tags: bytes,
         hits: Sequence[Sequence[Any]],
     ) -> None:
-        """Raises `InputError` if nothing was found because of a wrong tag."""
+        """Raises `InputError` if there are no hits because a tag is unknown."""
         if tags and hits and not any(hits):
             known = await self.tags(model, version)
             check_known(f"model {model}", tags, known)
@@ -282,13 +275,14 @@ class AsyncTextClient:
 
         Args:
             query: The query's text.
-            documents: n texts, such as the documents that `search` has found.
+            documents: n texts, such as the titles that `search` returns.
             model: The scorer's name on the server.
-            version: The scorer's version or its label, by default the newest.
+            version: Number or label of the scorer's version, by default the
+                newest version.
 
         Returns:
-            float32 `[n]`, in the order of the documents, all of one version;
-            see `encode`. Only the order of the scores has a meaning.
+            float32 `[n]`, in the order of the documents, all by one version of
+            the scorer, see `encode`. Only the order of scores has a meaning.
 
         Raises:
             InputError: `query` is not one text, `documents` are no texts, the
@@ -322,13 +316,13 @@ class AsyncTextClient:
             float32 `[n]`; see `score`.
 
         Raises:
-            InputError: There are not as many documents as queries; or see
+            InputError: The numbers of queries and documents differ; or see
                 `score`.
         """
         chunks = list(chunked_pairs(*pairs_as_bytes(queries, documents)))
         if not chunks:
             return np.zeros(0, np.float32)
-        return await self._of_one_version(model, chunks, SCORE, version)
+        return await self._same_version(model, chunks, SCORE, version)
 
     async def keys(
         self,
@@ -345,15 +339,14 @@ class AsyncTextClient:
                 5. A short document has fewer sentences, and the server
                 returns at most 250.
             model: The name of the KeyVec on the server.
-            version: Its version or its label, by default the newest.
+            version: Number or label of the KeyVec's version, by default the
+                newest version.
 
         Returns:
-            A `KeyParts` for each document, most probable sentences and words
-            first.
+            A `KeyParts` for each document.
 
         Raises:
-            InputError: n is below 1 or too large for int32, or the model is
-                no KeyVec.
+            InputError: n is not a positive int32, or the model is no KeyVec.
 
         Example:
             >>> (parts,) = client.keys(["A list is sorted. See below."], n=1)
@@ -380,19 +373,19 @@ class AsyncTextClient:
 
         Args:
             model: The model's name on the server.
-            inputs: Arrays by the inputs' names, of the signature's dtypes and
-                ranks and with at least one row; strings as an object array of
+            inputs: Arrays by the inputs' names, with the signature's dtypes and
+                ranks and at least one row. Strings are an object array of
                 bytes.
             outputs: Names of the outputs to return, by default all.
-            version: The version or its label, by default the newest.
+            version: Number or label of the version, by default the newest
+                version.
             signature: The signature's name, by default `serving_default`.
 
         Returns:
             The outputs, and the version that computed them.
 
         Raises:
-            InputError: An input has no rows, or another dtype or rank than
-                the model's.
+            InputError: An input has no rows, or the wrong dtype or rank.
         """
         name = signature or DEFAULT
         arrays = {key: np.asarray(values) for key, values in inputs.items()}
@@ -412,7 +405,7 @@ class AsyncTextClient:
             Predict(model, version, name, arrays, list(outputs))
         )
         by_name = reply.outputs(cached.signatures.get(name))
-        if by_name is None:  # another version has begun to answer
+        if by_name is None:  # a new version has answered
             cached = await self._metadata(model, version)
             by_name = reply.outputs(cached.signatures.get(name))
         elif reply.version not in (None, cached.version):
@@ -435,7 +428,7 @@ class AsyncTextClient:
         return await self._send(GetStatus(model))
 
     async def _metadata(self, model: str, version: Version) -> Metadata:
-        """Asks for a model's signatures, also if they are in the cache."""
+        """Requests a model's signatures and updates the cache."""
         if isinstance(version, int) and not 0 <= version < 2**63:
             raise InputError(
                 f"version is {version}; expected a number of 63 bits, or a"
@@ -447,7 +440,7 @@ class AsyncTextClient:
         return metadata
 
     async def _width(self, model: str, version: Version) -> int:
-        """Reads the width of an encoder's vectors, from its signature."""
+        """Returns the width of an encoder's vectors, from its signature."""
         signatures = await self.signatures(model, version)
         outputs = signatures[DEFAULT].outputs if DEFAULT in signatures else {}
         shape = outputs["embedding"].shape if "embedding" in outputs else None
@@ -459,18 +452,18 @@ class AsyncTextClient:
             )
         return shape[1]
 
-    async def _of_one_version(
+    async def _same_version(
         self,
         model: str,
         chunks: Sequence[dict[str, np.ndarray]],
         outputs: Outputs,
         version: Version,
     ) -> np.ndarray:
-        """Predicts an output of one or more chunks by one and the same version.
+        """Predicts an output of all chunks with the same version of the model.
 
-        Vectors or scores of two versions cannot be compared. So several
-        requests ask for a version by its number, and if it is unloaded
-        meanwhile, all of them are sent again to the next one.
+        Vectors or scores of two versions cannot be compared. Several requests
+        therefore name the version's number. If the server unloads the version
+        meanwhile, all requests are sent again with the next version's number.
         """
         if len(chunks) == 1 or isinstance(version, int):
             return await self._joined(model, chunks, outputs, version)
@@ -511,8 +504,8 @@ class AsyncTextClient:
         version: Version,
         signature: str = "",
     ) -> dict[str, np.ndarray]:
-        """Runs a signature, and returns its outputs after checking them."""
-        # A model refuses the name of an output that it lacks.
+        """Runs a signature, and checks and returns its outputs."""
+        # Servers reject the name of a missing output.
         names = () if OPTIONAL & outputs.keys() else outputs
         prediction = await self.predict(
             model, inputs, names, version, signature
@@ -528,7 +521,7 @@ class Transport(Protocol):
     timeout: float
 
     def send(self, request: Request) -> Any:
-        """Sends a request and returns what answers its kind."""
+        """Returns the `PredictReply`, `Metadata` or states of versions."""
 
     def close(self) -> None:
         """Closes the connections."""
@@ -552,10 +545,10 @@ def _blocking(
         Concatenate[AsyncTextClient, Arguments], Coroutine[Any, Any, Answer]
     ],
 ) -> Callable[Concatenate["TextClient", Arguments], Answer]:
-    """Makes a method of `TextClient` of one of `AsyncTextClient`.
+    """Converts a method of `AsyncTextClient` to a method of `TextClient`.
 
-    All that its coroutines await is a `Transport`, which blocks until the reply
-    has come.
+    The coroutines await nothing but a `Transport`, which blocks until the reply
+    arrives.
     """
 
     @functools.wraps(method)

@@ -1,7 +1,6 @@
-"""`WeightedParts`: the vectors of several parts of a score as one vector.
+"""`WeightedParts`: one vector for a score that is a sum of several cosines.
 
-The hybrids of evaluation, of exported graphs and of `LocalModel` join their
-vectors by this class.
+Hybrids use it in evaluation, in exported graphs and in `LocalModel`.
 """
 
 import math
@@ -12,15 +11,14 @@ import numpy as np
 
 
 class Part(NamedTuple):
-    """A part of a score that is a cosine.
+    """A part of a score: a weighted cosine.
 
     Attributes:
-        name: Its name in results and in explanations.
-        weight: Its weight; 0 for a part that is not used.
+        name: Name in results and in explanations.
+        weight: Weight in the score; 0 for an unused part.
         encode: Function from n texts to unit vectors, float32 `[n, width]`.
-        width: Number of columns of these vectors, where it is known.
-        source: What computes the vectors, of a type that the user of the part
-            knows.
+        width: Number of columns of the vectors; 0 if unknown.
+        source: The encoder behind `encode`, for callers that need the object.
     """
 
     name: str
@@ -31,19 +29,19 @@ class Part(NamedTuple):
 
 
 class WeightedParts:
-    """The parts of the score sum_i w_i cos_i(Q, D), and their vectors as one.
+    """Concatenates the vectors of the parts of sum_i w_i cos_i(Q, D).
 
-    With unit vectors v_i of the parts, and W the sum of their weights, the
-    vector of a text is `[sqrt(w_1/W) v_1, sqrt(w_2/W) v_2, ...]`:
-    the inner product of two such vectors is sum_i w_i cos_i / W.
+    With unit vectors v_i of the parts and the sum W of the weights, the vector
+    of a text is `[sqrt(w_1/W) v_1, sqrt(w_2/W) v_2, ...]`. The inner product of
+    two such vectors is sum_i w_i cos_i / W.
 
     Args:
-        parts: The parts. Those of weight 0 are left out.
+        parts: The parts. Parts with weight 0 are left out.
 
     Attributes:
-        vectors: The parts that are used.
+        vectors: The parts with a weight above 0.
         vector_weight: W.
-        scales: The square root of w_i/W of each of `vectors`, float32.
+        scales: sqrt(w_i/W) of each part of `vectors`, float32.
         columns: Name of a part -> its columns in the vectors.
 
     Example:
@@ -71,6 +69,6 @@ class WeightedParts:
         return [s * v for s, v in zip(self.scales, vectors, strict=True)]
 
     def encode(self, texts: Any) -> np.ndarray:
-        """Encodes n texts by all parts with vectors: `[n, dimension]`."""
+        """Encodes n texts with all parts, `[n, dimension]`."""
         vectors = [part.encode(texts) for part in self.vectors]
         return np.concatenate(self.scaled(vectors), axis=1)

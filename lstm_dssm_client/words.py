@@ -1,16 +1,15 @@
-"""Words of texts and ids of their letter trigrams, without TensorFlow.
+"""Splits texts into words and letter trigrams, without TensorFlow.
 
-`split_words` is the one splitter of BM25, baselines, statistics and the page.
-Its words are those of the exported graphs, where TF.Text and RE2 normalise.
-`unicode_tables` holds what these do with each code point, so that the version
-of Unicode that Python comes with does not matter; release/unicode_tables.py
-writes it.
+BM25, baselines, statistics and the search page use `split_words`. It returns
+the same words as exported graphs, which normalise texts with TF.Text and RE2.
+`unicode_tables` records how TF.Text and RE2 treat each code point, because each
+version of Python has another version of Unicode. release/unicode_tables.py
+writes `unicode_tables`.
 
-Unicode's form NFKC writes many signs (trademarks, fractions, primes) as letters
-and digits, glued to their neighbours: without `SignRules` the text `Quikrete™`
-would be the word `quikretetm`, and `3½` the numbers `31` and `2`. The rules are
-regular expressions that Python and RE2 read alike. docs/train.md lists them,
-with a reason for each.
+Unicode's form NFKC replaces many signs (trademarks, fractions, primes) by
+letters and digits, without a space: `Quikrete™` would become `quikretetm`, and
+`3½` the numbers `31` and `2`. `SignRules` prevent this, by regular expressions
+that Python and RE2 interpret alike. docs/words.md lists the rules with reasons.
 """
 
 import functools
@@ -31,14 +30,14 @@ IGNORED_MARKS = (
     "\u00a9\u00ae\u2117\u2120\u2122\u212e"
     "\U0001f12e\U0001f12f\U0001f16a-\U0001f16c\U0001f1ad"
 )
-"""Signs of rights and registration, and the estimated sign of packages."""
+"""Copyright, trademark and similar signs; the estimated sign on packages."""
 
 QUOTES = "\u02ba\u02dd\u02ee\u05f4\u201c-\u201f\u2033\u2034\u2036\u2037\u2057"
-"""Double quotation marks, double primes, and modifier letters that look like
-them; keyboards have `"`."""
+"""Double quotation marks, double primes and modifier letters that look alike.
+They become the `"` of keyboards."""
 
 APOSTROPHES = "\u00b4\u0384\u055a\u05f3\u1fbd\u1ffd\u2018-\u201b\u2032\u2035"
-"""Apostrophes, primes, and acute accents that stand alone; keyboards have '."""
+"""Apostrophes, primes and acute accents without a letter. They become '."""
 
 ORDINALS = "\u00aa\u00ba"
 
@@ -49,11 +48,11 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters with a rule of their own. The tables of classes leave them out."""
+"""Characters that the rules name. The `signs` of `unicode_tables` omit them."""
 
-# Letters, which look like an apostrophe.
+# Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
-# What NFKC writes with one of these, or with a grave accent.
+# Characters whose NFKC form contains a modifier letter or a grave accent.
 _WITH_MODIFIERS = "\u0149\u0374\u1e9a\u1fef\uff40"
 
 _TIMES = "\u00d7\u2a2f"
@@ -67,7 +66,7 @@ _DIGITS = "0-9\u0660-\u0669\u06f0-\u06f9\uff10-\uff19"
 _FIRST_DIGITS = "1-9\u0661-\u0669\u06f1-\u06f9\uff11-\uff19"
 _COMMAS = ",\u066c"
 _ALL_COMMAS = _COMMAS + "\ufe10\ufe50\uff0c"
-# The most frequent characters after a comma that is in no number.
+# The most frequent characters after a comma outside of numbers.
 _AFTER_COMMAS = " A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff"
 _FIXED_SPACES = "\u00a0\u2007\u2009\u202f"
 _IN_NUMBERS = f".{_COMMAS}{_FIXED_SPACES}"
@@ -81,19 +80,19 @@ _LETTERS = (
 )
 _NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
 
-# Signs beside which an inserted space would part what is typed as one word.
+# ASCII signs. No space is inserted beside them: it would divide a word.
 _TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
 class Rule(NamedTuple):
-    """A regular expression, and what replaces each match of it."""
+    """A regular expression and the replacement of each match."""
 
     pattern: str
     replacement: str
 
 
-# Python tries each start of a match anew, so that a repetition without a bound
-# that may fail late, and begin anywhere in a row, would take quadratic time.
+# Repetitions that may fail late have a maximum: Python retries a match from
+# each character, so an unlimited repetition would take quadratic time.
 def _number(digits: str, others: str) -> str:
     return f"[{others}]{{0,3}}[{digits}][{digits}{others}]*"
 
@@ -112,17 +111,17 @@ _AREA = (
 def _without_thousands(
     separators: str, decimal: str, end: str, before: str = ""
 ) -> Rule:
-    """Removes separators of three digits each from numbers below 10^15.
+    """Returns the rule that removes thousands separators below 10^15.
 
-    The last alternative matches other numbers as a whole, with what is
-    `before`, so that no match begins within a number: RE2 cannot look behind.
+    The last alternative matches any other number as a whole, after `before`.
+    RE2 has no look-behind, and a match must not begin inside of a number.
     """
     group = f"[{separators}]([{_DIGITS}]{{3}})"
     return Rule(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # Of a longer number the end: it begins before the first alternative's.
+        # The end of a number that is too long for the first alternative.
         f"|({before}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -138,31 +137,32 @@ _WITHOUT_FIXED_SPACES = _without_thousands(
     ".,",
     f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
     f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
-    # A number after a letter is the last alternative's.
+    # The last alternative matches a number after a letter.
     f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
     f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
 )
 
 
 class SignRules:
-    """The rules for texts with signs, and how such texts are found.
+    """Replacement rules for texts with signs, and a test for such texts.
+
+    Arguments are bounds of ranges of code points, `[start, end, start, ...]`.
 
     Args:
-        accents: Accents that stand alone, as bounds of ranges of code points,
-            `[start, end, start, ...]`.
-        apart: Signs that NFKC writes as letters or digits: each becomes a
-            word, or several.
-        letters_apart: The same for signs in a row, such as Roman numerals,
-            which become one word.
+        accents: Accents without a letter.
+        apart: Signs that NFKC replaces by letters or digits. Each sign becomes
+            a separate word, or several words.
+        letters_apart: Signs such as Roman numerals: adjacent signs become one
+            separate word.
     """
 
     after = (
-        Rule(f"[{_SLASHES}]", "/"),  # NFKC writes fractions with U+2044
+        Rule(f"[{_SLASHES}]", "/"),  # fractions contain U+2044 after NFKC
         Rule(rf"`|\b[{_MODIFIERS}]+|[{_MODIFIERS}]{{1,3}}\b", "'"),
         Rule(rf"{_NO_WORD_BEFORE}n\.?{_DEGREE}(\.?)", r"\1no\2 "),
         _WITHOUT_COMMAS,
     )
-    """Rules that are applied in this order, after NFKC and case folding."""
+    """Rules after NFKC and case folding, in this order."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class SignRules:
             ),
             Rule(
                 f"[{IGNORED_MARKS}{_ZERO_WIDTH_SPACE}]"
-                # Marks in canonical decompositions of Greek accents.
+                # Combining marks of canonically decomposed Greek accents.
                 f"|[{classes[0]}][\u0300\u0301\u0342]*",
                 " ",
             ),
@@ -199,7 +199,7 @@ class SignRules:
                 rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
             ),
             Rule(f"{_ZERO_WIDTH_SPACE}([{_TYPED_SIGNS}])", r"\1"),
-            # A superscript after a sign is a footnote, unless of a fraction.
+            # A superscript after a sign is a footnote, or part of a fraction.
             Rule(
                 f"([{_TYPED_SIGNS}]){_ZERO_WIDTH_SPACE}"
                 f"([^{_RAISED}]|[{_RAISED}]+\u2044)",
@@ -207,7 +207,7 @@ class SignRules:
             ),
             Rule(_ZERO_WIDTH_SPACE, " "),
         )
-        """Rules that are applied in this order, before NFKC."""
+        """Rules before NFKC, in this order."""
         all_signs = "".join(
             [
                 *("`", NAMED, _MODIFIERS, _WITH_MODIFIERS, _TIMES, _DEGREE),
@@ -219,8 +219,8 @@ class SignRules:
             f"(?:[^{all_signs}{_ALL_COMMAS}]|[{_ALL_COMMAS}]+[{_AFTER_COMMAS}])*"
             f"[{_ALL_COMMAS}]?"
         )
-        """Regular expression of texts that no rule changes; it matches a whole
-        text. Invalid UTF-8 does not match."""
+        """Regular expression that matches, as a whole, texts that no rule
+        changes. Invalid UTF-8 does not match."""
         self._sign = re.compile(
             f"[{all_signs}]|[{_ALL_COMMAS}][^{_AFTER_COMMAS}]"
         )
@@ -228,11 +228,11 @@ class SignRules:
         self._after = _compiled(self.after)
 
     def apply_before(self, text: str) -> str:
-        """Applies the rules before NFKC."""
+        """Applies the rules that precede NFKC."""
         return _applied(self._before, text)
 
     def apply_after(self, text: str) -> str:
-        """Applies the rules after NFKC and case folding."""
+        """Applies the rules that follow NFKC and case folding."""
         return _applied(self._after, text)
 
     def are_in(self, text: str) -> bool:
@@ -241,12 +241,12 @@ class SignRules:
 
 
 PLAIN = r"(?:[\x00-+\--_a-\x7f]|,+[ A-Za-z])*,?"
-"""Regular expression of ASCII texts that no rule changes; it matches a whole
-text. Most texts match, and skip all tables of Unicode."""
+"""Regular expression that matches, as a whole, ASCII texts that no rule
+changes. Most texts match, and need no Unicode table."""
 
 
 def _characters(bounds: Sequence[int]) -> str:
-    """Writes ranges `[start, end, start, ...]` as a class of characters."""
+    """Writes ranges `[start, end, start, ...]` for a regular expression."""
     return "".join(
         f"{chr(start)}-{chr(end - 1)}"
         for start, end in zip(bounds[::2], bounds[1::2], strict=True)
@@ -254,7 +254,7 @@ def _characters(bounds: Sequence[int]) -> str:
 
 
 def _compiled(rules: Iterable[Rule]) -> list[tuple[re.Pattern[str], str]]:
-    # RE2's \b knows ASCII only.
+    # ASCII, because RE2's \b knows ASCII letters only.
     return [(re.compile(rule.pattern, re.ASCII), rule[1]) for rule in rules]
 
 
@@ -265,69 +265,66 @@ def _applied(rules: list[tuple[re.Pattern[str], str]], text: str) -> str:
 
 
 EMPTY_TEXT = "#"
-"""The one word of a text without words; its only trigram is `###`."""
+"""The single word of a text without words. Its only trigram is `###`."""
 
 MAX_BYTES_PER_WORD = 64
 """With `max_words`, only the first 64 * max_words bytes of a text are read.
 
-The mean word of a European language takes 6 bytes with its space. For the
-default of 128 words the limit is 8 KiB, or 2,700 Chinese characters.
+An average word and its space take 6 bytes in European languages. The default of
+128 words limits texts to 8 KiB, or 2,700 Chinese characters.
 """
 
 MAX_LETTERS = 1024
-"""Maximum number of letters of a word that are hashed, from its start.
-
-Words of a language are shorter; a URL of several lines may be longer.
-"""
+"""Number of letters of a word, from its start, that are hashed."""
 
 LETTERS = "#" + string.ascii_lowercase + string.digits
-"""The 37 letters; a letter's code is its index. `#` delimits a word."""
+"""The 37 letters. A letter's code is its index. `#` delimits a word."""
 
 TRIGRAMS = len(LETTERS) ** 3
-"""Number of different trigrams of the 37 letters, 50,653: the "50 k" of Palangi
-et al. 2016."""
+"""Number of trigrams of the 37 letters, 50,653: the "50 k" of Palangi et al.
+2016."""
 
 LETTER_CODES = np.zeros(128, np.int64)
-"""The code of each ASCII character; 0 for those that are no letters."""
+"""The code of each ASCII character, 0 for other characters than letters."""
 for _code, _letter in enumerate(LETTERS):
     LETTER_CODES[ord(_letter)] = _code
 
-# Universal hashing of three code points (21 bits each): the sum of products
-# stays below 2**63, and the modulus is the Mersenne prime 2**31 - 1.
+# Universal hashing of three code points of 21 bits: the sum of products stays
+# below 2**63. The modulus is the Mersenne prime 2**31 - 1.
 TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""Of the layer `WordSketch`: the number of rows of each of its two tables of
-signs, of counters of document frequencies, and of the trigrams from which the
-key of a word's start is computed."""
+"""Sizes of the layer `WordSketch`: rows of each of its two sign tables;
+counters of document frequencies; trigrams that make the key of a word's
+start."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""Number that is added to the key of a word's start, its first letters. Without
-it the word `cat` would have the same key as the start of the word `cats`."""
+"""Added to the key of a word's start. Otherwise the word `cat` would have the
+same key as the start of the word `cats`."""
 
 Shift = Callable[[Any, Any], Any]
-"""Shifts numbers to the right, in NumPy or in a graph of TensorFlow."""
+"""Shifts numbers to the right: `np.right_shift` or TensorFlow's equivalent."""
 
 
 def sketch_mix(numbers: Any, shift: Shift) -> Any:
-    """Hashes int64 numbers, to below `PRIME`; their sums rarely collide."""
+    """Hashes int64 numbers to below `PRIME`; sums of hashes rarely collide."""
     numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers = numbers ^ shift(numbers, 15)
     return numbers * SKETCH_FACTORS[1] % PRIME
 
 
 OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
-"""What NFKC leaves of Unicode's white space beside the plain space, as the
-ranges of a regular expression."""
+"""White space, without the plain space, that NFKC does not change: ranges for a
+regular expression."""
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# A separator of words becomes a space, and a capital a small letter.
+# Translation of bytes: word separators to spaces, capitals to small letters.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -341,20 +338,20 @@ _ASCII = {
 
 
 class _Tables(NamedTuple):
-    """The content of `unicode_tables`, read for texts beyond ASCII."""
+    """Content of `unicode_tables`; bounds are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    folded: dict[str, str]  # -> decomposition of its folded case, if another
+    folded: dict[str, str]  # the same after case folding, if different
     ignored: list[int]  # bounds of ranges that folding removes
     order: list[str]  # marks by ascending combining class
-    composed: dict[str, str]  # two characters -> the composed one
-    letters: list[int]  # bounds of ranges of letters: start, end, start, ...
+    composed: dict[str, str]  # two characters -> the composed character
+    letters: list[int]  # bounds of letters
     alphanumeric: list[int]  # bounds of letters, numbers and marks
     signs: dict[str, list[int]]  # arguments of `SignRules`
 
 
 class Normalizer:
-    """Normalises texts as the graphs do: signs, NFKC, capitals made small."""
+    """Normalises texts as the graphs do: signs, NFKC, case folding."""
 
     def __init__(self, tables: _Tables) -> None:
         self._tables = tables
@@ -369,7 +366,7 @@ class Normalizer:
             tables.ignored[::2], tables.ignored[1::2], strict=True
         ):
             self._folded.update(dict.fromkeys(range(start, end), ""))
-        # Where none of these occurs, characters do not change one another.
+        # Without these characters, each character can be translated alone.
         self._joining = {*self._rank, *(pair[1] for pair in tables.composed)}
         self._joining |= set(map(chr, range(0x1161, 0x11C3)))  # of Hangul
         self._joining |= {
@@ -411,31 +408,25 @@ class Normalizer:
         return self._compose(compatible.translate(self._folded))
 
     def _compose(self, text: str) -> str:
-        """Joins letters and their accents into single characters (NFC).
-
-        The text is decomposed: each accent is a character of its own.
-        """
+        """Composes the letters and accents of a decomposed text (NFC)."""
         result: list[str] = []
-        starter, before = -1, 0  # `before` is the rank of the last mark kept
+        starter, last_rank = -1, 0  # index of the letter; rank of its last mark
         for char in self._ordered(text):
             rank = self._rank.get(char, 0)
-            if starter >= 0 and before < rank + (before == 0):
+            if starter >= 0 and last_rank < rank + (last_rank == 0):
                 pair = result[starter] + char
                 if composed := self._composed(pair):
                     result[starter] = composed
                     continue
             if rank:
-                before = rank
+                last_rank = rank
             else:
-                starter, before = len(result), 0
+                starter, last_rank = len(result), 0
             result.append(char)
         return "".join(result)
 
     def _ordered(self, text: str) -> Iterable[str]:
-        """Sorts accents that follow one another by their combining class.
-
-        Accents of the same class keep their order.
-        """
+        """Sorts adjacent accents by combining class, in a stable way."""
         for _, chars in groupby(text, self._rank.__contains__):
             yield from sorted(chars, key=lambda char: self._rank.get(char, 0))
 
@@ -447,10 +438,7 @@ class Normalizer:
 
 
 class _Filled(dict[int, str]):
-    """Dictionary from code points to texts, each computed when first read.
-
-    It begins with the texts of some characters.
-    """
+    """Dictionary from code points to texts; `function` adds missing texts."""
 
     def __init__(
         self,
@@ -465,7 +453,7 @@ class _Filled(dict[int, str]):
 
 
 def _decomposed(char: str) -> str:
-    """Decomposes a syllable of Hangul; others stand for themselves."""
+    """Decomposes a Hangul syllable; returns other characters unchanged."""
     is_syllable = "\uac00" <= char <= "\ud7a3"
     return unicodedata.normalize("NFD", char) if is_syllable else char
 
@@ -477,8 +465,8 @@ def _inside(bounds: list[int], char: str) -> bool:
 
 @functools.cache
 def normalizer() -> Normalizer:
-    """Reads the tables, when the first text is not ASCII."""
-    # A module, because programs that freeze others collect no other files.
+    """Reads the tables, at the first text beyond ASCII."""
+    # A Python module, because freezing tools do not collect data files.
     from lstm_dssm_client.unicode_tables import TABLES
 
     return Normalizer(_Tables(**json.loads(TABLES)))
@@ -490,8 +478,8 @@ def split_words(
     """Splits a text into normalised words, as an exported graph does.
 
     See `keras_lstm_dssm.text.normalize_texts` for the rules and the arguments.
-    A text without words gives an empty list, which encoders read as
-    `EMPTY_TEXT`. Invalid UTF-8 becomes U+FFFD.
+    A text without words gives an empty list, which encoders replace by
+    `[EMPTY_TEXT]`. Invalid UTF-8 becomes U+FFFD.
 
     Example:
     >>> split_words("Quikrete™ mix, 3½ lb.", "alphanumeric")
@@ -543,10 +531,10 @@ def _stem(word: str) -> str:
 def trigram_ids(
     words: list[str], oov_buckets: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lists the ids of the letter trigrams of each word, one after the other.
+    """Lists the ids of the letter trigrams of all words, word after word.
 
-    The ids are those of `keras_lstm_dssm.text.word_hashing.trigram_ids`; with
-    them come the bounds of each word's, `[words + 1]`.
+    The ids equal those of `keras_lstm_dssm.text.word_hashing.trigram_ids`. Also
+    returns the bounds of each word's ids, `[words + 1]`.
     """
     if max(map(len, words)) > MAX_LETTERS:
         words = [word[:MAX_LETTERS] for word in words]

@@ -1,10 +1,10 @@
-"""Compares the embeddings of TensorFlow Serving with those of SavedModels.
+"""Compares embeddings from TensorFlow Serving with embeddings from SavedModels.
 
 Starts the image that MODELS/README.md names on a folder of exported models,
-asks `query_encoder` and `document_encoder` for embeddings through the stubs of
-`tensorflow_serving.apis`, runs the same SavedModels in this process, and ends
-with 1 if a number differs by more than 1e-5. Docker is needed, or a server
-that serves the same folder already (`--server`).
+requests embeddings from `query_encoder` and `document_encoder` through the
+stubs of `tensorflow_serving.apis`, and runs the same SavedModels in this
+process. The exit code is 1 if a number differs by more than 1e-5. Docker is
+needed, or a running server of the folder (`--server`).
 
 Example:
   make demo
@@ -34,7 +34,7 @@ from keras_lstm_dssm.export.publish.server_files import IMAGE, ROOT
 from keras_lstm_dssm.serving import SavedEncoder
 
 ENCODERS = ("query_encoder", "document_encoder")
-ROWS = 64  # of a request: less than `max_batch_size`
+ROWS = 64  # rows in a request, less than `max_batch_size`
 TOLERANCE = 1e-5
 TEXTS = ("", "Straße & ﬁn", "日本語 テスト", "a" * 300, "bolt " * 300)
 """Texts with letters, signs and lengths that titles may not have."""
@@ -66,7 +66,7 @@ def _docker(*arguments: str) -> str:
         done = subprocess.run(
             ["docker", *arguments],
             stdout=subprocess.PIPE,
-            # Servers log there; warnings of `run` must not be in the identity.
+            # Servers log to standard error; the identity must not have it.
             stderr=subprocess.STDOUT if arguments[0] == "logs" else None,
             text=True,
         )

@@ -1,9 +1,8 @@
 """Writes the pinned packages with the SHA-256 of each file.
 
 pip resolves the requirements of pyproject.toml with `dev` and the pins of
-constraints.txt, in this environment's Python, and reports the file that it
-would install of each package. Files of other Pythons or machines have other
-hashes: run it there, too.
+constraints.txt, and reports the file that it would install for each package.
+Other Pythons and machines install files with other hashes: run it there, too.
 
 Example:
   python release/hashed_requirements.py build/requirements-hashed.txt
@@ -22,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 _PROJECT = "keras-lstm-dssm"
 
 
-def lines_of(report: Mapping[str, Any]) -> list[str]:
+def requirement_lines(report: Mapping[str, Any]) -> list[str]:
     """Returns the lines of a requirements file, sorted by name."""
     lines = []
     for item in report["install"]:
@@ -54,7 +53,9 @@ def main(output: Path) -> int:
         if done.returncode:
             print(f"error: pip: {done.stderr.strip()}", file=sys.stderr)
             return 1
-        lines = lines_of(json.loads(report.read_text(encoding="utf-8")))
+        lines = requirement_lines(
+            json.loads(report.read_text(encoding="utf-8"))
+        )
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"wrote {output}: {len(lines)} packages")

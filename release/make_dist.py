@@ -1,8 +1,8 @@
 """Builds the source distribution and the wheels, the same bytes each time.
 
-The last commit is built, not the working tree: twice, in two folders, and the
-files are compared. Times in them are that of the commit, or
-`SOURCE_DATE_EPOCH`, if it is set. The same commit gives the same files with the
+The last commit is built, not the working tree, twice in two folders, and the
+files are compared. The times in them are the commit's time, or
+`SOURCE_DATE_EPOCH` if it is set. The same commit gives the same files with the
 setuptools of constraints.txt.
 
 Example:
@@ -60,7 +60,7 @@ def build(folder: Path, epoch: int) -> list[Path]:
     (sdist,) = made.glob("*.tar.gz")
     _normalise(sdist, epoch)
     with tarfile.open(sdist) as archive:
-        # Python before 3.10.12 and 3.11.4 has no filters. The archive is ours.
+        # Python before 3.10.12 and 3.11.4 has no filters.
         archive.extraction_filter = getattr(
             tarfile, "data_filter", lambda member, _: member
         )
@@ -79,7 +79,7 @@ def _setuptools(
 
 
 def _normalise(path: Path, epoch: int) -> None:
-    """Rewrites an archive with sorted entries, one time and no owners."""
+    """Rewrites an archive with sorted entries, equal times and no owners."""
     with tarfile.open(path) as archive:
         entries = sorted(archive.getmembers(), key=lambda entry: entry.name)
         contents = {
@@ -105,9 +105,7 @@ def _normalise(path: Path, epoch: int) -> None:
 
 
 def _run(
-    *command: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
+    *command: str, folder: Path, environment: Mapping[str, str] | None = None
 ) -> str:
     """Runs a command; returns what it printed."""
     done = subprocess.run(

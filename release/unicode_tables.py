@@ -1,8 +1,8 @@
 """Writes `lstm_dssm_client/unicode_tables.py`: what TF.Text does with Unicode.
 
-TF.Text and RE2, which the graphs run, are asked about every code point. A
-later TF.Text may know a later Unicode; then run it again. `_signs` decides by
-classes of characters what the rules of `lstm_dssm_client.words` are applied to.
+TF.Text and RE2, which the graphs run, process every code point. Run it again
+for a new TF.Text, which may know a later Unicode. `_signs` decides to which
+characters the rules of `lstm_dssm_client.words` are applied.
 
 Example:
   python release/unicode_tables.py lstm_dssm_client/unicode_tables.py
@@ -29,7 +29,7 @@ HANGUL = range(0xAC00, 0xD7A4)  # syllables, which all Pythons know
 
 
 def tables() -> dict[str, Any]:
-    """Returns the tables; `lstm_dssm_client.words` says what they are."""
+    """Returns the tables, which `lstm_dssm_client.words` describes."""
     canonical = _normalized(POINTS, "NFD")
     compatible = _normalized(POINTS, "NFKC")
     # Folding sees texts in NFKC only.
@@ -55,10 +55,10 @@ def tables() -> dict[str, Any]:
 
 
 def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
-    """Decides which characters the rules before NFKC are applied to.
+    """Decides to which characters the rules before NFKC are applied.
 
-    `compatible` maps all characters that NFKC changes to what it makes of
-    them. The keys are the arguments of `SignRules`.
+    `compatible` is character -> text, for all characters that NFKC changes. The
+    keys of the result are the arguments of `SignRules`.
     """
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))
@@ -69,22 +69,22 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
         "accents": set(), "apart": set(ORDINALS), "letters_apart": set(),
     }  # fmt: skip
     for char, text in compatible.items():
-        made_of = {
+        categories = {
             name for name in general if not general[name].isdisjoint(text)
         }
         if char in named:  # has a rule by its name
             continue
-        if made_of == {"M", "Z"}:
+        if categories == {"M", "Z"}:
             result["accents"].add(char)
-        elif made_of.isdisjoint("LN"):
-            continue  # signs stay signs: nothing can be glued
+        elif categories.isdisjoint("LN"):
+            continue  # signs stay signs, and cannot be glued to words
         elif char in general["L"]:
-            if "Z" in made_of:  # a phrase
+            if "Z" in categories:  # a phrase
                 result["apart"].add(char)
         elif char in general["N"] | general["S"]:
             is_radical = char in ideographs and char in general["S"]
             if char in decimal or is_radical:
-                continue  # they are written in place of digits and ideographs
+                continue  # used in place of digits and ideographs
             row = char in in_row or (
                 len(text) == 1 and text.isascii() and text.isalpha()
             )
@@ -95,10 +95,7 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
 def _normalized(
     texts: Iterable[str], form: str, fold: bool = False
 ) -> dict[str, str]:
-    """Returns a dictionary from each text to its normal form `form`.
-
-    With `fold`, TF.Text makes capitals small (case folding) before.
-    """
+    """Returns text -> its normal form `form`; `fold` folds the case first."""
     distinct = list(dict.fromkeys(texts))
     tensor = tf.constant([text.encode() for text in distinct])
     if fold:
@@ -121,13 +118,13 @@ def _changed(results: dict[str, str]) -> dict[str, str]:
 def _marks_in_order() -> list[str]:
     """Returns the marks of each combining class, the lowest class first.
 
-    Two marks change places if the class of the first is above that of the
-    second. U+0345 has the highest class, and U+0334 the lowest.
+    Two marks are swapped if the class of the first is higher. U+0345 has the
+    highest class, and U+0334 the lowest.
     """
 
     def swapped(pairs: Sequence[str]) -> list[str]:
-        found = _normalized(pairs, "NFD")
-        return [pair for pair in pairs if found[pair] == pair[::-1] != pair]
+        normal = _normalized(pairs, "NFD")
+        return [pair for pair in pairs if normal[pair] == pair[::-1] != pair]
 
     marks = {pair[1] for pair in swapped([f"\u0345{c}" for c in POINTS])}
     marks |= {pair[0] for pair in swapped([f"{c}\u0334" for c in POINTS])}
@@ -139,16 +136,16 @@ def _marks_in_order() -> list[str]:
 
 
 def _pairs(canonical: dict[str, str]) -> dict[str, str]:
-    """Returns a dictionary from two characters to the one that NFC makes."""
-    kept = [
+    """Returns pair of characters -> the character that NFC composes."""
+    composites = [
         char
         for char, text in _normalized(canonical, "NFC").items()
         if text == char and len(canonical[char]) > 1
     ]
-    firsts = _normalized([canonical[char][:-1] for char in kept], "NFC")
+    firsts = _normalized([canonical[char][:-1] for char in composites], "NFC")
     pairs = {
         firsts[canonical[char][:-1]] + canonical[char][-1]: char
-        for char in kept
+        for char in composites
     }
     assert _normalized(pairs, "NFC") == pairs
     assert all(len(pair) == 2 for pair in pairs)
@@ -173,7 +170,9 @@ def _bounds(chars: Iterable[str]) -> list[int]:
 
 
 if __name__ == "__main__":
-    lines = [f'"{name}": {json.dumps(of)}' for name, of in tables().items()]
+    lines = [
+        f'"{name}": {json.dumps(table)}' for name, table in tables().items()
+    ]
     head = (
         '"""Unicode in TF.Text; release/unicode_tables.py writes this file."""'
     )

@@ -26,6 +26,7 @@ import pytest
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.serving import Client, HttpClient, PredictionServer
+    from tests.kit.loaded import Loaded
     from tests.kit.warm import Take, WarmModels
 
 from tests.fresh_process import FreshProcesses, connect, fork_server
@@ -156,6 +157,21 @@ def remembered_graphs(made_once) -> Iterator[None]:
     from tests.kit import golden
 
     with golden.remembered_graphs(made_once("graphs", Path.mkdir)):
+        yield
+
+
+@pytest.fixture(scope="session")
+def loaded_models() -> "Loaded":
+    """The models of runs that this process has loaded."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def remembered_runs(loaded_models) -> Iterator[None]:
+    """Loads the model of a run once, for tests that only read it."""
+    from tests.kit import loaded
+
+    with loaded.remembered_runs(loaded_models):
         yield
 
 

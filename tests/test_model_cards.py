@@ -190,7 +190,7 @@ def lengths(texts: list[str]) -> list[list[int]]:
     return [[len(text), 1] for text in texts]
 
 
-@pytest.mark.usefixtures("remembered_graphs")
+@pytest.mark.usefixtures("remembered_graphs", "remembered_runs")
 def test_train_and_evaluate_write_it(trained_run, collection_folder, tmp_path):
     import shutil
 

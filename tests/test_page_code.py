@@ -27,6 +27,8 @@ from tests.training.small_documents import (
     write_small_documents,
 )
 
+pytestmark = pytest.mark.usefixtures("remembered_runs")
+
 
 def blocks(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", TEXTS[page], re.DOTALL | re.M)
@@ -80,9 +82,9 @@ def test_readme(run_blocks, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("page", "first", "count", "expected", "file"), [
-    ("train", 0, 1, "['quikrete', 'mix', '3', '1', '2', 'lb', ", "."),
-    ("train", 2, 1, "['titanium drill bits']", "."),
-    ("train", 3, 1, "[0.995, 0.9]", "."),
+    ("words", 0, 1, "['quikrete', 'mix', '3', '1', '2', 'lb', ", "."),
+    ("negatives", 0, 1, "['titanium drill bits']", "."),
+    ("optimizer", 0, 1, "[0.995, 0.9]", "."),
     ("rerank", 0, 1, "'t1'", "."),
     ("few_clicks", 0, 1, "", "."),
 ])  # fmt: skip
@@ -152,7 +154,7 @@ def test_an_approximate_index_has_each_vector_once(run_blocks, trained_run):
     write_vectors("titles.npy", vectors)
     ids = [*TOPICS, "glue 2", "bolt 2"]
     write_ids("titles.ids", ids)
-    build, search = (b for b in blocks("docs/serving") if "faiss" in b)
+    build, search = (b for b in blocks("docs/large") if "faiss" in b)
     query = TOPICS["bolt"][0]
     search = search.replace("angle bracket", query)
     names, printed = run_blocks([build, search])
@@ -172,7 +174,7 @@ def test_an_approximate_index_has_each_vector_once(run_blocks, trained_run):
 def test_train(folders, run_blocks, monkeypatch):
     best = dssm.PRESETS["best"]
     monkeypatch.setitem(dssm.PRESETS, "best", best.replace(epochs=1))
-    run_blocks(blocks("docs/train")[1:2])
+    run_blocks(blocks("docs/train"))
     config = dssm.run_folder.RunFolder("RUN_097").read_config()
     assert config["recipe"]["momentum_middle"] == 0.97
     assert config["patience"] == 3

@@ -143,6 +143,7 @@ def test_the_readme_compares_best_on_all_four_data_sets():
     for label, system, folders in (
         ("`lstm_96`, in-batch negatives", "lstm_96_in_batch", {}),
         ("MiniLM, not fine-tuned", "teacher", with_teacher),
+        ("MiniLM and BM25, weights by dev", "bm25_teacher", with_teacher),
     ):
         for folder, cell in zip(DATA, rows[label], strict=True):
             of = systems_of(folders.get(folder, folder)).get(system)

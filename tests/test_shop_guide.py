@@ -26,6 +26,7 @@ PROGRAMS = {
     f"lstm-dssm-{name}": module
     for name, module in lstm_dssm_programs.PROGRAMS.items()
 }
+pytestmark = pytest.mark.usefixtures("remembered_runs")
 BLOCKS = re.findall(r"(?ms)^```(\w+)\n(.*?)^```", TEXTS["docs/shop"])
 
 

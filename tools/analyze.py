@@ -12,10 +12,10 @@ the words that the model attenuates are stop words, how much of the cosine
 remains with the keywords alone, and whether the words of a cell are similar.
 With --projector, titles and vectors are written into RUN/logs for TensorBoard.
 
-For the run of an MV-LSTM, the page has the interaction matrices of some test
-queries with a right and a wrong answer, and the words that match best. For that
-of a KeyVec it has some test documents with their key sentences and key words,
-and a map of documents.
+For a run of an MV-LSTM, the page has the interaction matrices of some test
+queries with a right and a wrong answer, and the words that match best. For a
+KeyVec it has some test documents with their key sentences and key words, and a
+map of documents.
 """
 
 from pathlib import Path
@@ -82,16 +82,16 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _settings() -> ReportSettings:
-    """Returns the settings of the flags that are given."""
-    given = {
+    """Returns the settings of the flags that are set."""
+    values = {
         name: program.flag(name).value
         for name in flag_names([ReportSettings])
         if program.flag(name).present
     }
     if FLAGS.queries:
         lines = text_lines(FLAGS.queries)
-        given["queries"] = [line for line in lines if line.strip()]
-    return ReportSettings(**given)
+        values["queries"] = [line for line in lines if line.strip()]
+    return ReportSettings(**values)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Demonstrate the whole pipeline on text that every machine has.
 
-Writes the docstrings of installed Python packages as a shop has its data, a
-catalogue of functions and a log of clicks. Then runs the programs of
+Writes the docstrings of installed Python packages in the form of a shop's data,
+a catalogue of functions and a log of clicks. Then runs the programs of
 docs/shop.md, and prints their command lines: prepare, train, evaluate, export,
 search. Last is a report on a query and a title. `make demo` runs this program.
 
@@ -52,7 +52,7 @@ PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
 @program.main
 def main(_: list[str]) -> None:
-    """Runs every step; the first one that fails ends the demo."""
+    """Runs every step; the first failure ends the demo."""
     load_package()
     from keras_lstm_dssm.data import open_collection
 
@@ -92,11 +92,7 @@ def main(_: list[str]) -> None:
 
 
 def write_sources(collection: "Collection", folder: Path) -> None:
-    """Writes API search as a catalogue, a log, and judgements of its test.
-
-    The log has the clicks of all queries; the judgements keep the test queries
-    of the published results.
-    """
+    """Writes API search as a catalogue, a log, and judgements of its test."""
     packages = {*importlib.metadata.packages_distributions()}
     products = []
     for key, title in collection.documents.items():
@@ -124,8 +120,10 @@ def summary(output: Path) -> list[str]:
     run, models = RunFolder(output / "run"), output / "models"
     measured = run.read_metrics()["test/retrieve"]
     best, bm25 = (
-        ", ".join(f"{m} {100 * of[m]:.1f}" for m in ("mrr@10", "recall@10"))
-        for of in (measured["model"], measured["bm25"])
+        ", ".join(
+            f"{m} {100 * metrics[m]:.1f}" for m in ("mrr@10", "recall@10")
+        )
+        for metrics in (measured["model"], measured["bm25"])
     )
     search = os.path.relpath(Path(sys.executable).parent / "lstm-dssm-search")
     return [

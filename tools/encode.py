@@ -18,8 +18,8 @@ form of docs/documents.md: the output has one row for each document.
 
 With --shard, --rows_per_file, --format or --workers the titles are streamed
 into parts in the folder --output, with their ids; parts that are complete are
-not encoded again (docs/scaling.md). Each shard is a process of its own, and
---workers starts them with Ray. lstm-dssm-export reads the folder.
+not encoded again (docs/scaling.md). Each shard is a process of its own;
+--workers starts processes with Ray. lstm-dssm-export reads the folder.
 
 With --write=keys the input is a page: a text file, or - for standard input.
 The sentences with the largest probability of being key are printed, then the
@@ -73,7 +73,7 @@ program.string("ids", None, "File to write the documents' ids to.")
 program.string(
     "shard", "0/1",
     "Encode a share of the parts: 3/16 is number 3 of the shares 0 to 15, "
-    "each of which is a process of its own, on any machine.",
+    "each encoded by another process, on any machine.",
 )  # fmt: skip
 program.integer(
     "rows_per_file", 1_000_000,
@@ -87,8 +87,8 @@ program.enum(
 )  # fmt: skip
 program.integer(
     "workers", None,
-    "Encode all parts with this many actors of Ray, which restarts those "
-    'that fail. Needs pip install "keras-lstm-dssm[ray]".', 1,
+    "Encode all parts with this many actors of Ray, which restarts failed "
+    'actors. Needs pip install "keras-lstm-dssm[ray]".', 1,
 )  # fmt: skip
 program.string(
     "ray_address", None,
@@ -111,8 +111,8 @@ _LONGEST = 1 << 26
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
 """Names of flags; if any of them is set, the output is parts."""
 
-_OF_VECTORS = ("saved_model", "output", "ids", "ray_address", *PART_FLAGS)
-_OF_KEYS = ("run", "k")
+_VECTOR_FLAGS = ("saved_model", "output", "ids", "ray_address", *PART_FLAGS)
+_KEY_FLAGS = ("run", "k")
 
 
 @program.main
@@ -120,7 +120,8 @@ def main(_: list[str]) -> dict[str, Any]:
     """Returns the array's shape and the speed, or the keys of the page."""
     keys = FLAGS.write == "keys"
     program.check_unused(
-        _OF_VECTORS if keys else _OF_KEYS, f"is not for --write={FLAGS.write}"
+        _VECTOR_FLAGS if keys else _KEY_FLAGS,
+        f"is not for --write={FLAGS.write}",
     )
     for name in ["run"] if keys else ["saved_model", "output"]:
         if not FLAGS[name].value:
@@ -176,10 +177,7 @@ def _encode_file() -> dict[str, Any]:
 def _encode_parts() -> dict[str, Any]:
     """Encodes parts, prints a line for each, and returns the totals."""
     from keras_lstm_dssm.export.bulk import encode as bulk
-    from keras_lstm_dssm.export.bulk.documents import (
-        document_files,
-        is_parquet,
-    )
+    from keras_lstm_dssm.export.bulk.documents import document_files, is_parquet
     from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
 
     shard = bulk.Shard.parse(FLAGS.shard)

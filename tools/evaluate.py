@@ -1,24 +1,24 @@
 r"""Measure a trained model, and BM25 and random order for comparison.
 
 Retrieves documents from the whole corpus (`--mode=retrieve`), or reranks the
-judged documents of each query (`--mode=rerank`, the default where some have
+judged documents of each query (`--mode=rerank`, the default if documents have
 grade 0), and prints NDCG, MRR, MAP, precision and recall in percent. By default
-BM25 splits words as the model does. Then it lists the queries on
-which the model fails, and says whether it is better than BM25; `--html=FILE`
+BM25 splits words as the model does. Then it lists the queries on which the
+model fails, and says whether the model is better than BM25; `--html=FILE`
 writes the same as a page. The metrics are also stored in the run's
-`metrics.json`, under split and mode, such as "test/retrieve"; those of the
-latest evaluation also under "test".
+`metrics.json`, under split and mode, such as "test/retrieve", and the latest
+also under "test".
 
 With --mix, a weighted sum of the scores of the model and of other systems is
-measured, too, and each of them alone: BM25, other runs, and sentence encoders
-that this package did not train. The weights are chosen on dev, or given by
---mix_weights. docs/rerank.md says on which scale each score is.
+measured, too, and each system alone: BM25, other runs, and third-party sentence
+encoders. The weights are chosen on dev, or given by --mix_weights.
+docs/rerank.md says on which scale each score is.
 
 A KeyVec is measured on documents, by retrieval for their queries (P@10, MAP,
 MRR, MRR@10, recall@10) and by clusters (pairwise F1, V-measure, ARI, AMI of
-k-means with as many clusters as there are classes), beside BM25, TF-IDF, LSA,
-averaged word2vec, Doc2Vec, random vectors and a random result. V is not
-corrected for chance: compare it with that of random clusters.
+k-means with as many clusters as classes), beside BM25, TF-IDF, LSA, averaged
+word2vec, Doc2Vec, random vectors and a random result. V is not corrected for
+chance: compare it with the V of random clusters.
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=SHOP --html=results.html
@@ -84,9 +84,9 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def flags_of_titles() -> dict[str, Any]:
-    """Returns the flags about rankings of titles that are given."""
-    for_all = "split", "min_relevant"
-    names = [n for n in flag_names([TitleSettings]) if n not in for_all]
+    """Returns the flags about rankings of titles that are set."""
+    common = "split", "min_relevant"
+    names = [n for n in flag_names([TitleSettings]) if n not in common]
     return {name: FLAGS[name].value for name in names if FLAGS[name].present}
 
 

@@ -4,12 +4,12 @@ Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
   lstm-dssm-export --run=RUN --documents=titles.txt --portable=shop.safetensors
 
-Writes query_encoder/ and document_encoder/, or keyvec/ of the run of a KeyVec,
-and, with --documents, retriever/; of the run of a pair scorer, scorer/. MODELS
-may have models of another run: they do not change. The exported ones get a new
-version of the same number. A running server of MODELS changes to the new
-versions of all models when they are complete. If more than 20 % of the ids
-have changed since the served version, --yes must be given. titles.txt has one
+Writes query_encoder/ and document_encoder/, or keyvec/ for a run of a KeyVec,
+or scorer/ for a run of a pair scorer, and, with --documents, retriever/. MODELS
+may have models of other runs, which do not change. All exported models get the
+same new version number. A running server of MODELS changes to the new versions
+when all of them are complete. If more than 20 % of the ids have changed since
+the served version, --yes must be given. titles.txt has one
 title a line, or an id, a tab and a title; --documents can also be a folder of
 documents, or a file of JSON lines (docs/documents.md). docs/serving.md
 describes the files and how much accuracy --vectors=int8 costs.
@@ -21,10 +21,11 @@ lstm_dssm_client.LocalModel, which needs no TensorFlow.
 the document_encoder of the same run.
 
 With --hybrid the retriever ranks by the towers, by the words part of the run
-(or words fitted to --teacher) and by BM25. The weights are those that --hybrid
-of lstm-dssm-evaluate has chosen on dev, else the defaults. It needs no run:
+(or words fitted to --teacher) and by BM25. The weights are the weights that
+lstm-dssm-evaluate --hybrid has chosen on dev, or else defaults. It needs no
+run:
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
-serves BM25 alone, with --teacher=TEACH BM25 and words (docs/serving.md).
+serves BM25 alone, with --teacher=TEACH BM25 and words (docs/hybrid.md).
 """
 
 import os
@@ -58,8 +59,8 @@ program.string(
 )  # fmt: skip
 program.enum(
     "weights", "int8", list(VECTORS),
-    "With --portable: how the tables of trigrams are stored, rounded to 1 byte "
-    "a number or with 4.",
+    "With --portable: how the tables of trigrams are stored, with 1 byte or 4 "
+    "bytes a number.",
 )  # fmt: skip
 program.string(
     "documents", None,
@@ -75,14 +76,13 @@ program.string(
 )  # fmt: skip
 program.string(
     "teacher", None,
-    "For a run of word_sum, or with --hybrid: a folder of lstm-dssm-teach, "
-    "whose own vectors the titles get that it knows; the others get sums of "
-    "words.",
+    "For a run of word_sum, or with --hybrid: a folder of lstm-dssm-teach. "
+    "Titles that it knows get its vectors; the others get sums of words.",
 )  # fmt: skip
 program.bool(
     "hybrid", False,
-    "Rank by the run's towers and words and by BM25, without --run by what "
-    "there is of these.",
+    "Rank by the run's towers and words and by BM25; without --run by those of "
+    "these that exist.",
 )  # fmt: skip
 program.enum(
     "bm25_words", None, list(BM25_TERMS),
@@ -121,10 +121,10 @@ def main(_: list[str]) -> dict[str, Any]:
     if FLAGS.data:
         program.check_unused(["documents"], "is not used with --data")
         FLAGS.documents = FLAGS.data
-    # The error of a hybrid without titles says more.
+    # Without titles a hybrid has a clearer error.
     if not (FLAGS.documents or FLAGS.hybrid):
-        of_titles = ("vectors", "max_k", "teacher", "yes")
-        program.check_unused(of_titles, "is used with --documents only")
+        title_flags = ("vectors", "max_k", "teacher", "yes")
+        program.check_unused(title_flags, "is used with --documents only")
     load_package()
     from keras_lstm_dssm.export.export_models import export_models
     from keras_lstm_dssm.export.graphs.hybrid import describe_published
@@ -217,7 +217,7 @@ def _portable() -> dict[str, Any]:
 
 
 def _teacher(documents: Any) -> "TeacherVectors | None":
-    """Opens --teacher; prints for how many of the titles it has vectors."""
+    """Opens --teacher; prints how many of the titles have its vectors."""
     from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 
     if not FLAGS.teacher:

@@ -14,6 +14,7 @@ import atexit
 import inspect
 import os
 import socket
+import threading
 from functools import cache, partial
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -49,8 +50,14 @@ def main(_: list[str]) -> None:
         os.stat(FLAGS.models)  # raises if it is missing
     titles: dict[str, str] = {}
     texts: dict[str, str] = {}
-    load = cache(partial(opened, titles, texts))
-    server = new_server(lambda *asked: load()(*asked), titles, texts, FLAGS.url)
+    load, lock = cache(partial(opened, titles, texts)), threading.Lock()
+
+    def search(query: str, k: int, tags: list[str]) -> Any:
+        with lock:  # the first calls may come together, from threads
+            retrieve = load()
+        return retrieve([query], k, tags=tags)[0]
+
+    server = new_server(search, titles, texts, FLAGS.url)
     if FLAGS.http_port is None:
         return server.run()
     import uvicorn
@@ -64,21 +71,19 @@ def main(_: list[str]) -> None:
 
 
 def opened(titles: dict[str, str], texts: dict[str, str]) -> Any:
-    """Returns a search; adds titles and texts, by id, if it has them."""
-    if FLAGS.server:
-        from lstm_dssm_client import HttpClient
-        from lstm_dssm_client.options import read_token
-
-        token = read_token(FLAGS.token_file) if FLAGS.token_file else None
-        client = HttpClient(FLAGS.server, token=token)
-        atexit.register(client.close)
-        search: Any = partial(client.search, model=FLAGS.model)
-    else:
+    """Returns a retriever's `search`; adds titles and texts, by id."""
+    if FLAGS.models:
         model = open_retriever(FLAGS.models, FLAGS.model)
         titles |= getattr(model, "titles", {})
         texts |= getattr(model, "texts", {})
-        search = model.search
-    return lambda query, k, tags: search([query], k, tags=tags)[0]
+        return model.search
+    from lstm_dssm_client import HttpClient
+    from lstm_dssm_client.options import read_token
+
+    token = read_token(FLAGS.token_file) if FLAGS.token_file else None
+    client = HttpClient(FLAGS.server, token=token)
+    atexit.register(client.close)
+    return partial(client.search, model=FLAGS.model)
 
 
 def new_server(
@@ -131,12 +136,11 @@ def new_server(
 
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     tools = [
-        Tool.from_function(
-            f, n, description=inspect.getdoc(f), annotations=reads
-        )
-        for n, f in (("search", find), ("fetch", fetch))
+        Tool.from_function(find, "search", annotations=reads),
+        Tool.from_function(fetch, annotations=reads),
     ]
     for tool in tools:
+        tool.description = inspect.cleandoc(tool.description)
         arguments = tool.fn_metadata.arg_model
         arguments.model_config["extra"] = "forbid"
         arguments.model_rebuild(force=True)

@@ -9,10 +9,10 @@ Example:
   lstm-dssm-train --data=SHOP --dev=SHOP --preset=best --output=RUN
 
 Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
-compressed (.gz). Columns of usual names are found; others are named by flags,
-in a file without a header by their numbers. Without a catalogue the log has the
-clicked titles. Without a log, products can be exported (--hybrid), and --append
-adds the first log. Ids are text.
+compressed (.gz). Columns with usual names are recognised; flags name others, by
+number in a file without a header. Without a catalogue the log has the clicked
+titles. Without a log, products can be exported (--hybrid), and --append adds
+the first log. Ids are text.
 
 Each run, and --dry_run, which writes nothing, prints the columns, five joined
 rows, and counts of the rows that are left out, with examples. Above

@@ -1,17 +1,17 @@
 """Search in an exported retriever, on a server, or with the towers of a run.
 
-Prints the best documents for each query: score, id and, where it is another
-text, title.
+Prints the best documents for each query: score, id and, unless it is the id,
+title.
 
-With --models, the folder or the file of two towers or of a hybrid, and with
---server, which TF Serving or lstm-dssm-serve is, TensorFlow is not loaded. With
---run and --documents, the documents are encoded first, and no export is needed.
+--models is the folder or the file of two towers or of a hybrid, --server is TF
+Serving or lstm-dssm-serve; both need no TensorFlow. With --run and --documents,
+the documents are encoded first, and no export is needed.
 
-A server also has other models. With that of a pair scorer the first argument is
-the query, and the others are the documents to score. With that of a KeyVec the
-k key sentences of each text are printed, with their probabilities, and its k
-key words. With --show=vectors the queries' vectors are printed instead,
-with --show=status the states of the model's versions.
+A server also has other models. For a pair scorer the first argument is the
+query, and the others are the documents to score. For a KeyVec the k key
+sentences of each text are printed, with their probabilities, and its k key
+words. With --show=vectors the queries' vectors are printed instead, with
+--show=status the states of the model's versions.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
@@ -77,7 +77,7 @@ program.integer(
 program.multi(
     "tags", [],
     "Only documents with these tags, separated by commas or in several flags: "
-    "one of the values of each name, NAME:VALUE, and all plain tags. By "
+    "for each name, one of the given values NAME:VALUE, and all plain tags. By "
     "default all documents. Not with --run.",
 )  # fmt: skip
 program.bool(
@@ -102,8 +102,8 @@ program.string(
 program.float("timeout", 5.0, "Seconds to wait for a server's reply.", 1e-3)
 program.bool(
     "tls", False,
-    "Encrypt the connection; the certificate of the server must be of a "
-    "known authority. The three flags below set it, too.",
+    "Encrypt the connection; a known authority must have signed the server's "
+    "certificate. The three flags below set it, too.",
 )  # fmt: skip
 program.string(
     "tls_ca", None,
@@ -112,16 +112,16 @@ program.string(
 )  # fmt: skip
 program.string(
     "tls_cert", None,
-    "Our own certificate in PEM, for a server that wants one.",
+    "Our own certificate in PEM, for a server that requires one.",
 )  # fmt: skip
 program.string("tls_key", None, "The private key of --tls_cert in PEM.")
 program.string(
     "token_file", None,
-    "File whose first token is sent with each request, as that of "
+    "File whose first token is sent with each request, as in "
     "lstm-dssm-serve --token_file.",
 )  # fmt: skip
 
-_OF_SERVERS = (
+_SERVER_FLAGS = (
     "show", "model_version", "timeout", "tls", "tls_ca", "tls_cert",
     "tls_key", "token_file",
 )  # fmt: skip
@@ -144,7 +144,7 @@ def main(argv: list[str]) -> dict[str, Any]:
         )
     (source,) = sources
     if source != "server":
-        program.check_unused(_OF_SERVERS, "is for --server")
+        program.check_unused(_SERVER_FLAGS, "is for --server")
     if source != "run":
         program.check_unused(["documents"], f"is for --run, not for --{source}")
     if not queries and FLAGS.show != "status":
@@ -209,7 +209,7 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
 
 
 def _ask_server(queries: list[str]) -> dict[str, Any]:
-    """Prints and returns what a server answers, by the kind of the model."""
+    """Prints and returns the answer of a server, by the kind of the model."""
     from lstm_dssm_client.grpc_client import Client
 
     if FLAGS.show != "hits":
@@ -239,12 +239,9 @@ def _ask_server(queries: list[str]) -> dict[str, Any]:
 
 
 def _ask_model(
-    client: "Client",
-    queries: list[str],
-    model: str,
-    version: int | str | None,
+    client: "Client", queries: list[str], model: str, version: int | str | None
 ) -> dict[str, Any]:
-    """Prints and returns what a retriever, a scorer or a KeyVec answers."""
+    """Prints and returns the answer of a retriever, a scorer or a KeyVec."""
     from lstm_dssm_client.signatures import KEYS, Hit
 
     signatures = client.signatures(model, version)
@@ -288,14 +285,14 @@ def _security_options() -> dict[str, Any]:
 
 
 def number_or_label(text: str | None) -> int | str | None:
-    """Returns a version's number where the text is one, or else its label."""
+    """Converts a version to its number, or returns its label."""
     if text and text.isascii() and text.isdecimal():
         return int(text)
     return text
 
 
 def is_scorer(signatures: "Mapping[str, Signature]") -> bool:
-    """Returns whether signatures are those of a pair scorer."""
+    """Returns whether a model with these signatures is a pair scorer."""
     from lstm_dssm_client.signatures import DEFAULT
 
     signature = signatures.get(DEFAULT)
@@ -321,16 +318,12 @@ def print_hits(
     queries: Sequence[str],
     hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
-    """Prints each query with its hits below, and returns them for JSON.
-
-    Below a hit that is explained stands why it is. Hits below --min_score are
-    left out.
-    """
+    """Prints the hits of each query from --min_score on; returns JSON."""
     results = []
     least = -math.inf if FLAGS.min_score is None else FLAGS.min_score
-    for query, found in zip(queries, hits_of_queries, strict=True):
+    for query, all_hits in zip(queries, hits_of_queries, strict=True):
         print(printable(query))
-        hits = [hit for hit in found if hit.score >= least]
+        hits = [hit for hit in all_hits if hit.score >= least]
         for rank, hit in enumerate(hits, start=1):
             title = f"  {hit.title}" if hit.title not in ("", hit.id) else ""
             print(f"{rank:4}  {hit.score:7.4f}  {printable(hit.id + title)}")

@@ -11,7 +11,7 @@ for searching at / (docs/local_server.md). This needs
 pip install "keras-lstm-dssm[http]".
 
 Only this machine can connect, unless --host names another address; then TLS,
-and tokens or certificates of clients, are required (docs/local_server.md).
+and tokens or certificates of clients, are required (docs/security.md).
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500
@@ -70,7 +70,7 @@ program.define_set("A bound on requests")
 define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)
 program.string(
     "tls_cert", None,
-    "Certificate of the server in PEM, with those of intermediate "
+    "Certificate of the server in PEM, with the certificates of intermediate "
     "authorities; connections are then encrypted.",
 )  # fmt: skip
 program.string(
@@ -82,8 +82,8 @@ program.string(
 )  # fmt: skip
 program.string(
     "token_file", None,
-    "File of tokens, one a line, of which each request must have one; read "
-    "again when it changes.",
+    "File of tokens, one a line; each request must have one of them. The file "
+    "is read again when it changes.",
 )  # fmt: skip
 program.bool(
     "insecure", False,
@@ -115,8 +115,8 @@ def main(_: list[str]) -> None:
     from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
-    # Imported modules are never garbage. Without this, the collection after
-    # an unloaded version would scan them and stop all requests for 0.25 s.
+    # Imported modules are never garbage. Otherwise the collection after
+    # unloading a version would scan them and stop all requests for 0.25 s.
     gc.freeze()
     # Each connection is an open file, and the soft limit is often 1,024.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -124,8 +124,7 @@ def main(_: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
     if FLAGS.http_port is None:
         program.check_unused(
-            ["click_log"],
-            "is for the page: give --http_port, too",
+            ["click_log"], "is for the page: give --http_port, too"
         )
     security = Security(
         _server_tls(),
@@ -171,7 +170,7 @@ def main(_: list[str]) -> None:
         for number, handler in old_handlers.items():
             signal.signal(number, handler)
     if server.unfinished:
-        # Python would wait for their threads, which nothing can end.
+        # Python would wait for their threads, which cannot be stopped.
         print(
             f"{server.unfinished} requests had not ended after "
             f"{FLAGS.grace_seconds:g} seconds, and were given up",

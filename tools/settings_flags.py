@@ -1,4 +1,4 @@
-"""Flags made of the fields of settings, and what `--set` names."""
+"""Flags and names of `--set`, made from the fields of settings."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
@@ -26,22 +26,21 @@ def define_settings(
 ) -> None:
     """Defines a flag for each field of settings, by its name.
 
-    The type of a field and its bounds make the kind of the flag, and its entry
-    in the section `Attributes:` the help. A field that not all of the classes,
-    by their names for users, have is marked with the names of those that have
-    it. Fields that are not among the `named` have no flag of their own:
-    `--set` sets them. Without `defaults`, that of each flag is `None`, for "as
-    the preset says".
+    `classes` is name for users -> class. The type and the bounds of a field
+    determine the kind of the flag, its entry in `Attributes:` the help, which
+    names the classes if not all have the field. Fields that are not `named` are
+    set by `--set`. Without `defaults` flags are `None` by default, for "as the
+    preset says".
     """
     users: dict[str, list[str]] = {}
-    found: dict[str, tuple[dataclasses.Field[Any], str]] = {}
+    definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}
     for user, cls in classes.items():
         texts = help_of(cls)
         for field in dataclasses.fields(cls):
             if field.metadata.get("flag", True):
                 users.setdefault(field.name, []).append(user)
-                found.setdefault(field.name, (field, texts[field.name]))
-    for name, (field, text) in found.items():
+                definitions.setdefault(field.name, (field, texts[field.name]))
+    for name, (field, text) in definitions.items():
         if len(users[name]) < len(classes):
             marks = ", ".join(users[name])
             lower = text if text[1:2].isupper() else text[0].lower() + text[1:]
@@ -50,8 +49,8 @@ def define_settings(
         if default is dataclasses.MISSING:
             default = None
         is_named = named is None or name in named
-        set_ = program if is_named else program.settings
-        define_field(set_, field, default, text)
+        flag_set = program if is_named else program.settings
+        define_field(flag_set, field, default, text)
 
 
 def define_options(program: Program, cls: type[Settings], *names: str) -> None:
@@ -63,10 +62,7 @@ def define_options(program: Program, cls: type[Settings], *names: str) -> None:
 
 
 def define_field(
-    program: FlagSet,
-    field: dataclasses.Field[Any],
-    default: Any,
-    text: str,
+    program: FlagSet, field: dataclasses.Field[Any], default: Any, text: str
 ) -> None:
     """Defines a flag for a field, by its name or the `flag` it declares."""
     bounds, types = field.metadata, types_of(field)
@@ -99,7 +95,7 @@ def define_field(
 
 
 def check_finite(program: FlagSet, name: str) -> None:
-    """Lets a flag of a number refuse NaN and what is too large for float32."""
+    """Makes a flag reject NaN and numbers that are too large for float32."""
     flags.register_validator(
         name,
         lambda value: value is None or value <= _MOST,
@@ -109,7 +105,7 @@ def check_finite(program: FlagSet, name: str) -> None:
 
 
 def flag_names(classes: Iterable[type[Settings]]) -> list[str]:
-    """Returns the names of the flags for the fields of some classes."""
+    """Returns the names of the flags for the fields of these classes."""
     return list(
         dict.fromkeys(
             field.name

@@ -6,9 +6,8 @@ Example:
   lstm-dssm-table --paper=table_iv --data=FOLDER --systems=bm25,lstm_96 \
       --output=OUT
 
-`--paper=table_iv` makes Table IV of Palangi et al. 2016.
-`--data` is `api`, a BEIR folder with the splits dev and test, or several
-separated by commas.
+`--paper=table_iv` makes Table IV of Palangi et al. 2016. `--data` is `api`, a
+BEIR folder with the splits dev and test, or several separated by commas.
 
 `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016: pair scorers on
 the judged lists of each query, trained on the lists of the split train. P@1,
@@ -21,9 +20,9 @@ clustering by vectors of documents. `--data` is `api_documents` or a folder of
 documents with the splits train, dev and test, queries of dev and test, or
 classes, or both.
 
-The learning rate, and for table_iv gamma, are chosen on dev by the same small
-search for all neural systems, and so is the epoch; the words of baselines, and
-k1 and b of BM25, are chosen on dev, too.
+The learning rate, for table_iv gamma, and the epoch are chosen on dev by the
+same small search for all neural systems; how baselines split words, and k1 and
+b of BM25, are chosen on dev, too.
 
 OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; for
 table_iv figure_7.png and .csv; with --set misspelled=0.1,0.2 robustness.md,
@@ -31,8 +30,8 @@ table_iv figure_7.png and .csv; with --set misspelled=0.1,0.2 robustness.md,
 systems/NAME/seed_S/ with the measures and the TREC runs. With several data sets
 each has a folder in OUT, and OUT/table.* show all of them. Finished systems are
 not run again, so that a table can be interrupted, and more systems or seeds can
-be named later. The exit code is 1 if a system failed; the table then holds the
-others.
+be named later. The exit code is 1 if a system failed; the table then has the
+other systems.
 """
 
 import os
@@ -77,7 +76,7 @@ program.integer(
 program.define_set("Another setting of the tables")
 
 _NAMED = ("epochs", "pairs")
-"""Fields of the settings that have a flag of their own."""
+"""Fields of the settings that have their own flag."""
 
 
 def _define_settings() -> None:
@@ -87,8 +86,8 @@ def _define_settings() -> None:
         if papers := field.metadata.get("papers", ()):
             text = texts[field.name] + _defaults(field, papers)
             is_named = field.name in _NAMED
-            set_ = program if is_named else program.settings
-            define_field(set_, field, None, text)
+            flag_set = program if is_named else program.settings
+            define_field(flag_set, field, None, text)
 
 
 def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
@@ -129,7 +128,7 @@ def main(_: list[str]) -> dict[str, Any]:
     name = FLAGS.paper
     paper = PAPERS[name]
     rows = choose_rows(paper.rows, FLAGS.systems)
-    settings, pairs = _given(name)
+    settings, pairs = _chosen_settings(name)
     output = Path(FLAGS.output)
     folders = _folders(output, FLAGS.data)
     summaries: dict[str, dict[str, Any]] = {}
@@ -163,7 +162,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return result
 
 
-def _given(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
+def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Returns the settings of a paper's tables, and its curve's sizes."""
     settings = dict(PAPER_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
@@ -190,7 +189,9 @@ def _given(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
                 )
         settings[field.name] = value
     if "misspelled" in settings:  # the table itself has the rate 0
-        settings["misspelled"] = tuple(r for r in settings["misspelled"] if r)
+        settings["misspelled"] = tuple(
+            rate for rate in settings["misspelled"] if rate
+        )
     return settings, tuple(map(int, pairs))
 
 

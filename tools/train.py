@@ -10,15 +10,15 @@ For `keyvec` it is `api_documents` or a folder with documents.jsonl.
 The run folder holds config.json, checkpoints/, model.keras, history.csv,
 metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
 any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
-with the weights of an uninterrupted one. `--dev=JUDGED --select=mrr@10
+with the same weights as without a stop. `--dev=JUDGED --select=mrr@10
 --patience=3` measures rankings after each epoch, keeps the best epoch and
-stops after 3 evaluations without a better one. `--preset=best_words` adds words
-to the encoders of `best`, fitted to the vectors of a sentence encoder, which
-`lstm-dssm-teach` has written to `--teacher=TEACH`.
+stops after 3 evaluations without a better value. `--preset=best_words` adds
+words to the encoders of `best`, fitted to the vectors of a sentence encoder,
+which `lstm-dssm-teach` has written to `--teacher=TEACH`.
 `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
-weights of another one, on new clicks and a share of old ones. `--workers=2`
-trains on two processes, or on as many machines of a Ray cluster. `--set` gives
-what else a recipe has: `--set momentum_middle=0.97 --set mine_every=3`.
+weights of another run, on new clicks and a share of old clicks. `--workers=2`
+trains on two processes, or on as many machines of a Ray cluster. `--set` sets
+further values of a recipe: `--set momentum_middle=0.97 --set mine_every=3`.
 """
 
 import shlex
@@ -90,18 +90,18 @@ program.integer(
 )  # fmt: skip
 program.string(
     "ray_address", None,
-    "With --workers: the Ray cluster, `auto` for the one of this machine; "
+    "With --workers: the Ray cluster, `auto` for a cluster of this machine; "
     "by default Ray is started here and ends with the training.",
 )  # fmt: skip
 program.integer(
     "worker_cpus", None,
-    "With --workers: cores and threads of each; by default the cluster's "
-    "cores by --workers.", 1,
+    "With --workers: cores and threads of each worker; by default the "
+    "cluster's cores divided by --workers.", 1,
 )  # fmt: skip
 program.float(
     "start_minutes", 5.0,
-    "With --workers: minutes to wait for all of them to start, and for an "
-    "answer of each.", 0.0,
+    "With --workers: minutes to wait for all workers to start, and for an "
+    "answer of each worker.", 0.0,
 )  # fmt: skip
 check_finite(program, "start_minutes")
 
@@ -112,9 +112,9 @@ RECIPE_NAMES = [
     *flag_names(kind.recipe for kind in KINDS.values()),
     "oov_buckets",
 ]
-"""Flags and names of `--set`, of attributes of the preset's recipe."""
+"""Flags and names of `--set` that change the preset's recipe."""
 
-_OF_WORKERS = ("ray_address", "worker_cpus", "start_minutes")
+_WORKER_FLAGS = ("ray_address", "worker_cpus", "start_minutes")
 
 
 @program.main
@@ -162,23 +162,17 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def next_command(run: "RunFolder") -> str:
-    """Returns the command that evaluates a run, or that exports it.
-
-    It is evaluated on the first folder of its data that has a test split.
-    """
+    """Returns the command that evaluates a run on its data, or exports it."""
     config = run.read_config()
-    of_run = f"--run={shlex.quote(str(run.path))}"
+    run_flag = f"--run={shlex.quote(str(run.path))}"
     for data in (config.get("data"), config.get("dev")):
         if data in BUILT_IN or (data and Path(data, "qrels/test.tsv").exists()):
-            return f"lstm-dssm-evaluate {of_run} --data={shlex.quote(data)}"
-    return f"lstm-dssm-export {of_run} --output=MODELS"
+            return f"lstm-dssm-evaluate {run_flag} --data={shlex.quote(data)}"
+    return f"lstm-dssm-export {run_flag} --output=MODELS"
 
 
 def flagged_recipe() -> ModelRecipe:
-    """Returns the preset's recipe, changed by the flags that are set.
-
-    With `--init`, and no `--preset`, it is that of the run to continue.
-    """
+    """Returns the recipe of the preset or of --init, changed by flags."""
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
 
@@ -205,10 +199,7 @@ def flagged_recipe() -> ModelRecipe:
 
 
 def check_unchanged(config: dict[str, Any]) -> None:
-    """Checks that no flag of `lstm-dssm-train --resume` changes the run.
-
-    A flag that is given has to have the value with which the run was started.
-    """
+    """Checks that all flags of `--resume` equal the settings of the run."""
     recipe = recipe_from_dict(config.get("recipe", {}))
     if FLAGS["preset"].present:
         started, expected = map(_network, (recipe, named_recipe(FLAGS.preset)))
@@ -240,7 +231,7 @@ def check_unchanged(config: dict[str, Any]) -> None:
 
 
 def _network(recipe: Any) -> dict[str, Any]:
-    """Returns the values of a recipe that a preset sets, and no flag."""
+    """Returns the values of a recipe that only a preset can set."""
     if hasattr(recipe, "oov_buckets"):
         recipe = recipe.replace(oov_buckets=0)
     flags = (*RECIPE_NAMES, *OPTION_FLAGS)
@@ -249,7 +240,7 @@ def _network(recipe: Any) -> dict[str, Any]:
 
 
 def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
-    """Checks a run that workers start or go on with; returns its metrics."""
+    """Checks a run that workers start or resume; returns its metrics."""
     if not FLAGS.resume:
         check_folder(run.path)
     else:
@@ -267,10 +258,7 @@ def _check(run: "RunFolder") -> None:
 
 @contextmanager
 def _stopping(run: "RunFolder") -> Iterator[None]:
-    """Treats SIGTERM, by which schedulers stop a process, like Ctrl-C.
-
-    After each of the two, prints where the model is and how to resume.
-    """
+    """Treats SIGTERM like ctrl-c; prints where the model is, how to resume."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -290,7 +278,7 @@ def _trains_by_workers() -> bool:
     """Returns whether several workers are to train."""
     if (FLAGS.workers or 1) > 1:
         return True
-    for name in _OF_WORKERS:
+    for name in _WORKER_FLAGS:
         if FLAGS[name].present:
             raise InputError(
                 f"--{name} is set, but one process trains: leave it out, or "

@@ -1,7 +1,7 @@
-"""Readers of files of documents: titles as text, JSON lines, and parquet.
+"""Reads files of documents: text files of titles, JSON lines, and parquet.
 
-`read_documents` reads files into memory; `open_documents` streams a file of
-any size.
+`read_documents` reads files into memory. `open_documents` streams a file of any
+size.
 """
 
 import functools
@@ -25,9 +25,9 @@ from keras_lstm_dssm.plain_files import EmptyFile, damage_named, line_chunks
 from lstm_dssm_client.signatures import tags_as_bytes
 
 ID, TITLE, TAGS = "id", "title", "tags"
-"""Columns of a parquet file; the first and the last may be missing."""
+"""Columns of a parquet file. `id` and `tags` are optional."""
 
-_EMPTY_LINE = "\n\n"  # where a KeyVec splits a text into sentences
+_EMPTY_LINE = "\n\n"  # a KeyVec splits a text into sentences here
 _ALL = 1 << 62
 _PARQUET_ROWS = 65_536  # in memory at once
 
@@ -39,17 +39,17 @@ class Documents(NamedTuple):
     """Documents of a retriever.
 
     Attributes:
-        ids: The ids that the retriever returns, one for each document.
-        titles: The texts that are encoded, one for each document: titles, or
-            whole documents.
+        ids: The id of each document, which the retriever returns.
+        titles: The text of each document to encode: a title, or the whole
+            document.
         sentences: The sentences of each document, which a KeyVec encodes
-            instead of its text; none if the documents are texts.
+            instead of the text; empty if there are texts only.
         tags: The tags of each document, by which a search can be restricted;
-            none if no document has any.
-        display: The title of each document that is shown with a hit; none if
-            `titles` are shown.
-        fields: The fields of the titles, as BM25 reads them; `None` if each is
-            one text.
+            empty without tags.
+        display: The title of each document to show with a hit; empty to show
+            `titles`.
+        fields: The fields of the documents for BM25; `None` if `titles` are
+            all text.
 
     Example:
     >>> Documents(["d1", "d2"], ["hex bolt", "wood glue"]).titles[1]
@@ -65,12 +65,12 @@ class Documents(NamedTuple):
 
     @property
     def shown(self) -> Sequence[str]:
-        """The title of each document that is shown with a hit."""
+        """The title of each document to show with a hit."""
         return self.display or self.titles
 
     @classmethod
-    def of(cls, rows: Iterable[_Row]) -> "Documents":
-        """Makes columns of the rows of documents."""
+    def from_rows(cls, rows: Iterable[_Row]) -> "Documents":
+        """Converts rows to columns."""
         ids, titles, sentences, tags, display = [
             list(column) for column in zip(*rows, strict=True)
         ] or [[], [], [], [], []]
@@ -88,8 +88,8 @@ class DocumentRows(NamedTuple):
 
     ids: Sequence[str]
     vectors: Any  # unit vectors, float32 [n, d]; None for BM25 alone
-    tags: Sequence[Sequence[str]] = ()  # none if no document has any
-    titles: Sequence[str] = ()  # that are shown; none if they are not known
+    tags: Sequence[Sequence[str]] = ()  # empty without tags
+    titles: Sequence[str] = ()  # to show with hits; empty if unknown
 
 
 def check_documents(documents: Documents) -> None:
@@ -101,7 +101,7 @@ def check_documents(documents: Documents) -> None:
             f"a retriever needs titles and as many ids; got {titles} titles "
             f"and {len(ids)} ids"
         )
-    if not all(ids):  # "" fills the columns beyond a query's own k
+    if not all(ids):  # "" fills the columns beyond the k of a query
         raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
     if len(tags) not in (0, len(ids)):
         raise InputError(
@@ -121,14 +121,11 @@ def check_documents(documents: Documents) -> None:
 
 
 MAX_TAGS = 32
-"""Largest number of distinct tags that a document may have."""
+"""Maximum number of distinct tags of a document."""
 
 
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Returns a document's distinct tags, without white space around them.
-
-    More than `MAX_TAGS` raise `InputError`.
-    """
+    """Checks, strips and returns the distinct tags of a document."""
     joined = tags_as_bytes(tags).decode("utf-8", "surrogateescape")
     distinct = tuple(dict.fromkeys(joined.split(","))) if joined else ()
     if len(distinct) > MAX_TAGS:
@@ -142,26 +139,26 @@ def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
 def read_documents(
     path: str | os.PathLike[str], fields: str | None = None
 ) -> Documents:
-    r"""Reads documents, one a line: a title, or an id, a tab and a title.
+    r"""Reads documents, one in each line: a title, or an id, a tab and a title.
 
-    A title without an id is its own id. A third field has the tags of the
-    title, separated by commas. Repeated lines are read once, blank lines are
-    skipped. `has_json_documents` says which files are read as
-    documents of many sentences, in the form of docs/documents.md: their
-    sentences are joined by empty lines, at which a KeyVec splits them.
+    A title without an id is also the id. A third field has the tags, separated
+    by commas. Repeated lines are read once, blank lines are skipped. Files that
+    end in `.jsonl` and folders have documents of many sentences, in the form of
+    docs/documents.md. Their sentences are joined by empty lines, where a KeyVec
+    splits them again.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
-            `.parquet` file, see `ParquetDocuments`; several of them, see
+            `.parquet` file, see `ParquetDocuments`; several files, see
             `document_files`; a folder of documents; or a data folder, see
             `prepare`.
-        fields: What is read of the products of a data folder, see
+        fields: Fields of the products of a data folder to read, see
             `Recipe.fields`.
 
     Raises:
         InputError: The file is missing or has no document; a line is not
             UTF-8, has more than two tabs or a blank id, title or tag, or is no
-            document in JSON; an id has two different documents.
+            document in JSON; two different documents have the same id.
 
     Example:
     >>> _ = Path("titles.tsv").write_text("d1\thex bolt\nd2\twood glue\n")
@@ -173,20 +170,19 @@ def read_documents(
     if find_file(path, "corpus.jsonl"):
         collection = Collection(path, fields)
         tags, titles = collection.tags, collection.titles
-        return Documents.of(
+        return Documents.from_rows(
             (key, text, [], checked_tags(tags[key]), titles[key])
             for key, text in collection.documents.items()
         )._replace(fields=collection.field_texts)
     if os.path.isdir(path):
-        # The model has its own limit of sentences.
-        return Documents.of(
-            _row_of(each) for each in DocumentFolder(path, max_sentences=None)
-        )
-    is_one = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
+        # All sentences: the model limits their number.
+        folder = DocumentFolder(path, max_sentences=None)
+        return Documents.from_rows(map(_document_row, folder))
+    is_path = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
     distinct: dict[str, _Row] = {}
-    files = [path] if is_one else document_files(path)
+    files = [path] if is_path else document_files(path)
     readers = (open_documents(name, distinct) for name in files)
-    documents = Documents.of(
+    documents = Documents.from_rows(
         chain.from_iterable(
             rows for reader in readers for rows in reader.rows(_ALL, _ALL)
         )
@@ -208,10 +204,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def document_files(spec: str) -> list[str]:
-    """Returns the files that paths or globs, separated by commas, name.
-
-    Each is returned once, those of a glob sorted.
-    """
+    """Returns the distinct files of comma-separated paths and globs."""
     files: dict[str, None] = {}
     for part in (part.strip() for part in spec.split(",") if part.strip()):
         paths = [part] if os.path.isfile(part) else sorted(glob.glob(part))
@@ -230,8 +223,9 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from its start to its end.
 
-    `distinct` has the documents read before, by id: repeated ones are left out,
-    and an id of two different ones is an error. `None` reads all.
+    `distinct` has the documents of all readers so far, by id. Repeated
+    documents are left out; two different documents with the same id are an
+    error. With `None` all documents are read, and nothing is remembered.
     """
 
     def __init__(
@@ -243,17 +237,17 @@ class DocumentReader(ABC):
     def take(self, lines: int, at_once: int) -> Iterator[Documents]:
         """Reads the next `lines` lines or rows, at most `at_once` in memory.
 
-        All must be read before the next call of any method.
+        Exhaust the iterator before the next call of any method.
         """
-        return map(Documents.of, self.rows(lines, at_once))
+        return map(Documents.from_rows, self.rows(lines, at_once))
 
     @abstractmethod
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Reads lines or rows as `take` does; blank ones have no document."""
+        """Does the same as `take`, with lists of rows."""
 
     @abstractmethod
     def skip(self, lines: int) -> None:
-        """Passes over the next lines or rows."""
+        """Skips the next lines or rows."""
 
     @property
     @abstractmethod
@@ -261,7 +255,7 @@ class DocumentReader(ABC):
         """Whether there are no more lines or rows."""
 
     def _is_new(self, row: _Row) -> bool:
-        """Returns whether a document is not a repetition of an earlier one."""
+        """Returns whether no earlier document has this id."""
         if self._distinct is None:
             return True
         known = self._distinct.setdefault(row[0], row)
@@ -300,9 +294,9 @@ def count_lines(path: str) -> int:
 
 
 class TextDocuments(DocumentReader):
-    """Reads a text file of titles, or of documents in JSON (`.jsonl`).
+    """Reads a file of titles or JSON (`.jsonl`); with gzip if it ends in `.gz`.
 
-    It is compressed if it ends in `.gz`. See `DocumentReader`.
+    See `DocumentReader`.
     """
 
     def __init__(
@@ -311,7 +305,7 @@ class TextDocuments(DocumentReader):
         super().__init__(path, distinct)
         self._is_json = has_json_documents(path)
         self._chunks = line_chunks(path)
-        self._rest = b""  # complete lines that are not read yet
+        self._rest = b""  # unread lines of the last chunk
         self._line = 0
 
     @property
@@ -345,7 +339,7 @@ class TextDocuments(DocumentReader):
             self._line += count
 
     def _row(self, line: bytes) -> _Row | None:
-        """Returns the document of a line; None if it is blank or repeated."""
+        """Parses a line; returns None if it is blank or repeated."""
         self._line += 1
         try:
             row = _parse_json(line) if self._is_json else _parse_title(line)
@@ -361,10 +355,7 @@ class TextDocuments(DocumentReader):
 
 
 def _parse_title(line: bytes) -> _Row | None:
-    """Parses a title; an id and a title; or these and tags, with tabs between.
-
-    White space around fields and tags is left out.
-    """
+    """Parses tab-separated fields: a title; or an id, a title, maybe tags."""
     try:
         text = line.decode()
     except UnicodeDecodeError:
@@ -386,26 +377,25 @@ def _parse_title(line: bytes) -> _Row | None:
 
 
 def _parse_json(line: bytes) -> _Row | None:
-    """Parses a document in JSON, as `_parse_title` parses titles."""
     if not line.strip():
         return None
     document = parse_document(line)
     if isinstance(document, str):
         raise InputError(f"found {document}, expected {LINE_EXPECTED}")
-    return _row_of(document)
+    return _document_row(document)
 
 
-def _row_of(document: Document) -> _Row:
-    """Makes a row of a document of sentences; the first may be its title."""
+def _document_row(document: Document) -> _Row:
+    """Makes the row of a document; the first sentence may be its title."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title
 
 
 class ParquetDocuments(DocumentReader):
-    """Reads a parquet file with a column `title`, and perhaps `id` and `tags`.
+    """Reads a parquet file with the columns `title` and maybe `id` and `tags`.
 
-    Tags are a list of strings, or a string with commas between.
+    Tags are a list of strings, or a string of tags separated by commas.
     """
 
     def __init__(
@@ -454,11 +444,11 @@ class ParquetDocuments(DocumentReader):
                     yield [row for row in self._parsed(rows) if row]
 
     def skip(self, lines: int) -> None:
-        """See `DocumentReader`; the rows are not read."""
+        """See `DocumentReader`."""
         self._number = min(self._number + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Returns the row groups to read, and the rows before the first new."""
+        """Returns the row groups with the next rows, and how many to skip."""
         groups: list[int] = []
         before = skipped = 0
         for number in range(self._file.num_row_groups):
@@ -488,12 +478,12 @@ class ParquetDocuments(DocumentReader):
 
 
 def _parse_values(key: Any, title: Any, tags: Any) -> _Row:
-    """Makes a document of the values of a row of a parquet file."""
-    good = isinstance(title, str) and title.strip()
-    if not good or key is None or key == "":
+    has_title = isinstance(title, str) and title.strip()
+    if not has_title or key is None or key == "":
         raise InputError(
             f"found the title {title!r:.60} and the id {key!r:.40}, expected "
             "texts that are not empty"
         )
-    each = tags.split(",") if isinstance(tags, str) and tags else tags or ()
-    return str(key), title, [], checked_tags(each), title
+    if isinstance(tags, str):
+        tags = tags.split(",") if tags else ()
+    return str(key), title, [], checked_tags(tags or ()), title

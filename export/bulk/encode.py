@@ -1,10 +1,9 @@
-"""Encoding of large files of documents into parts, in shards or on Ray.
+"""Encodes large files of documents into parts, in shards or on Ray.
 
-`encode_shard` encodes the parts of a shard in this process. With
-`encode_with_ray` the rows of a Ray dataset are the numbers of the parts, which
-Ray Data assigns to idle actors; those of a lost actor or node go to others.
-Parts are the same bytes either way. All machines must see the input and the
-output under the same paths.
+`encode_shard` encodes the parts of a shard in this process. `encode_with_ray`
+makes a Ray dataset with a row for each part. Ray Data assigns the rows to idle
+actors, and reassigns the rows of lost actors. Both functions write the same
+bytes. All machines must see the input and the output under the same paths.
 
 Source: https://docs.ray.io/en/latest/data/batch_inference.html
 """
@@ -43,11 +42,11 @@ from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.version import __version__
 
 LINES_AT_ONCE = 65_536
-"""Number of titles that are encoded at once, and are in memory."""
+"""Number of titles to encode at once; all are in memory."""
 
 
 class Shard(NamedTuple):
-    """Number of a shard, from 0, and how many there are; parts alternate."""
+    """A shard: parts are assigned to the shards 0 to `shards - 1` in turn."""
 
     number: int = 0
     shards: int = 1
@@ -65,23 +64,23 @@ class Shard(NamedTuple):
 
 
 class PartJob(NamedTuple):
-    """What all parts of an output have in common."""
+    """Settings that all parts of an output share."""
 
-    folder: Path  # of the parts
-    files: Sequence[str]  # of titles
-    lines: int  # in a part
+    folder: Path  # output
+    files: Sequence[str]  # input
+    lines: int  # lines of each part
     kind: str  # one of FORMATS
     encoder_sha256: str
 
 
 class PartResult(NamedTuple):
-    """A part that is complete."""
+    """A complete part."""
 
     name: str
-    rows: int  # the number of its titles
-    seconds: float  # of encoding and writing
-    was_complete: bool  # written by an earlier run
-    last: bool  # no other part of the input file follows
+    rows: int  # number of titles
+    seconds: float  # time of encoding and writing
+    was_complete: bool  # whether an earlier run wrote the part
+    last: bool  # whether it is the last part of its input file
 
 
 Encode = Callable[[list[str]], Any]
@@ -94,7 +93,7 @@ LoadEncoder = Callable[[], Encode]
 def encode_shard(
     encode: Encode, job: PartJob, shard: Shard | None = None
 ) -> Iterator[PartResult]:
-    """Encodes the parts of a shard, by default all, that are not complete.
+    """Encodes the incomplete parts of a shard, by default of the whole input.
 
     Yields the result of each part, in the order of the input.
     """
@@ -116,11 +115,10 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes a part, unless it is complete; see `encode_shard`.
+    """Encodes part number `part` of a file, or checks it if it is complete.
 
-    The titles of a complete part are read, and compared with it. `reader` is
-    at the first line of the part, which is number `part` of its file. A part
-    that another process is encoding is waited for: then it is complete.
+    `reader` is at the first line of the part. If another process is encoding
+    the part, the function waits for it.
     """
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
@@ -153,7 +151,7 @@ def encode_part(
 def _compare_part(
     job: PartJob, name: str, known: PartInfo, reader: DocumentReader
 ) -> PartResult:
-    """Checks that a part on disk was encoded from the titles of a reader."""
+    """Checks that a part on disk was encoded from the reader's titles."""
     for what, found, expected in (
         ("encoder", known.encoder_sha256, job.encoder_sha256),
         ("--rows_per_file", known.lines, job.lines),
@@ -173,8 +171,10 @@ def _compare_part(
 def _hash(digest: Any, documents: Documents) -> np.ndarray:
     """Adds ids, texts and tags to a digest; returns the texts' hashes."""
     hashes = title_hashes(documents.titles)
-    each = documents.tags or [()] * len(documents.ids)
-    for key, text_hash, tags in zip(documents.ids, hashes, each, strict=True):
+    tag_rows = documents.tags or [()] * len(documents.ids)
+    for key, text_hash, tags in zip(
+        documents.ids, hashes, tag_rows, strict=True
+    ):
         digest.update(f"{key}\n".encode("utf-8", "surrogateescape"))
         digest.update(text_hash.tobytes())
         if tags:
@@ -194,7 +194,7 @@ def _check(
 
 
 _STORE_BYTES = 200 << 20  # vectors never pass through Ray's object store
-# TensorFlow reads them when it loads its first model.
+# TensorFlow reads these variables when it loads its first model.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -204,10 +204,11 @@ def encode_with_ray(
     workers: int,
     address: str | None = None,
 ) -> Iterator[PartResult]:
-    """Encodes all parts that are not complete, with actors of Ray Data.
+    """Encodes all incomplete parts with actors of Ray Data.
 
-    There are `workers` actors, of one CPU each. Without an `address` Ray is
-    started here, or that of this process is used. Yields each complete part.
+    Each of the `workers` actors uses one CPU. Without an `address`, Ray is
+    started on this machine unless this process has started it before. Yields
+    the result of each part.
     """
     ray = import_optional("ray", "ray")
     data = import_optional("ray.data", "ray")
@@ -256,11 +257,11 @@ def encode_with_ray(
 
 
 class PartEncoder:
-    """Encodes parts of titles; the class whose objects are actors of Ray Data.
+    """The actor of Ray Data that encodes parts.
 
     A call takes a batch of `file_number` and `part`, int `[n]`, and returns
-    the fields of `PartResult`, arrays `[n]`, and `error`: "" or a line.
-    `version` is that of this package in the process that starts the actors.
+    the fields of `PartResult` and `error` ("" or a line), arrays `[n]`.
+    `version` is the package's version in the process that starts the actors.
     """
 
     def __init__(
@@ -273,7 +274,7 @@ class PartEncoder:
         self._job = job
         self._version = version
         self._encode: Encode | None = None
-        # The file that was read last, and the part that follows in it.
+        # Number and reader of the last file, and its next part.
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -316,7 +317,7 @@ class PartEncoder:
             _, next_part, reader = self._reader
         if reader is None or next_part > part:
             reader, next_part = open_documents(self._job.files[file_number]), 0
-        self._reader = None  # it is of no use after an error
+        self._reader = None  # unusable after an error
         reader.skip((part - next_part) * lines)
         result = encode_part(self._encode, self._job, file_number, part, reader)
         self._reader = file_number, part + 1, reader
@@ -326,8 +327,8 @@ class PartEncoder:
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
     """Counts the lines of all files, several files at once.
 
-    In a cluster its machines count. On one machine threads of this process
-    do, since each new process would first import TensorFlow.
+    Uses the machines of a cluster, but threads on a single machine, because
+    each process would first import TensorFlow.
     """
     if address is None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:

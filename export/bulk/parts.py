@@ -1,7 +1,7 @@
 """Vectors of documents on disk: a file `.npy`, or many parts in a folder.
 
-A part is written whole or not at all, as `npy` or `parquet`, with a file
-`.json` that describes it. `EncodedParts` reads all parts of a folder.
+A part is an `npy` or `parquet` file, with a `.json` file that describes it.
+Interrupted writing leaves no part. `EncodedParts` reads all parts of a folder.
 """
 
 import fcntl
@@ -37,20 +37,20 @@ _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
 
 class PartInfo(NamedTuple):
-    """Description of a part, which its file `.json` has."""
+    """Description of a part: the content of its `.json` file."""
 
     format: str  # one of `FORMATS`
     file: str  # name of the input file, without its folder
-    file_number: int  # index of the file among those of the input
+    file_number: int  # index of the input file
     files: int  # number of input files
     part: int  # index of the part in its file
-    last: bool  # whether no other part of the input file follows
-    lines: int  # number of lines in each part of a file but the last
+    last: bool  # whether it is the last part of its file
+    lines: int  # number of lines in each part but the last of a file
     rows: int  # number of titles
     dimension: int  # width of a vector
     input_sha256: str  # hash of ids, titles and tags
     encoder_sha256: str  # fingerprint of the encoder
-    tagged: int  # number of titles that have tags
+    tagged: int  # number of titles with tags
 
 
 def part_name(file_number: int, part: int) -> str:
@@ -77,12 +77,11 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
     if not data.exists():
         raise InputError(f"{data}: not found, expected a part {_EXPECTED}")
     check_plain_file(data)
-    # Before an array of as many rows is made.
-    if (found := data.stat().st_size) < (
-        least := info.rows * info.dimension * _FLOAT_BYTES
-    ):
+    # A wrong number of rows must not allocate a huge array.
+    least = info.rows * info.dimension * _FLOAT_BYTES
+    if (size := data.stat().st_size) < least:
         raise InputError(
-            f"{data}: found {found:,} bytes, expected {least:,} or more for"
+            f"{data}: found {size:,} bytes, expected {least:,} or more for"
             f" {info.rows:,} vectors of {info.dimension:,} numbers,"
             f" {_EXPECTED}"
         )
@@ -90,21 +89,19 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
 
 
 def write_info(folder: Path, name: str, info: PartInfo) -> None:
-    """Writes the description of a part, last: the part is then complete."""
+    """Writes the description of a part. This completes the part."""
     write_json(folder / f"{name}.json", info._asdict())
 
 
 @contextmanager
 def locked_part(folder: Path, name: str) -> Iterator[None]:
-    """Lets one process at a time write a part; others wait for its end.
-
-    Files of the part that a killed process has left are removed.
-    """
+    """Holds the lock of a part; removes files that killed processes left."""
     path = folder / f".lock-{name}"
     while True:
         lock = file_lock(path)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with suppress(FileNotFoundError):  # by the process that had the lock
+        # The last owner may have removed the file.
+        with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 break
         lock.close()
@@ -123,25 +120,25 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
 
 
 class PartRows(NamedTuple):
-    """The encoded titles of a part, or some of them."""
+    """Encoded titles: a part, or some rows of a part."""
 
     ids: Sequence[str]
     vectors: np.ndarray  # unit vectors, float32 [n, d]
     hashes: np.ndarray  # of the encoded texts, uint8 [n, 16]
-    titles: Sequence[str]  # that are shown with hits, of one line each
-    tags: Sequence[Sequence[str]] = ()  # none if no title has any
+    titles: Sequence[str]  # to show with hits, without line breaks
+    tags: Sequence[Sequence[str]] = ()  # empty without tags
 
     @property
-    def tags_of_each(self) -> Sequence[Sequence[str]]:
-        """The tags of each title; an empty sequence for one without."""
+    def tag_rows(self) -> Sequence[Sequence[str]]:
+        """The tags of each title; an empty sequence for no tags."""
         return self.tags or [()] * len(self.ids)
 
 
 class EncodedParts:
     """Reads the parts that `lstm-dssm-encode --shard` has written.
 
-    Iterating yields the `PartRows` of each part, in the order of the input;
-    one part is in memory at a time.
+    Iterating reads one part at a time, in the order of the input, and yields
+    its `PartRows`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -170,7 +167,7 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads all parts, each distinct row once; an id has one title."""
+        """Reads all parts without repeated rows; checks that ids are unique."""
         ids: list[str] = []
         titles: list[str] = []
         tags: list[tuple[str, ...]] = []
@@ -181,7 +178,7 @@ class EncodedParts:
         for part in self:
             start, new = len(ids), []
             for row, (key, title_hash, row_tags) in enumerate(
-                zip(part.ids, part.hashes, part.tags_of_each, strict=True)
+                zip(part.ids, part.hashes, part.tag_rows, strict=True)
             ):
                 first = row_of.setdefault(key, len(ids))
                 if first == len(ids):
@@ -200,7 +197,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new]
             for row in range(start, len(ids)):
-                # Titles of two parts were encoded beside different ones.
+                # The same title has other last bits in another batch.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]
@@ -247,7 +244,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
     rows = _FORMATS[info.format].read(folder / name, info.tagged > 0)
     shapes = (
         len(rows.ids), rows.vectors.shape, rows.hashes.shape,
-        len(rows.titles), len(rows.tags_of_each), sum(map(bool, rows.tags)),
+        len(rows.titles), len(rows.tag_rows), sum(map(bool, rows.tags)),
     )  # fmt: skip
     expected = (
         info.rows, (info.rows, info.dimension), (info.rows, HASH_BYTES),
@@ -268,8 +265,8 @@ def writing_part(
 ) -> Iterator[Callable[[PartRows], None]]:
     """Yields a function that appends rows to a part in one of the `FORMATS`.
 
-    The files get their names at the end, unless an exception is raised.
-    `write_info` then completes the part.
+    The files get their names at the end of the block, unless it raises an
+    exception. `write_info` must complete the part.
     """
     base = folder / name
     with ExitStack() as files:
@@ -292,7 +289,7 @@ def writing_part(
 
 
 class _NpyPart:
-    """Writes and reads a part as `.npy`, and files of ids, titles and so on."""
+    """Writes and reads a part as `.npy` and files of ids, hashes, titles..."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -301,7 +298,7 @@ class _NpyPart:
         self._ids = open_file("ids")
         self._hashes = open_file("hashes")
         self._titles = open_file("titles")
-        self._tags: IO[bytes] | None = None  # without tags there is no file
+        self._tags: IO[bytes] | None = None  # opened at the first tag
         self._open_file = open_file
         self._dimension = dimension
         self._rows = 0
@@ -316,7 +313,7 @@ class _NpyPart:
             self._tags = self._open_file("tags")
             self._tags.write(b"\n" * self._rows)
         if self._tags is not None:
-            lines = (f"{','.join(tags)}\n" for tags in rows.tags_of_each)
+            lines = (f"{','.join(tags)}\n" for tags in rows.tag_rows)
             self._tags.write("".join(lines).encode())
         self._rows += len(rows.ids)
 
@@ -325,7 +322,7 @@ class _NpyPart:
         self._write_header()
 
     def _write_header(self) -> None:
-        # NumPy leaves room for the digits of any number of rows.
+        # NumPy pads the header, so the final number of rows fits, too.
         np.lib.format.write_array_header_1_0(
             self._vectors,
             {
@@ -376,7 +373,7 @@ class _ParquetPart:
                 ("tags", arrow.list_(arrow.string())),
             ]
         )
-        # Vectors and hashes do not compress, and have no repeated values.
+        # Vectors and hashes neither compress nor repeat.
         self._parquet = parquet.ParquetWriter(
             open_file("parquet"),
             self._schema,
@@ -398,7 +395,7 @@ class _ParquetPart:
                 [None, arrow.py_buffer(rows.hashes.tobytes())],
             ),
             arrow.array(rows.titles, title),
-            arrow.array(rows.tags_of_each, tags),
+            arrow.array(rows.tag_rows, tags),
         ]
         self._parquet.write_batch(
             arrow.record_batch(columns, schema=self._schema)
@@ -407,7 +404,7 @@ class _ParquetPart:
     def finish(self) -> None:
         try:
             self._parquet.close()
-        finally:  # else it would write at some later time
+        finally:  # otherwise the destructor would write
             self._parquet.is_open = False
 
     @staticmethod
@@ -445,9 +442,9 @@ class _ParquetPart:
 
 
 def _check_unpacked(metadata: Any, path: Path) -> None:
-    """Checks that a parquet file unpacks to what is in it.
+    """Checks that a parquet file is not compressed.
 
-    Parts are not compressed; a part from elsewhere could fill the memory.
+    A compressed file from elsewhere could fill the memory.
     """
     groups = range(metadata.num_row_groups)
     unpacked = sum(metadata.row_group(n).total_byte_size for n in groups)
@@ -483,7 +480,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
         try:
             np.save(file, vectors, allow_pickle=False)
         except OSError as error:
-            # NumPy reports how many bytes were written, but not the reason.
+            # NumPy's error has the number of written bytes, not the reason.
             reason = error.strerror or "the disk is full"
             raise OSError(error.errno or ENOSPC, reason) from error
 
@@ -500,7 +497,7 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
-    """Writes ids, one a line; line i belongs to row i of the vectors."""
+    """Writes an id in each line; line i belongs to row i of the vectors."""
     _check_ids(path, ids)
     with replacing(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as file:

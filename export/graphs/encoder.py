@@ -17,10 +17,7 @@ _ENCODE_BATCH = 2048
 
 
 class GraphEncoder(Protocol):
-    """Protocol of encoders that can be exported.
-
-    `TextEncoder` and `HybridEncoder` have it.
-    """
+    """Protocol of exportable encoders: `TextEncoder` and `HybridEncoder`."""
 
     @property
     def weights(self) -> list[Any]:
@@ -28,7 +25,7 @@ class GraphEncoder(Protocol):
 
     @property
     def resources(self) -> list[Any]:
-        """Other objects of the graph, such as tables of vocabularies."""
+        """Other stateful objects of the graph, such as vocabulary tables."""
 
     def sync_weights(self) -> None:
         """Brings lazily updated rows up to date."""
@@ -37,10 +34,10 @@ class GraphEncoder(Protocol):
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes a batch of one text that `is_short`, faster; `[1, d]`."""
+        """Encodes one short text, faster than `unit_vectors`; `[1, d]`."""
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether `unit_vector` takes a batch: one text, not long."""
+        """Returns whether a batch is a single text, short for `unit_vector`."""
 
 
 class EncoderModule(EncodingModule):
@@ -48,7 +45,7 @@ class EncoderModule(EncodingModule):
 
     The Keras model itself is not exported, because Keras would trace a
     float32 signature for its string input. With a teacher, `encode_all` returns
-    its own vectors for the texts that it knows.
+    the teacher's vectors of known texts.
     """
 
     def __init__(
@@ -59,7 +56,7 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Methods: Keras would be saved with the encoder itself.
+        # Bound methods, because TensorFlow would save a Keras attribute.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
@@ -92,9 +89,9 @@ class EncoderModule(EncodingModule):
 class HybridEncoderModule(EncoderModule):
     """The encoders of a hybrid's parts with vectors.
 
-    With a teacher, the words part of a title that it knows is its own vector.
-    `word_rows`, and `words_rule`, by which the words part separates words and
-    how many it reads, are for the signature `explained` of the retriever.
+    With a teacher, the words part of a known title is the teacher's vector. The
+    retriever's signature `explained` uses `word_rows` and `words_rule`, the
+    words part's rule of separating words and its maximum number of words.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Plain functions: TensorFlow would save the whole Keras model.
+        # Bound methods, because TensorFlow would save the whole Keras model.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
@@ -60,16 +60,15 @@ class KeyVecModule(EncodingModule):
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
         """Signature `keys`: finds key sentences and key words of documents.
 
-        `text` is strings `[batch]`, `n` the number of sentences, and of words,
-        of each document, int32 `[batch]`, because a server that batches
-        requests needs the batch as the first dimension of every input. An n
-        above 250 counts as 250.
+        Inputs: `text`, strings `[batch]`, and `n`, int32 `[batch]`, the number
+        of sentences and of words to return (at most 250). `n` is a vector
+        because a server that batches requests needs the batch as the first
+        dimension of every input.
 
-        `sentences` are strings `[batch, width]`, those with the largest p_i
-        first; `probabilities` their p_i, float32, and `words` strings of the
-        same shape, the most probable key word first. The width is the largest
-        n. Columns beyond the n of a row, or beyond the document's sentences,
-        hold "" and 0; those beyond the vocabulary of key words hold "".
+        Outputs `[batch, width]`, most probable first, with the largest n as the
+        width: `sentences`, their `probabilities` p_i (float32), and `words`.
+        Columns beyond the n of a row, beyond the sentences of the document or
+        beyond the vocabulary of key words have "" and 0.
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
@@ -81,7 +80,7 @@ class KeyVecModule(EncodingModule):
         shape = [tf.shape(text)[0], width]
 
         def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
-            """Pads to the width, and fills columns beyond the n of a row."""
+            """Pads to `width` and fills the columns beyond each row's n."""
             missing = [[0, 0], [0, width - tf.shape(values)[1]]]
             values = tf.pad(values, missing, constant_values=fill)
             return tf.where(is_result, tf.slice(values, [0, 0], shape), fill)
@@ -98,10 +97,10 @@ class KeyVecModule(EncodingModule):
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
         """Computes the sentences, the vectors and the sentences' p_i.
 
-        It is a `tf.function`, so that both signatures call the same graph. For
-        no documents it gives the result of one empty document.
+        A `tf.function`, so that both signatures call the same graph. An empty
+        batch has the results of one empty document, because the LSTM cannot run
+        without a document.
         """
-        # The LSTM needs a document.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
         texts = tf.concat([text, tf.fill([extra], "")], axis=0)
         sentences = graph_sentences(texts)
@@ -113,8 +112,8 @@ class KeyVecModule(EncodingModule):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the sentences with the largest p_i, and their p_i.
 
-        Both are `[batch, width or less]`, "" and 0 beyond the sentences of a
-        document. `sentences` and `p` are results of `_read`.
+        Both have at most `width` columns, with "" and 0 beyond the sentences of
+        a document.
         """
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:
@@ -122,7 +121,7 @@ class KeyVecModule(EncodingModule):
         by_document = tf.RaggedTensor.from_row_lengths(
             p, lengths, validate=False
         ).to_tensor(-1.0)
-        # `top_k` returns equal values in order: the first sentence first.
+        # `top_k` keeps the order of sentences with equal p_i.
         largest, index = tf.math.top_k(
             by_document, tf.minimum(width, tf.shape(by_document)[1])
         )
@@ -136,7 +135,7 @@ class KeyVecModule(EncodingModule):
         )
 
     def _key_words(self, vectors: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """Returns the most probable key words, `[batch, width or less]`."""
+        """Returns the most probable key words, at most `width` columns."""
         p = self._word_probabilities(vectors)
         _, index = tf.math.top_k(p, tf.minimum(width, tf.shape(p)[1]))
         return tf.gather(self.vocabulary, index)
@@ -145,7 +144,7 @@ class KeyVecModule(EncodingModule):
 def keyvec_graphs(
     model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
 ) -> Graphs:
-    """Returns what is exported of a KeyVec."""
+    """Returns the exported models of a KeyVec."""
     module = KeyVecModule(model)
     return {
         "keyvec": lambda: module,

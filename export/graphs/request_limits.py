@@ -1,8 +1,8 @@
 """Limits on the memory of a request, as assertions in exported graphs.
 
-A graph refuses a request before it computes anything of it. The error is
-INVALID_ARGUMENT, and its line says what was found, what is allowed and what to
-do; see `refusal`.
+A graph rejects a request before any other computation. The error is
+INVALID_ARGUMENT; `refusal` extracts its line, which says what was found, what
+is allowed and what to do.
 """
 
 import re
@@ -11,27 +11,27 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of rows of a request times the largest k (or n) of them.
+"""Maximum number of rows of a request times its largest k (or n).
 
-The default batches of 512 rows with k = 1,000 are half of it. One row may have
-as many results as its model allows.
+A default batch of 512 rows with k = 1,000 reaches half of the limit. A single
+row may have as many results as its model allows.
 """
 
 MAX_EXPLAINED = 2**22
 """Maximum of the sum, over the rows of `explained`, of k times bytes of text.
 
-A reply names each word of a query for each of its hits, so it has five bytes
-for each of these (13 where all words are single letters): 20 MB, at most 55.
+A reply names each word of a query for each hit. It has about 5 bytes for each
+unit of the sum (13 if all words are single letters), so 20 MB, at most 55 MB.
 """
 
 MAX_REPLY_BYTES = 2**28
 """Maximum bytes of the ids and titles of a reply, 268 MB.
 
-What is counted are the k longest ids and titles of the model, for each row.
+Each row counts as the k longest ids and titles of the model.
 """
 
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
-"""The message of TF Serving for unequal rows, if it batches requests.
+"""TF Serving's message if inputs have unequal numbers of rows.
 
 Source: tensorflow_serving/batching/batching_util.h, `ComputeTensorBatchSize`
 """
@@ -42,10 +42,9 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Returns the line of a graph's refusal, or another message as it is.
+    """Extracts the line of a limit's error; returns other messages unchanged.
 
-    TensorFlow puts the line into brackets, and the names of nodes after it. The
-    messages of other assertions are those that TF Serving sends.
+    TensorFlow adds brackets around the line, and names of graph nodes.
     """
     match = _REFUSAL.search(message)
     return match[1] if match else message
@@ -56,9 +55,9 @@ def admitted(
     is_allowed: tf.Tensor,
     *message: str | tf.Tensor,
 ) -> list[tf.Tensor]:
-    """Returns tensors that can be read only if a request is allowed.
+    """Returns the tensors, with an assertion that `is_allowed`.
 
-    The parts of the message are strings, and integers of the graph.
+    The message is joined from strings and integer tensors.
     """
     line = tf.strings.join(
         [
@@ -72,7 +71,7 @@ def admitted(
 
 
 def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Refuses inputs with unequal numbers of rows."""
+    """Rejects inputs with unequal numbers of rows."""
     first, *others = (tf.shape(tensor)[0] for tensor in tensors)
     are_equal = tf.reduce_all([tf.equal(rows, first) for rows in others])
     return admitted(tensors, are_equal, UNEQUAL_ROWS)
@@ -81,10 +80,10 @@ def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 def with_few_hits(
     text: tf.Tensor, width: tf.Tensor, widest: int, name: str = "k"
 ) -> list[tf.Tensor]:
-    """Refuses too many results; returns texts and width.
+    """Rejects too many results; returns `text` and `width`.
 
-    `widest` is the largest width that the model allows, for one row at least;
-    `name` is the name of k in the error.
+    `widest` is the largest width of the model, which a single row may always
+    have. `name` is the name of k in the error message.
     """
     rows = tf.shape(text, tf.int64)[0]
     hits = rows * tf.cast(width, tf.int64)
@@ -100,10 +99,10 @@ def with_few_hits(
 def with_short_titles(
     text: tf.Tensor, width: tf.Tensor, longest: tf.Variable
 ) -> tf.Tensor:
-    """Refuses a reply whose ids and titles may have too many bytes.
+    """Rejects a request if the ids and titles of the reply may be too large.
 
-    `longest` are int64 `[widest + 1]`: the bytes of the 0, 1, 2, ... longest
-    ids and titles together. One row may have as many as its model allows.
+    `longest[i]` is the total bytes of the i longest ids and titles, int64
+    `[widest + 1]`. A single row may have as many results as the model allows.
     """
     rows = tf.shape(text, tf.int64)[0]
     total = rows * longest[width]
@@ -118,16 +117,16 @@ def with_short_titles(
 
 
 def with_short_reasons(
-    text: tf.Tensor, k: tf.Tensor, most_bytes: int | None
+    text: tf.Tensor, k: tf.Tensor, max_bytes: int | None
 ) -> tf.Tensor:
-    """Refuses texts whose words, times k hits, make a reply too large.
+    """Rejects texts with too many words to explain for k hits.
 
-    `k` are the results of each row, `most_bytes` how many bytes are read of a
-    text.
+    `k` has the number of results of each row. `max_bytes` is the number of
+    bytes of a text that the model reads.
     """
     sizes = tf.strings.length(text)
-    if most_bytes is not None:
-        sizes = tf.minimum(sizes, most_bytes)
+    if max_bytes is not None:
+        sizes = tf.minimum(sizes, max_bytes)
     total = tf.reduce_sum(tf.cast(sizes, tf.int64) * tf.cast(k, tf.int64))
     (allowed_text,) = admitted(
         [text], total <= MAX_EXPLAINED,

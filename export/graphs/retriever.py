@@ -1,6 +1,6 @@
-"""The graph of a retriever: exact search of the documents nearest to queries.
+"""The graph of a retriever: exact nearest-neighbour search of documents.
 
-Their vectors are stored as float32 or int8; a search can be restricted to
+Document vectors are stored as float32 or int8. A search can be restricted to
 documents with tags.
 """
 
@@ -39,65 +39,63 @@ from keras_lstm_dssm.settings.fields import MAX_K
 from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import check_count, tag_name
 
-_NEVER = 127  # more than `MAX_TAGS`, and an int8
+_UNREACHABLE = 127  # a count of tags above `MAX_TAGS`, int8
 
 
 class DocumentTags(tf.Module):
-    """The tags of each of n documents, in a graph.
+    """The tags of n documents, as numbers, in a graph.
 
-    A query's tags are looked up in a table of all distinct tags, and then each
-    document's numbers among those that were found. The tags of one name are
-    neighbours.
+    A table maps the tags of a query to their numbers, which are then compared
+    with the numbers of each document. Tags with the same name have consecutive
+    numbers.
     """
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
         encoded = [[t.encode() for t in checked_tags(row)] for row in tags]
-        given = sorted({tag for row in encoded for tag in row})
-        forms = tf_text.normalize_utf8(tf.constant(given, tf.string), "NFC")
-        composed = dict(zip(given, forms.numpy().tolist(), strict=True))
-        names = sorted(
+        raw = sorted({tag for row in encoded for tag in row})
+        forms = tf_text.normalize_utf8(tf.constant(raw, tf.string), "NFC")
+        composed = dict(zip(raw, forms.numpy().tolist(), strict=True))
+        distinct = sorted(
             {*composed.values()}, key=lambda tag: (tag_name(tag), tag)
         )
-        groups = [*map(tag_name, names)]
-        number_of = {name: row for row, name in enumerate(sorted({*groups}))}
-        number = {name: index for index, name in enumerate(names)}
+        names = [*map(tag_name, distinct)]
+        name_numbers = {name: row for row, name in enumerate(sorted({*names}))}
+        tag_numbers = {tag: index for index, tag in enumerate(distinct)}
         width = max(map(len, encoded))
-        numbers = np.full([len(encoded), width], len(names), np.int32)
+        numbers = np.full([len(encoded), width], len(distinct), np.int32)
         for row, row_tags in enumerate(encoded):
             # A document can have a tag in two forms of Unicode.
-            own = sorted({number[composed[tag]] for tag in row_tags})
-            numbers[row, : len(own)] = own
+            row_numbers = sorted({tag_numbers[composed[t]] for t in row_tags})
+            numbers[row, : len(row_numbers)] = row_numbers
         self._width = width
-        self._count = len(names)
+        self._count = len(distinct)
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
-                tf.constant(names, tf.string),
-                tf.range(len(names), dtype=tf.int32),
+                tf.constant(distinct, tf.string),
+                tf.range(len(distinct), dtype=tf.int32),
             ),
-            default_value=len(names),
+            default_value=len(distinct),
         )
         # Variables, not constants: a graph is limited to 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
-        self.names = tf.Variable(names, trainable=False)
-        counts = np.bincount(numbers.ravel(), minlength=len(names) + 1)
+        self.names = tf.Variable(distinct, trainable=False)
+        counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
         self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
-        self._groups = len(number_of)
-        # The name of each tag, and of the number that stands for no tag.
+        self._groups = len(name_numbers)
+        # The name's number of each tag; the last number stands for no tag.
         self.group_of = tf.Variable(
-            [*(number_of[group] for group in groups), self._groups],
+            [*(name_numbers[name] for name in names), self._groups],
             trainable=False,
             dtype=tf.int32,
         )
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
-        """Returns which documents have a query's tags.
+        """Returns a function that tells which documents have a query's tags.
 
-        They are strings `[batch]` of tags that are separated by commas, with
-        or without white space; "" stands for all documents. Of tags
-        `name:value` with equal names a document needs one, of plain tags all;
-        no document is found by a tag that no document has. Accents may be
-        characters of their own, or composed with their letters.
+        `tags` are strings `[batch]` of comma-separated tags; "" admits all
+        documents. A document must have every plain tag and, for each name of
+        tags `name:value`, one of the values. Unknown tags admit no document.
         """
         query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
         values = tf.strings.strip(query_tags.values)
@@ -112,15 +110,15 @@ class DocumentTags(tf.Module):
             occurs = tf.math.unsorted_segment_max(
                 tf.ones_like(numbers), rows * count + numbers, batch * count
             )
-            # The maximum of no values is the lowest number.
+            # The maximum of an empty segment is negative.
             return tf.reshape(occurs > 0, [batch, count])
 
-        # One more column, of the number that stands for no tag.
+        # The last column is the number for no tag.
         has_tag = occurring(numbers, self._count + 1)
         groups = occurring(tf.gather(self.group_of, numbers), self._groups + 1)
         needed = tf.reduce_sum(tf.cast(groups, tf.int32), 1)
-        # No document has so many names.
-        needed = tf.where(has_tag[:, -1], _NEVER, tf.minimum(needed, _NEVER))
+        needed = tf.minimum(needed, _UNREACHABLE)
+        needed = tf.where(has_tag[:, -1], _UNREACHABLE, needed)
         needed = tf.cast(needed, tf.int8)[:, tf.newaxis]
         has_tag &= tf.range(self._count + 1) < self._count
 
@@ -128,38 +126,38 @@ class DocumentTags(tf.Module):
             block = self.numbers[start:stop]
             names = tf.gather(self.group_of, block)
             count = tf.zeros([batch, stop - start], tf.int8)
-            held = tf.zeros([batch, stop - start], tf.bool)
-            # One number after the other: [batch, block, w] may be large.
+            has_name = tf.zeros([batch, stop - start], tf.bool)
+            # Column by column, because [batch, block, width] may be large.
             for column in range(self._width):
-                if column:  # whether another value of the name has matched
-                    held &= names[:, column] == names[:, column - 1]
+                if column:  # a match of the same name counts once
+                    has_name &= names[:, column] == names[:, column - 1]
                 matches = tf.gather(has_tag, block[:, column], axis=1)
-                count += tf.cast(matches & ~held, tf.int8)
-                held |= matches
+                count += tf.cast(matches & ~has_name, tf.int8)
+                has_name |= matches
             return tf.equal(count, needed)
 
         return tag_mask
 
 
 TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-"""Function of the first row of a block of documents and the row after it; it
-returns which of them each query may find, booleans `[batch, block]`."""
+"""Function from the start and the end of a block of documents to booleans
+`[batch, block]`: whether each query may find each document."""
 
 
 class EqualVectors(NamedTuple):
-    """Groups documents with equal vectors, and sorts each group together.
+    """An order of documents in which documents with equal vectors are adjacent.
 
-    The last bits of a matrix product depend on the position of a row, so a
-    vector that several documents share is multiplied once. Documents are in
-    the order of the first document with the same vector, then in their own.
+    A shared vector is stored and multiplied once, because the last bits of a
+    matrix product depend on a row's position. Groups are in the order of their
+    first documents; each group is in the original order.
     """
 
     order: np.ndarray  # the document at each position, integers [n]
-    vector_of: np.ndarray  # the distinct vector of each position, int32 [n]
+    vector_of: np.ndarray  # the distinct vector at each position, int32 [n]
     first: np.ndarray  # the first document with each distinct vector
 
     @classmethod
-    def of(cls, vectors: np.ndarray) -> "EqualVectors":
+    def find(cls, vectors: np.ndarray) -> "EqualVectors":
         """Finds the rows of float `[n, d]` that are equal bit for bit."""
         keys = np.array([hash(row.tobytes()) for row in vectors], np.int64)
         _, first, key = np.unique(keys, return_index=True, return_inverse=True)
@@ -177,10 +175,10 @@ class EqualVectors(NamedTuple):
 
 
 class DocumentVectors(tf.Module):
-    """Base of the unit vectors of documents; each distinct vector once.
+    """Base class of stored unit vectors of n documents.
 
-    `distinct` are float32 `[m, d]`, `vector_of` the row in them of each of n
-    documents, ascending, see `EqualVectors`; by default document i has row i.
+    `distinct` are the distinct vectors, float32 `[m, d]`. `vector_of` has the
+    row of each document, ascending, see `EqualVectors`; by default row i.
     """
 
     def __init__(
@@ -198,7 +196,7 @@ class DocumentVectors(tf.Module):
 
     @abstractmethod
     def _store(self, distinct: np.ndarray) -> None:
-        """Stores vectors as variables: constants are limited to 2 GiB."""
+        """Stores vectors as variables, because graphs are limited to 2 GiB."""
 
     @abstractmethod
     def _cosines(
@@ -207,17 +205,16 @@ class DocumentVectors(tf.Module):
         """Computes the cosines of queries with a range of distinct vectors."""
 
     @abstractmethod
-    def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
+    def _distinct(self, rows: tf.Tensor) -> tf.Tensor:
         """Looks up distinct vectors."""
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the cosine of each query with a range of documents.
+        """Computes the cosines of queries with documents `start` to `stop - 1`.
 
-        The documents have the numbers `start` to `stop - 1`, int32 scalars.
-        `queries` are unit vectors, float32 `[batch, d]`; the cosines are
-        float32 `[batch, stop - start]`.
+        `queries` are unit vectors, float32 `[batch, d]`. Returns float32
+        `[batch, stop - start]`.
         """
         if not self._shared:
             return self._cosines(queries, start, stop)
@@ -229,11 +226,11 @@ class DocumentVectors(tf.Module):
         """Looks up the unit vectors of documents, int32 `[batch, k]`."""
         if self._shared:
             documents = tf.gather(self.vector_of, documents)
-        return self._vectors_of(documents)
+        return self._distinct(documents)
 
 
 class Float32Vectors(DocumentVectors):
-    """Stores unit vectors as float32, 4 bytes a number."""
+    """Stores unit vectors as float32."""
 
     def _store(self, distinct: np.ndarray) -> None:
         self.rows = tf.Variable(distinct, trainable=False, dtype=tf.float32)
@@ -243,18 +240,18 @@ class Float32Vectors(DocumentVectors):
     ) -> tf.Tensor:
         return tf.matmul(queries, self.rows[start:stop], transpose_b=True)
 
-    def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
+    def _distinct(self, rows: tf.Tensor) -> tf.Tensor:
         return tf.gather(self.rows, rows)
 
 
 class Int8Vectors(DocumentVectors):
-    """Stores vectors as integers from -127 to 127, 1 byte a number.
+    """Stores vectors as integers from -127 to 127, int8.
 
-    `codes` are int8 `[n, d]`, `scales` float32 `[n]`: the largest number of
-    each vector becomes 127. Inner products are divided by the length of the
-    rounded vector, so that a score is the exact cosine of the query and the
-    rounded vector. One scale for each dimension rounds more coarsely: on 53,489
-    product titles, recall@10 compared with float32 was 0.980, not 0.993.
+    The absolutely largest number of each vector becomes 127. Inner products are
+    divided by the length of the rounded vector, so that a score is the exact
+    cosine of the query and the rounded vector. Scales of dimensions instead of
+    vectors are less precise: on 53,489 product titles, recall@10 compared with
+    float32 was 0.980 instead of 0.993.
     """
 
     def _store(self, distinct: np.ndarray) -> None:
@@ -265,22 +262,21 @@ class Int8Vectors(DocumentVectors):
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        # CPU kernels multiply floats only. The floats of one block stay in
-        # the cache, so memory is read at 1 byte a number.
+        # CPU kernels multiply floats only. A block of floats fits the cache, so
+        # only int8 numbers are read from memory.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
 
-    def _vectors_of(self, rows: tf.Tensor) -> tf.Tensor:
+    def _distinct(self, rows: tf.Tensor) -> tf.Tensor:
         codes = tf.cast(tf.gather(self.codes, rows), tf.float32)
         return codes * tf.gather(self.scales, rows)[..., tf.newaxis]
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors `[n, d]` to integers, each vector on its own scale.
+    """Rounds vectors `[n, d]` to int8 codes, and returns scales, float32 `[n]`.
 
-    Returns codes, int8, and scales, float32 `[n]`; `codes * scales` have length
-    1. A zero vector stays zero, and its scale is 1.
+    `codes * scales` are unit vectors. A zero vector stays zero, with scale 1.
     """
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     largest[largest == 0] = 1
@@ -301,12 +297,12 @@ BLOCK = 16_384
 
 
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
-    """Divides documents into blocks of `BLOCK` at most; returns the edges.
+    """Divides documents into blocks of at most `BLOCK`; returns the edges.
 
-    Documents with one vector are in one block. More than `BLOCK` of them have
-    blocks of their own, in each of which the vector is the only one: a product
-    of equal shapes has equal bits. `vector_of` is that of `EqualVectors`, or
-    has different numbers for documents without vectors.
+    Documents with the same vector are in the same block. More than `BLOCK`
+    documents with the same vector have blocks without other documents: products
+    of equal shapes have equal bits. `vector_of` is the field of `EqualVectors`,
+    or the documents' numbers if there are no vectors.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -316,24 +312,24 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
         limit = min(edges[-1] + BLOCK, count)
         last = starts[np.searchsorted(starts, limit, "right") - 1]
         first = starts[np.searchsorted(starts, edges[-1])]
-        if first > edges[-1]:  # the rest of more than a block
+        if first > edges[-1]:  # the rest of a vector of more than a block
             last = min(first, limit)
         edges.append(int(last) if last > edges[-1] else limit)
     return np.array(edges, np.int32)
 
 
-# Two blocks at a time: one is multiplied while another is sorted.
+# One block is multiplied while another block is sorted.
 _BLOCKS_AT_ONCE = 2
 
 PADDING_COSINE = -2.0
-"""Score in the columns beyond the k of a query; lower than any score."""
+"""Score in the columns beyond the k of a query, lower than any cosine."""
 
 MASKED = float(np.finfo(np.float32).min)
-"""What a document outside a mask has in place of a score."""
+"""Score of a document outside of a mask."""
 
 
 class GraphModule(Protocol):
-    """Protocol of an exported encoder: what is saved of it, and its graph."""
+    """Protocol of an exported encoder: its saved objects and its graph."""
 
     weights: list[Any]
     resources: list[Any]
@@ -349,15 +345,21 @@ def best_rows(
     width: tf.Tensor,
     mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the documents with the largest scores of all.
+    """Finds the documents with the largest scores, block by block.
 
-    `scores_of` computes the scores of a block, from its first row to the row
-    after it, `[batch, block]`; see `block_edges`. `queries` has a row for each
-    query.
+    All scores of a million documents and 512 queries would take 2 GB.
 
-    Block by block the best `width` so far are kept: all scores of a million
-    documents and 512 queries would take 2 GB. Returns scores, descending, and
-    rows, `[batch, width]`; documents outside the mask last, with `MASKED`.
+    Args:
+        scores_of: Function from the start and the end of a block to its scores,
+            `[batch, block]`.
+        queries: A tensor with a row for each query.
+        edges: See `block_edges`.
+        width: Number of documents to find.
+        mask: Documents that each query may find; by default all.
+
+    Returns:
+        Scores, descending, and numbers of documents, both `[batch, width]`.
+        Documents outside of the mask are last, with the score `MASKED`.
     """
 
     def add_block(
@@ -370,7 +372,7 @@ def best_rows(
         block_scores, columns = tf.math.top_k(
             cosines, tf.minimum(width, stop - start)
         )
-        # `top_k` returns equal scores in order, so earlier blocks come first.
+        # `top_k` keeps the order of equal scores: earlier blocks come first.
         scores = tf.concat([scores, block_scores], axis=1)
         numbers = tf.concat([numbers, start + columns], axis=1)
         scores, best = tf.math.top_k(
@@ -403,23 +405,16 @@ def check_retriever_options(vectors: str, max_k: int) -> None:
 
 
 class SearchModule(ServedModule):
-    """Base of exported modules that search documents.
-
-    A subclass implements the search as `_search`.
-    """
+    """Base class of exported modules that search documents."""
 
     vectors: DocumentVectors
 
     def _set_vectors(
         self, rows: DocumentRows, kind: str, max_k: int
     ) -> EqualVectors:
-        """Creates the variables of vectors, ids and tags.
-
-        Returns which documents share a vector, and the order in which the
-        documents are stored: documents with equal vectors are neighbours.
-        """
-        equal = EqualVectors.of(rows.vectors)
-        distinct = rows.vectors  # a copy may be some gigabytes
+        """Stores vectors, ids, titles and tags, in the returned order."""
+        equal = EqualVectors.find(rows.vectors)
+        distinct = rows.vectors  # without a copy, which may take gigabytes
         if len(equal.first) < len(distinct):
             distinct = distinct[equal.first]
         self.vectors = VECTORS[kind](distinct, equal.vector_of)
@@ -431,12 +426,11 @@ class SearchModule(ServedModule):
     ) -> None:
         """Stores ids, titles and tags of documents in this order.
 
-        If a document has tags, the signature `filtered` searches those with
-        some tags only, and `known_tags` lists all tags for each row, with the
-        numbers of their documents. They are attributes of the module, since
-        TensorFlow saves every signature that a class has. Inputs are those of
-        `serving_default`, and `tags`, see `DocumentTags.mask`; the text of
-        `known_tags` is not read.
+        If there are tags, the signature `filtered` has the inputs of
+        `serving_default` and `tags`, see `DocumentTags.mask`. The signature
+        `known_tags` lists all tags and their numbers of documents in each row,
+        whatever the text. Both are attributes of the object, because TensorFlow
+        saves every signature that a class defines.
         """
         ids, titles, tags = (
             [column[i] for i in order] if column else []
@@ -487,19 +481,19 @@ class SearchModule(ServedModule):
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
         """Signature `serving_default`: finds the best documents for queries.
 
-        `text` is strings `[batch]`, `k` the number of results for each, int32
-        `[batch]`, because a server that batches requests needs the batch as
-        the first dimension of every input.
+        Inputs: `text`, strings `[batch]`, and `k`, int32 `[batch]`, the number
+        of results to return. `k` is a vector because a server that batches
+        requests needs the batch as the first dimension of every input.
 
-        `ids` are strings `[batch, width]`, `scores` float32 of the same shape,
-        best first, and `titles` strings, unless the titles of the documents are
-        not known. The width is the largest k, but at most `max_k` and the
-        number of documents. Columns beyond the k of a row hold "" and -2.
+        Outputs `[batch, width]`, best first: `ids`, `scores` (float32) and, if
+        they are known, `titles`. The width is the largest k, but at most
+        `max_k` and the number of documents. Columns beyond the k of a row have
+        "" and -2.
         """
         return self._search(text, k)
 
     def write_extra(self, version: Path) -> None:
-        """Writes hashes of the ids, which the next export compares with its."""
+        """Writes hashes of the ids, for comparison with the next export."""
         path = version / IDS_FILE
         path.parent.mkdir(exist_ok=True)
         ids = (key.decode(errors="surrogateescape") for key in self.ids.numpy())
@@ -512,7 +506,7 @@ class SearchModule(ServedModule):
         """Returns the outputs of `serve`, or with tags of `filtered`."""
 
     def _mask(self, tags: tf.Tensor) -> TagMask:
-        """See `DocumentTags.mask`; without tags, none of them is found."""
+        """See `DocumentTags.mask`; here documents may have no tags."""
         if hasattr(self, "tags"):
             return self.tags.mask(tags)
         all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]
@@ -521,10 +515,7 @@ class SearchModule(ServedModule):
     def _admitted(
         self, text: tf.Tensor, k: tf.Tensor, widest: int
     ) -> list[tf.Tensor]:
-        """Returns the texts, and the largest k of the rows, at most `widest`.
-
-        A request for too many results is refused.
-        """
+        """Limits a request; returns the texts and the width of the outputs."""
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         text, width = with_few_hits(text, tf.minimum(largest, widest), widest)
         return [with_short_titles(text, width, self.longest), width]
@@ -544,10 +535,7 @@ class SearchModule(ServedModule):
 
 
 class RetrieverModule(SearchModule):
-    """A query encoder with the vectors and ids of all documents.
-
-    A k above `max_k` in a request is reduced to it.
-    """
+    """A query encoder with the vectors and ids of all documents."""
 
     def __init__(
         self,
@@ -559,7 +547,7 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # A plain function: the module's own signatures are not saved.
+        # A bound method, so that the encoder's signatures are not saved.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 
@@ -591,9 +579,9 @@ def retriever_graph(
     progress: bool,
     portable: Callable[[DocumentRows, str], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of some documents; nothing without documents.
+    """Returns the retriever of documents, or nothing without documents.
 
-    `portable` returns what `ServedModule.portable` is for titles.
+    `portable` is a function that returns `ServedModule.portable`.
     """
     if documents is None:
         return {}
@@ -625,7 +613,7 @@ def encoded_rows(
     documents: Documents,
     progress: bool = False,
 ) -> DocumentRows:
-    """Encodes documents; without an encoder they have no vectors."""
+    """Encodes documents. Without an encoder the rows have no vectors."""
     texts: Sequence[Any] = documents.titles
     if encoder and encoder.reads_sentences and documents.sentences:
         texts = documents.sentences

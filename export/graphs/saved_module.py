@@ -1,7 +1,6 @@
-"""SavedModels: how their signatures are declared, written and read.
+"""Declares, writes and reads the signatures of SavedModels.
 
-The fingerprint of an encoder tells whether it gives the same vectors as
-another one.
+Encoders with the same fingerprint compute the same vectors.
 """
 
 import functools
@@ -48,19 +47,18 @@ _LOG = logging.getLogger(__name__)
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 
 IDS_FILE = Path("assets.extra", "ids.npy")
-"""Path of the hashes of a retriever's ids, within the folder of a version."""
+"""Path of the hashes of a retriever's ids, in the folder of a version."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature of an exported model's method `serve`."""
 
 
 def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
-    """Declares a function as a signature, whose inputs are vectors `[batch]`.
+    """Declares a function as a signature with inputs of shape `[batch]`.
 
-    TF Serving does not compare shapes, and some kernels of TF.Text end the
-    server if they get a scalar. So the graph fails with INVALID_ARGUMENT before
-    any other operation reads an input of another rank, or inputs of unequal
-    numbers of rows.
+    TF Serving does not check shapes, and some kernels of TF.Text crash the
+    server if they get a scalar. The graph therefore checks the ranks and the
+    numbers of rows of its inputs first, and fails with INVALID_ARGUMENT.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -87,34 +85,34 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
 
 class ServedModule(tf.Module):
-    """Base class of the modules that are exported.
+    """Base class of exported modules.
 
-    The method `serve` becomes the signature `serving_default`; attributes
-    `filtered`, `known_tags`, `keys` and `explained`, if there are any, become
-    signatures of these names. `portable`, if there is any, writes the same
-    retriever for `LocalModel` into the folder of a version.
+    The method `serve` becomes the signature `serving_default`. The optional
+    attributes `filtered`, `known_tags`, `keys` and `explained` become
+    signatures with these names. The optional `portable` writes a file for
+    `LocalModel` into the folder of a version.
     """
 
     serve: Any
     portable: Callable[[Path], None] | None = None
 
     def write_extra(self, version: Path) -> None:
-        """Writes files into `assets.extra` of a version's folder: here none."""
+        """Writes files into `assets.extra` of a version's folder."""
 
 
 class ServedWeights:
     """The variables of exported models.
 
-    Of a table of trigrams they are the rows that differ from their initial
-    values (`HashedUniform`), and graphs that are traced within `reading`
-    compute the other rows that a text needs. TF Serving restores only variables
-    that are in an attribute of the module: set one to `variables`.
+    Only the rows of trigram tables that differ from their initial values
+    (`HashedUniform`) are stored. Graphs traced within `reading` compute all
+    other rows when a text needs them. A module must have an attribute with
+    `variables`, because TF Serving restores only variables in attributes.
     """
 
     def __init__(self, *models: Any) -> None:
         self.variables: list[tf.Variable] = []
         for weight in [w for model in models for w in model.weights]:
-            # The outputs may still be finite, but equal for all texts.
+            # Outputs may be finite even so, but equal for all texts.
             if not np.isfinite(weight.numpy()).all():
                 raise InputError(
                     f"{weight.path}: found numbers that are not finite; the "
@@ -122,35 +120,35 @@ class ServedWeights:
                 )
         self._tables: list[_ChangedRows] = []
         for model in dict.fromkeys(models):
-            # Tables of which a training has changed the same rows are those
-            # that an encoder reads with the same trigrams.
-            together: dict[bytes, list[TrigramEmbedding]] = {}
+            # An encoder reads tables with equal changed rows by the same
+            # trigrams, so that they can share one index of rows.
+            by_rows: dict[bytes, list[TrigramEmbedding]] = {}
             for layer in trigram_embeddings(model):
                 rows = layer.changed_rows()
                 if 2 * len(rows) < layer.size:
-                    together.setdefault(rows.tobytes(), []).append(layer)
+                    by_rows.setdefault(rows.tobytes(), []).append(layer)
             self._tables += [
                 _ChangedRows(np.frombuffer(rows, np.int64), layers)
-                for rows, layers in together.items()
+                for rows, layers in by_rows.items()
             ]
         for table in self._tables:
             self.variables += table.variables
-        read = {
-            id(each.table) for table in self._tables for each in table.layers
+        replaced = {
+            id(layer.table) for table in self._tables for layer in table.layers
         }
         self.variables += [
             weight.value
             for model in models
             for weight in model.weights
-            if id(weight) not in read
+            if id(weight) not in replaced
         ]
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Lets the models read these variables in graphs traced meanwhile.
+        """Lets graphs that are traced in the block read these variables.
 
-        Outside of a graph they read their own: an encoder keeps the graph that
-        its first call traces, and may be trained on.
+        Eager calls read the models' tables: an encoder keeps the graph of its
+        first eager call, and may be trained further.
         """
         if tf.executing_eagerly():
             yield
@@ -165,19 +163,19 @@ class ServedWeights:
 
 
 class _ChangedRows:
-    """Reads rows of tables in a graph: changed rows are stored, others made.
+    """Reads rows of tables in a graph: stored if changed, otherwise computed.
 
-    `_places` is int32 `[size]`, the place of each row among `_values`, whose
-    row 0 stands for all that have not changed.
+    `_indices` is int32 `[size]`: the index in `_values` of each row, and 0 for
+    each unchanged row.
     """
 
     def __init__(
         self, rows: np.ndarray, layers: Sequence[TrigramEmbedding]
     ) -> None:
         self.layers = layers
-        places = np.zeros(layers[0].size, np.int32)
-        places[rows] = np.arange(1, len(rows) + 1)
-        self._places = tf.Variable(places, trainable=False)
+        indices = np.zeros(layers[0].size, np.int32)
+        indices[rows] = np.arange(1, len(rows) + 1)
+        self._indices = tf.Variable(indices, trainable=False)
         self._values = [
             tf.Variable(
                 np.pad(layer.table.numpy()[rows], [[1, 0], [0, 0]]),
@@ -185,58 +183,58 @@ class _ChangedRows:
             )
             for layer in layers
         ]
-        self.variables = [self._places, *self._values]
+        self.variables = [self._indices, *self._values]
         self._rows: dict[Any, list[tf.Tensor]] = {}
 
     def attach(self) -> None:
-        """Makes the layers read these rows."""
+        """Makes the layers read rows from this object."""
         for number, layer in enumerate(self.layers):
             layer.read_rows = partial(self._read, number)
 
     def detach(self) -> None:
-        """Makes the layers read their own tables again."""
+        """Makes the layers read rows from their tables again."""
         self._rows.clear()
         for layer in self.layers:
             layer.read_rows = None
 
     def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
-        """Reads rows of all tables when the first one is read."""
-        # A tensor of one graph cannot be read in another one.
+        """Reads the same rows of all tables at once; returns one table's."""
+        # Tensors belong to their graph.
         key = (rows.ref(), tf.compat.v1.get_default_graph())
         if key not in self._rows:
             self._rows[key] = self._gathered(rows)
         return self._rows[key][number]
 
     def _gathered(self, rows: tf.Tensor) -> list[tf.Tensor]:
-        places = tf.gather(self._places, rows)
-        values = [tf.gather(table, places) for table in self._values]
+        indices = tf.gather(self._indices, rows)
+        values = [tf.gather(table, indices) for table in self._values]
 
-        def with_start() -> list[tf.Tensor]:
-            where = tf.where(tf.equal(places, 0))
-            start = graph_rows(
-                tf.gather(rows, where[:, 0]),
+        def with_unchanged() -> list[tf.Tensor]:
+            unchanged = tf.where(tf.equal(indices, 0))
+            start_rows = graph_rows(
+                tf.gather(rows, unchanged[:, 0]),
                 [layer.initializer for layer in self.layers],
                 [layer.units for layer in self.layers],
             )
             return [
                 tf.tensor_scatter_nd_update(
-                    changed, where, tf.cast(made, changed.dtype)
+                    stored, unchanged, tf.cast(start, stored.dtype)
                 )
-                for changed, made in zip(values, start, strict=True)
+                for stored, start in zip(values, start_rows, strict=True)
             ]
 
-        any_unchanged = tf.equal(tf.reduce_min(places), 0)
-        found: list[tf.Tensor] = tf.cond(
-            any_unchanged, with_start, lambda: values
+        any_unchanged = tf.equal(tf.reduce_min(indices), 0)
+        all_rows: list[tf.Tensor] = tf.cond(
+            any_unchanged, with_unchanged, lambda: values
         )
-        return found
+        return all_rows
 
 
 class EncodingModule(ServedModule):
-    """Base class of exported encoders: `encode` is their graph.
+    """Base class of exported encoders. `encode` is their graph.
 
-    `resources` are other objects of the graph, such as the table of a
-    vocabulary; a server's loader fails without them.
+    `resources` are other stateful objects of the graph, such as a vocabulary
+    table. A server's loader fails without them.
     """
 
     reads_sentences = False
@@ -244,11 +242,11 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # A plain object, since TensorFlow would save the Keras layers.
+        # No tf.Module, because TensorFlow would save the Keras layers.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         self.resources = list(resources)
-        scales = getattr(encoder, "scales", ())  # of the parts of a hybrid
+        scales = getattr(encoder, "scales", ())  # of a hybrid's parts
         extra = getattr(encoder, "extra_state", ())
         self.fingerprint = weights_hash([*encoder.weights, *scales, *extra])
 
@@ -256,7 +254,7 @@ class EncodingModule(ServedModule):
     def encode(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
 
-        They are float32 for float64 models, too: clients expect it.
+        Vectors of float64 models are float32, too, because clients expect it.
         """
 
     def encode_all(
@@ -264,10 +262,10 @@ class EncodingModule(ServedModule):
     ) -> np.ndarray:
         """Encodes any number of texts into unit vectors, float32 `[n, d]`.
 
-        Each distinct text is encoded once: the last bits of a vector depend on
-        the batch that the text is in.
+        Each distinct text is encoded once, because the last bits of a vector
+        depend on the text's batch.
         """
-        first, row_of = distinct_values(
+        first, inverse = distinct_values(
             [tuple(t) if isinstance(t, list) else t for t in texts]
         )
         vectors = self._encode_distinct([texts[i] for i in first], progress)
@@ -277,7 +275,7 @@ class EncodingModule(ServedModule):
                 "the encoder knows no word of it, and its cosines are 0",
                 len(zero), len(first), texts[first[zero[0]]],
             )  # fmt: skip
-        return vectors if len(first) == len(row_of) else vectors[row_of]
+        return vectors if len(first) == len(inverse) else vectors[inverse]
 
     @abstractmethod
     def _encode_distinct(
@@ -286,7 +284,7 @@ class EncodingModule(ServedModule):
         """Encodes distinct texts, for `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, with which encoded parts are compared."""
+        """Writes the encoder's fingerprint, for checks of encoded parts."""
         path = version / FINGERPRINT_FILE
         path.parent.mkdir(exist_ok=True)
         write_json(path, {"sha256": self.fingerprint})
@@ -302,13 +300,16 @@ class EncodingModule(ServedModule):
 
 def save_module(module: ServedModule, folder: Path) -> None:
     """Writes the SavedModel of a module: its graph and its variables."""
-    names = (FILTERED, KNOWN_TAGS, KEYS, EXPLAINED)
-    further = [name for name in names if hasattr(module, name)]
+    optional = (FILTERED, KNOWN_TAGS, KEYS, EXPLAINED)
     tf.saved_model.save(
         module,
         str(folder),
         signatures={SIGNATURE: module.serve}
-        | {name: getattr(module, name) for name in further},
+        | {
+            name: getattr(module, name)
+            for name in optional
+            if hasattr(module, name)
+        },
         # A server computes no gradients.
         options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
     )
@@ -336,7 +337,7 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
 def predict_signatures(
     folder: str | os.PathLike[str],
 ) -> dict[str, Signature]:
-    """Reads the signatures that Predict can call, ascending by name."""
+    """Reads the signatures that Predict can call, sorted by name."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
 
@@ -344,7 +345,7 @@ def predict_signatures(
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:
     """Returns the fingerprint of an exported encoder, or a hash of its files.
 
-    `path` is the folder of a model, or of a version, see `SavedEncoder`.
+    `path` is the folder of a model or of a version, see `SavedEncoder`.
     """
     folder = served_version(path) or Path(path)
     if (folder / FINGERPRINT_FILE).exists():
@@ -359,5 +360,5 @@ def saved_fingerprint(path: str | os.PathLike[str]) -> str:
 
 
 Graphs = dict[str, Callable[[], ServedModule]]
-"""Name that a model is served under -> a function that makes its module, which
-may encode all documents."""
+"""Name of a served model -> function that makes its module. The function may
+encode all documents."""

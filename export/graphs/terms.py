@@ -1,20 +1,20 @@
-"""Scores of terms in a graph: the postings of titles, added up for queries.
+"""Scores of query terms in a graph: sums over the postings of titles.
 
-Postings are read some millions at a time: a batch of long queries may have
-billions.
-
-`shares_as_json` writes what each word of a query adds to a score.
+Two million postings are read at a time, because a batch of long queries may
+have billions.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 from keras_lstm_dssm.evaluation.postings import TRIGRAMS
 from keras_lstm_dssm.text.word_hashing import as_strings, split_words
 from lstm_dssm_client.bm25 import (
     EDGE,
+    MARKED,
     MAX_WORDS,
     NUMBER,
     PAIRED,
@@ -25,30 +25,30 @@ from lstm_dssm_client.bm25 import (
 )
 
 POSTINGS = 2**21
-"""Number of postings that are read at once; with their sums they take about
-100 MB. The postings of one term are always read together, so that equal titles
-have equal scores."""
+"""Number of postings to read at once, about 100 MB with their sums. All
+postings of a term are read at once, so that equal titles have equal scores."""
 
 
 class Matches(NamedTuple):
-    """Holds the words of a batch of queries and their postings in the index.
+    """The words and terms of a batch of queries, and their postings.
 
-    A posting is a title that has a term, with the term's score there. The
-    postings of all terms of the batch, in the order of the terms, are numbered
-    from 0.
+    A posting is a title with a term, and the term's score in the title. The
+    postings of the batch are numbered from 0, term after term.
     """
 
     words: tf.Tensor  # strings [words]
     rows: tf.Tensor  # the query of each word, int32 [words]
     word: tf.Tensor  # the word of each term, int32 [terms]
     terms: tf.Tensor  # the number of each term, int32 [terms]
-    scale: tf.Tensor  # the factor of the scores of each term, float32 [terms]
+    scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
     ends: tf.Tensor  # the number after each term's last posting, int64 [terms]
-    shift: tf.Tensor  # from these numbers to the stored postings, int64 [terms]
+    shift: (
+        tf.Tensor
+    )  # index of a stored posting minus its number, int64 [terms]
 
 
 class TermGraph(tf.Module):
-    """`TermScores` of titles, and the table of their forms, in a graph."""
+    """`TermScores` of titles, and their table of word forms, in a graph."""
 
     def __init__(self, scores: TermScores) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class TermGraph(tf.Module):
         self.count = postings.size
         self._letters = scores.kind == TRIGRAMS
         self._words = postings.words
-        # A table may not be empty; no word is "".
+        # The key "", which no word has, because a table may not be empty.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 as_strings(["", *postings.term_of]),
@@ -74,10 +74,13 @@ class TermGraph(tf.Module):
         """Finds the terms of strings `[batch]`."""
         words, rows = flat_words(texts, SPLIT, MAX_WORDS)
         batch = tf.size(texts)
-        forms, word = words, tf.range(tf.size(words))
+        plain = unaccented(words)
         if self._letters:
-            forms, word = letter_grams(words)
-        terms = self._table.lookup(forms)
+            forms, word = letter_grams(plain)
+            terms = self._table.lookup(forms)
+        else:
+            word, terms = tf.range(tf.size(words)), self._table.lookup(words)
+            terms = tf.where(terms == UNKNOWN, self._table.lookup(plain), terms)
         unknown = tf.size(self.idf) - 1
         idf = tf.gather(self.idf, tf.where(terms < 0, unknown, terms))
         idf = tf.where(terms == STOP, 0.0, idf)
@@ -99,29 +102,30 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Finds the terms of `number_forms`, their words, and what is a number.
+        """Looks up the terms of `number_forms`.
 
-        The last output is 1 for a number and 0 for a word that is none.
+        Returns terms, the word of each term, and 1 for numbers or 0 for words
+        that are no numbers.
         """
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
         with_digits = tf.where(tf.sequence_mask(lengths))[:, 0]
-        other = tf.where(lengths == 0)[:, 0]
+        without_digits = tf.where(lengths == 0)[:, 0]
         forms = tf.strings.regex_replace(
             digits.flat_values, "^0+([0-9])", r"\1"
         )
-        forms = tf.concat([forms, tf.gather(words, other)], 0)
+        forms = tf.concat([forms, tf.gather(words, without_digits)], 0)
         terms = self._table.lookup(NUMBER + forms)
-        word = tf.cast(tf.concat([with_digits, other], 0), tf.int32)
+        word = tf.cast(tf.concat([with_digits, without_digits], 0), tf.int32)
         has_digits = tf.range(tf.size(word)) < tf.size(with_digits)
         is_number = tf.cast(has_digits | (terms >= 0), tf.float32)
         return terms, word, is_number
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
-        """Adds the scores up, float32 `[batch, count]`."""
+        """Sums the scores of each query in all titles, `[batch, count]`."""
         first = tf.gather(matches.rows, matches.word) * self.count
-        flat = self._add_up(
+        flat = self._cell_sums(
             matches,
             lambda term, documents: tf.gather(first, term) + documents,
             batch * self.count,
@@ -129,18 +133,18 @@ class TermGraph(tf.Module):
         return tf.reshape(flat, [batch, self.count])
 
     def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
-        """Returns what the terms of one query add to the scores of k titles.
+        """Returns the contributions of a query's terms to the scores of titles.
 
-        `numbers` are those of the titles, int32 `[k]`. The results are float32
-        `[terms, k]`, one for each of `TERM_PARTS`.
+        `numbers` are the titles' numbers, int32 `[k]`. The contributions to
+        each of `TERM_PARTS` are float32 `[terms, k]`.
         """
         k = tf.size(numbers)
-        # The column of a title among the k, and one more for other titles.
+        # Columns 0 to k - 1 are the titles, column k all other titles.
         columns = tf.tensor_scatter_nd_update(
             tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
         )
         count = tf.size(matches.terms)
-        flat = self._add_up(
+        flat = self._cell_sums(
             matches,
             lambda term, documents: (
                 term * (k + 1) + tf.gather(columns, documents)
@@ -151,16 +155,16 @@ class TermGraph(tf.Module):
         is_word = (matches.terms < self._words)[:, tf.newaxis]
         return [tf.where(is_word, shares, 0.0), tf.where(is_word, 0.0, shares)]
 
-    def _add_up(
+    def _cell_sums(
         self,
         matches: Matches,
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
-        """Adds the scores of all postings up in cells, float32 `[size]`.
+        """Sums the scores of all postings by cell, float32 `[size]`.
 
-        `cells_of` returns the cells of postings, from the positions of their
-        terms among `matches` and their titles, int32 `[postings]` each.
+        `cells_of` computes the cells of postings from the positions of their
+        terms in `matches` and from their titles, all int32 `[postings]`.
         """
 
         def add_terms(
@@ -171,7 +175,8 @@ class TermGraph(tf.Module):
             stop = tf.maximum(stop, start + 1)
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
-            # No term is without titles: each end but the last begins another.
+            # Each end but the last is the start of the next term, because every
+            # term has postings.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),
@@ -197,21 +202,28 @@ class TermGraph(tf.Module):
 def flat_words(
     texts: tf.Tensor, split: str, max_words: int | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Splits strings `[batch]` into words, and the row of each, int32."""
+    """Splits strings `[batch]`; returns words and the row of each word."""
     words = split_words(texts, max_words, split)
-    # As `value_rowids`, by a third of the operations.
+    # The result of `value_rowids`, with a third of its operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
     return words.flat_values, tf.cast(rows, tf.int32)
 
 
+def unaccented(words: tf.Tensor) -> tf.Tensor:
+    """Removes the accents of Latin letters, as `bm25.unaccented` does."""
+    letters = tf_text.normalize_utf8(words, "NFD")
+    letters = tf.strings.regex_replace(letters, MARKED, r"\1")
+    return tf_text.normalize_utf8(letters, "NFC")
+
+
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the grams of words, see `terms`, and the word of each."""
+    """Lists the grams of words without accents, and the word of each."""
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values
     word = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]
     is_same = tf.equal(word[1:], word[:-1])
     edge = tf.constant([EDGE])
-    size = tf.size(letters)  # an empty batch has no neighbours
+    size = tf.size(letters)  # cuts the edge of an empty batch
     before = tf.concat([edge, tf.where(is_same, letters[:-1], EDGE)], 0)[:size]
     after = tf.concat([tf.where(is_same, letters[1:], EDGE), edge], 0)[:size]
     is_paired = tf.strings.regex_full_match(letters, PAIRED)
@@ -220,19 +232,18 @@ def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
-    """Writes the shares of a query's words as JSON objects.
+    """Writes the contributions of a query's words to k scores as JSON objects.
 
     Args:
-        words: Strings `[words]`; a word may occur twice.
-        shares: Float32 `[words, k]`; those that round to 0 are left
-            out.
+        words: Strings `[words]`. Repeated words are summed.
+        shares: Float32 `[words, k]`. Numbers that round to 0 are left out.
 
     Returns:
         Strings `[k]`, such as `{"bolt": 0.2500}`.
     """
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
-    # Words that white space separates may have these.
+    # Words that are split at white space may contain these characters.
     word = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
     word = tf.strings.regex_replace(word, r"[\x00-\x1f]", "")
     entries = tf.strings.join(

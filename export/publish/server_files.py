@@ -1,7 +1,6 @@
-"""The files beside published models, for a server and its operator.
+"""Writes `models.config`, `batching.config` and README.md beside models.
 
-They are `models.config`, `batching.config` and a README, by the template
-`server_readme.md.jinja`.
+The README for the server's operator is made from `server_readme.md.jinja`.
 """
 
 import math
@@ -61,26 +60,25 @@ from lstm_dssm_client.signatures import (
     TensorInfo,
 )
 
-# The newest server with these models' ops. Servers from 2.12 on load the
-# models, too, but have older Unicode tables.
+# The newest server with the ops of exported models. Servers from 2.12 on load
+# the models, too, but have older Unicode tables.
 IMAGE = "tensorflow/serving:2.20.0"
 
-# Memory of a string in a tensor, without its own bytes.
+# Memory of a string in a tensor, in addition to its characters.
 _STRING_BYTES = 24
 
-# Memory of a loaded graph, in sizes of its file: nodes, functions and tables of
-# strings exist several times, as a message, in the session and as kernels.
+# Memory of a loaded graph divided by the size of its file. Nodes, functions and
+# string tables exist several times: as a message, in the session, as kernels.
 _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
-"""Megabytes that the first model of a process takes in addition: threads and
-kernels, which all models share."""
+"""Megabytes of threads and kernels that all models of a process share."""
 
 
 class _Example(NamedTuple):
-    """How to call a signature, in Python and by a REST request."""
+    """A call of a signature, in Python and by a REST request."""
 
-    call: str  # a method of a `Client`, up to the argument `model`
+    call: str  # a call of a `Client`, up to the argument `model`
     inputs: str  # the JSON value of `inputs`
 
 
@@ -108,7 +106,7 @@ _EXAMPLES = {
 
 
 def server_readme(folders: Mapping[str, Path], root: str) -> str:
-    """Returns the README of these models, which lie in `root` on the server."""
+    """Returns the README of models in the folder `root` of the server."""
     signatures: list[list[Cell]] = []
     memory: list[list[Cell]] = []
     calls, total = [], 0
@@ -130,8 +128,8 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
             example = _EXAMPLES.get((key, frozenset(signature.inputs)))
             if example is None:  # a model of another program
                 continue
-            other = "" if key == SIGNATURE else f'"signature_name": "{key}", '
-            data = f'{{{other}"inputs": {example.inputs}}}'
+            prefix = "" if key == SIGNATURE else f'"signature_name": "{key}", '
+            data = f'{{{prefix}"inputs": {example.inputs}}}'
             calls.append((name, example.call, data))
     return render(
         "server_readme.md.jinja",
@@ -158,10 +156,10 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
 
 
 def memory_bytes(version: Path) -> int:
-    """Estimates by how many bytes a server grows when it loads a version.
+    """Estimates the memory of a loaded version.
 
     The estimate is the size of the variables, plus `_GRAPH_FACTOR` times the
-    size of the graph. Processes grew by 0.5 to 1.5 times the estimate.
+    size of the graph. Servers were measured at 0.5 to 1.5 times the estimate.
     """
     graph = version / "saved_model.pb"
     size = _GRAPH_FACTOR * graph.stat().st_size if graph.exists() else 0
@@ -206,10 +204,10 @@ ROOT = "/models"  # in the container; TF Serving needs an absolute path
 def publish_models(
     models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
 ) -> list[Path]:
-    """Publishes modules under one number, and lets a server serve them.
+    """Publishes modules with the same version number, and the server's files.
 
-    The caller holds `publication(models_dir)`. For the result and the errors
-    see `publish_together` and `write_server_files`.
+    The caller holds `publication(models_dir)`. See `publish_together` for the
+    result and the errors.
     """
     sizes = warmup_sizes(models_dir)
     writers = {
@@ -226,17 +224,17 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks, before an export, that `write_server_files` can succeed.
+    """Checks that `write_server_files` can succeed.
 
     `names` are the models that will get a new version.
     """
     read_models_config(Path(models_dir, MODELS_CONFIG))
-    others = {
+    unchanged = {
         name: base
         for name, base in find_models(models_dir).items()
         if name not in names
     }
-    server_readme(others, ROOT)
+    server_readme(unchanged, ROOT)
 
 
 def write_server_files(
@@ -245,10 +243,10 @@ def write_server_files(
 ) -> None:
     """Writes `batching.config`, `README.md` and, last, `models.config`.
 
-    That is replaced as a whole, so that a server sees the versions of one
-    export together. In it only version numbers with the export's own comment
-    change, and an existing `batching.config` is kept: an operator may edit
-    both.
+    `models.config` is replaced as a whole, so that a server sees all versions
+    of an export together. An operator may edit it and `batching.config`: an
+    existing `batching.config` does not change, and in `models.config` only
+    version numbers with the export's comment change.
     """
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
@@ -261,10 +259,10 @@ def write_server_files(
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int], root: str
 ) -> None:
-    """Writes the newest exports, and other `names`, into `models.config`.
+    """Updates the versions of exports in `models.config`; adds missing models.
 
     An added model has its version on a line with the comment "newest export".
-    Later exports change only the number on that line, nothing of an operator.
+    Later exports change only the number on this line.
     """
     config = read_models_config(path)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -307,14 +305,14 @@ def _entry(name: str, version: int | None, root: str) -> str:
 
 def _added(text: str, entries: str) -> str:
     """Adds entries to the list of models in a configuration's text."""
-    alone = f"model_config_list {{\n{entries}}}\n"
+    new_list = f"model_config_list {{\n{entries}}}\n"
     config = text_format.Parse(text, ModelServerConfig())
     if not config.model_config_list.config:
-        return alone
-    # The second form has no comments of the operator. It is used if the
+        return new_list
+    # The second form has lost the operator's comments. It is used if the
     # file's last character is not the brace that closes the list.
     forms = text, text_format.MessageToString(config)
-    config.MergeFrom(text_format.Parse(alone, ModelServerConfig()))
+    config.MergeFrom(text_format.Parse(new_list, ModelServerConfig()))
     for form in forms:
         added = f"{form.rstrip()[:-1]}{entries}}}\n"
         try:
@@ -326,15 +324,14 @@ def _added(text: str, entries: str) -> str:
 
 
 MOST_CHANGED = 0.2
-"""Share of the served ids that an export may change without being asked."""
+"""Share of the served ids that an export may change without `--yes`."""
 
 
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
-    """Checks that ids are mostly the ids of the retriever that is served.
+    """Checks that ids are mostly the ids of the served retriever, if any.
 
-    Raises `InputError` if the ids that are gone and those that are new are more
-    than `MOST_CHANGED` of the served ids. Nothing is compared if no retriever
-    is served. For `path` see `saved_fingerprint`.
+    Raises `InputError` if removed and new ids are more than `MOST_CHANGED` of
+    the served ids. See `saved_fingerprint` for `path`.
     """
     folder = served_version(path) or Path(path)
     if not (folder / IDS_FILE).exists():

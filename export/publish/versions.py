@@ -1,7 +1,7 @@
-"""Versions of models, in folders MODELS/NAME/NUMBER.
+"""Publishes and verifies versions of models, in folders MODELS/NAME/NUMBER.
 
-They are listed, published whole or not at all, and verified against the
-digests in their `MANIFEST.sha256`.
+Interrupted publishing leaves no version. `MANIFEST.sha256` has digests of all
+files of a version.
 """
 
 import os
@@ -33,18 +33,18 @@ from keras_lstm_dssm.model_folders import (
 from keras_lstm_dssm.plain_files import read_text
 
 Write = Callable[[Path], None]
-"""A function that writes a SavedModel into the folder of this path."""
+"""A function that writes a SavedModel into a folder."""
 
 _HIDDEN = ".publish-"
 
 
 @contextmanager
 def publication(models_dir: str | os.PathLike[str]) -> Iterator[None]:
-    """Lets one process at a time publish in a folder of models; others wait.
+    """Holds the lock of a folder of models; other processes wait.
 
-    A process holds it from its checks of the folder until `models.config` and
-    the card are written, so that it replaces no version that it has not seen.
-    What killed exports of any of the models have left is removed.
+    An export holds the lock from its checks until it has written
+    `models.config` and the card, so that no other export interferes. Also
+    removes the leftovers of killed exports.
     """
     with lock_folder(models_dir, "publishing models", wait=True):
         for base in Path(models_dir).iterdir():
@@ -57,9 +57,9 @@ def publish(
 ) -> Path:
     """Publishes a SavedModel as a new version, by default the next number.
 
-    A running server loads a version as soon as its folder appears. So `write`
-    fills a hidden folder, which is renamed when all files, last the manifest,
-    are complete and on the disk; it is removed if writing fails.
+    A running server loads a version as soon as its folder appears. `write`
+    therefore fills a hidden folder. It is renamed when all files and the
+    manifest are on the disk, or removed if writing fails.
     """
     base = Path(base)
     if version is not None and not 1 <= version < MAX_VERSION:
@@ -75,10 +75,10 @@ def publish(
 def publish_together(
     models_dir: str | os.PathLike[str], writers: Mapping[str, Write]
 ) -> list[Path]:
-    """Publishes a new version of several models, all or none, as one number.
+    """Publishes new versions of all models, or of none, with the same number.
 
-    Models of one training belong together: the cosine of vectors from two
-    trainings is meaningless. The number is above every version in the folder.
+    The number is above every version in the folder. Equal numbers mean the same
+    training: cosines of vectors from two trainings are meaningless.
     """
     models_dir = Path(models_dir)
     return _publish(
@@ -94,8 +94,8 @@ def _publish(
 ) -> list[Path]:
     """Writes all models, then renames all of them or none.
 
-    Without a version the number is above all those of the models in the
-    folders that `numbered` returns.
+    The default version is one above all versions in the folders that `numbered`
+    returns.
     """
     with ExitStack() as stack:
         complete = {
@@ -126,8 +126,8 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
     with hidden_folder(base, _HIDDEN) as hidden:
-        # One level down, because the hidden folder itself is private to its
-        # owner (0700) and a server often runs as another user.
+        # A subfolder, because the hidden folder is private to its owner (0700)
+        # and a server often runs as another user.
         complete = hidden / "version"
         try:
             write(complete)
@@ -182,8 +182,7 @@ def saved_model_writer(
 ) -> Write:
     """Returns a function that saves a module with its warm-up requests.
 
-    `name` is the name under which the model is served; for `sizes` see
-    `write_warmup`.
+    `name` is the name of the served model. See `write_warmup` for `sizes`.
     """
 
     def write(folder: Path) -> None:
@@ -197,7 +196,7 @@ def saved_model_writer(
 
 
 MANIFEST = "MANIFEST.sha256"
-"""Name of a file of digests in a version's folder, for `sha256sum -c`."""
+"""Name of the file of digests in a version's folder, for `sha256sum -c`."""
 
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 _MAX_BYTES = 1 << 24
@@ -207,7 +206,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
     """Writes the digest and the path of each file in a folder.
 
     Args:
-        folder: A version's folder, whose other files are complete.
+        folder: A version's folder with all other files.
 
     Returns:
         The file, `folder/MANIFEST.sha256`.
@@ -229,7 +228,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
     try:
         path.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
-        error.filename = str(path)  # that of a full disk names no file
+        error.filename = str(path)  # missing in the error of a full disk
         raise
     return path
 
@@ -237,9 +236,9 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
 def verify_manifest(folder: str | os.PathLike[str]) -> None:
     """Checks that a folder has exactly the files of its manifest.
 
-    This finds files that are damaged, missing or added. It does not tell who
-    wrote them: whoever can write in the folder can write the manifest, too,
-    unless its own digest is compared with one that is kept elsewhere.
+    This finds files that are damaged, missing or added. It does not protect
+    against attackers who can write in the folder, and so also the manifest,
+    unless the manifest's digest is compared with a copy from elsewhere.
 
     Args:
         folder: A version's folder.

@@ -2,8 +2,8 @@
 
 A graph's first calls are slow, because memory is allocated and kernels are
 created. TF Serving runs the requests in
-`assets.extra/tf_serving_warmup_requests` before it serves a version, and
-rejects one with a request of more rows than `batching.config` allows.
+`assets.extra/tf_serving_warmup_requests` before it serves a version. It rejects
+the version if a request has more rows than `batching.config` allows.
 
 Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 """
@@ -31,15 +31,14 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 WARMUP_SIZES = (1, 8, 64)
 """Numbers of rows of the warm-up requests.
 
-A server that batches rejects a version if one of its warm-up requests has
-more rows than `max_batch_size`. The largest is well below it, so that
-`max_batch_size` can be lowered without exporting again.
+They are well below the default `max_batch_size`, so that it can be lowered
+without exporting again.
 """
 
 BATCHING_CONFIG = "batching.config"
 
 # Requests that arrive within a millisecond are computed together. The last
-# of the allowed sizes must be the maximum.
+# allowed size must be the maximum.
 BATCHING_TEXT = f"""\
 # Exports never change this file, so you can edit it. TF Serving rejects
 # a version if one of its warm-up requests has more rows than max_batch_size.
@@ -50,18 +49,17 @@ batch_timeout_micros {{ value: 1000 }}
 max_enqueued_batches {{ value: 100 }}
 num_batch_threads {{ value: 2 }}
 """ + "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
-"""The file for a new folder of models."""
+"""The content of `batching.config` for a new folder of models."""
 
-# With more records a server rejects the version.
+# A server rejects a version with more records.
 _MAX_RECORDS = 1000
 _K = 10
 
 
 def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the `WARMUP_SIZES` that `batching.config` allows.
+    """Returns the `WARMUP_SIZES` that `batching.config` allows, at least `[1]`.
 
-    They are all of them if there is no file or no `max_batch_size` in it, and
-    `[1]` if none is small enough.
+    Without the file or its `max_batch_size`, all sizes are allowed.
     """
     path = Path(models_dir, BATCHING_CONFIG)
     text = path.read_text(errors="replace") if path.exists() else ""
@@ -77,10 +75,10 @@ def write_warmup(
     name: str,
     sizes: Sequence[int] = WARMUP_SIZES,
 ) -> Path:
-    """Writes one request for each signature and number of rows.
+    """Writes a request for each signature and each number of rows.
 
-    A server rejects a version if one of the requests fails. So the SavedModel
-    is loaded and runs each first; outputs are finite, of as many rows.
+    A server rejects a version if a request fails. The SavedModel is therefore
+    loaded and runs every request first, and its outputs are checked.
     """
     requests = [
         _request(name, key, signature, rows)
@@ -130,7 +128,7 @@ def _request(
         "n": np.full(rows, _K, np.int32),
         "query": texts,
         "document": texts,
-        # Every second query asks for a tag that no document need have.
+        # Every second query has a tag, which may be unknown.
         "tags": ["warm up" * (row % 2) for row in range(rows)],
     }
     for alias in signature.inputs:

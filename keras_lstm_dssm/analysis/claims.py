@@ -1,7 +1,7 @@
 """Claims of Palangi et al. 2016 about the encoder, compared with chance.
 
-Measures of keywords are compared with those of random words, and the
-similarity of the words of a cell with that of exchanged cells.
+Keywords are compared with random words, and the words of a cell with the words
+of exchanged cells.
 """
 
 import string
@@ -33,20 +33,21 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """A measure of a choice, compared with that of random choices."""
+    """A measure of a choice, compared with random choices.
 
-    value: float  # the measure of the actual choice
-    chance: float  # its mean over random choices
-    # The two-sided p-value: how often a random choice is as far from the mean
-    # as `value` is.
+    `value` is the measure of the choice, `chance` its mean over random choices,
+    `p` the two-sided p-value: how often a random choice is as far from the
+    mean. `number` is the number of compared texts or words.
+    """
+
+    value: float
+    chance: float
     p: float
-    # The number of texts or words that it is computed from; 0 where there was
-    # nothing to compare.
     number: int
 
 
 NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
-"""The result where there is nothing to compare."""
+"""The result if there is nothing to compare."""
 
 
 def compare_with_draws(
@@ -64,10 +65,7 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns which words are among NLTK's 179 English stop words, `[words]`.
-
-    Punctuation before and after a word is ignored.
-    """
+    """Returns which words, without punctuation, are stop words of NLTK."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 
@@ -79,15 +77,22 @@ def stop_word_share(
 ) -> ChanceComparison:
     """Computes the share of stop words among the words that a model chose.
 
-    A random choice takes equally many words from each text's candidates,
-    which include the chosen ones. `number` is that of the chosen words. All
-    arguments are bool `[words]` for each text.
+    A random choice takes equally many words from each text's candidates, which
+    include the chosen words. `number` counts the chosen words. All arguments
+    are bool `[words]` for each text.
     """
     sizes = np.array(
         [
-            [np.sum(s & k), np.sum(~s & k), np.sum(c), np.sum(s & c)]
-            for s, c, k in zip(stop, chosen, candidates, strict=True)
-            if c.any()
+            [
+                np.sum(is_stop & is_candidate),
+                np.sum(~is_stop & is_candidate),
+                np.sum(is_chosen),
+                np.sum(is_stop & is_chosen),
+            ]
+            for is_stop, is_chosen, is_candidate in zip(
+                stop, chosen, candidates, strict=True
+            )
+            if is_chosen.any()
         ]
     ).reshape(-1, 4)
     stop_words, others, sample_sizes, chosen_stop_words = sizes.T
@@ -104,7 +109,7 @@ def stop_word_share(
     )
 
 
-_RANDOM_CHOICES = 4  # of each text
+_RANDOM_CHOICES = 4  # for each text
 
 
 def remaining_cosine(
@@ -116,11 +121,11 @@ def remaining_cosine(
 ) -> ChanceComparison:
     """Computes the cosine that remains when only the chosen words are read.
 
-    Value and chance are shares of the mean cosine of the whole texts, whose
-    words are `texts`, with the unit vectors `others` `[texts, dimension]`; `p`
-    is of the randomisation test of the differences by text. Choices are as in
-    `stop_word_share`. Texts of which all candidates are chosen, or none, have
-    only one random choice and are left out.
+    `others` `[texts, dimension]` are unit vectors. Value and chance are shares
+    of the mean cosine between the whole texts and these vectors; `p` is from
+    the randomisation test of the differences by text. Choices are as in
+    `stop_word_share`. Texts with all or no candidates chosen have only one
+    random choice and are left out.
     """
     rows = [
         row
@@ -161,15 +166,18 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """The active cells of texts, and the words that are assigned to them."""
+    """The active cells of texts, and the words that are assigned to them.
 
-    # int `[texts, slots]`, the active cells of each text, counted as in
-    # `topics`.
+    `active` is int `[texts, slots]`, the active cells, counted as in `topics`.
+    `text`, `slot` and `word`, `[n]`, are the text, the column of `active` and
+    the word of each assignment. `cells` is the number of cells.
+    """
+
     active: np.ndarray
-    text: np.ndarray  # int `[n]`, the text of each assignment
-    slot: np.ndarray  # int `[n]`, the column of `active` that has its cell
-    word: np.ndarray  # str `[n]`, its word
-    cells: int  # the number of cells
+    text: np.ndarray
+    slot: np.ndarray
+    word: np.ndarray
+    cells: int
 
 
 def assign_words(
@@ -179,14 +187,14 @@ def assign_words(
     active: list[list[int]] = []
     assignments: list[tuple[int, int, str]] = []
     number_of_cells = 0
-    for text, read in enumerate(each_activations(encoder, texts)):
-        number_of_cells = len(read.recurrent_vector)
+    for text, states in enumerate(each_activations(encoder, texts)):
+        number_of_cells = len(states.recurrent_vector)
         active.append([])
-        for network in read.directions:
+        for network in states.directions:
             words = assigned(network, cells, change)
             for cell, _ in active_cells(network, cells):
                 assignments += [
-                    (text, len(active[text]), read.words[position])
+                    (text, len(active[text]), states.words[position])
                     for position in np.flatnonzero(words[:, cell])
                 ]
                 active[text].append(cell + network.offset)
@@ -208,9 +216,9 @@ def context_vectors(
     """Computes unit vectors of words from the texts that they occur in (LSA).
 
     They are the 100 largest singular vectors of the TF-IDF matrix of words
-    and contexts, of which words in fewer than three contexts are left out.
-    Neither the model nor the spelling of a word has an influence on them.
-    Source: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
+    and contexts; words in fewer than three contexts are left out. The vectors
+    depend neither on the model nor on the spelling of words. Source: Deerwester
+    et al. 1990, "Indexing by Latent Semantic Analysis".
     """
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
@@ -238,14 +246,13 @@ def coherence(
 ) -> ChanceComparison:
     """Computes how similar the words of one cell are.
 
-    It is the mean cosine of the vectors of all pairs of different words that
-    are assigned to the same cell. A random choice gives each text the active
-    cells of another text: which words occur together in a text stays the
-    same, and which cells they are assigned to does not. `number` is that of
-    the different words with a vector, the 1500 most frequent ones at most.
+    The measure is the mean cosine of all pairs of different words that are
+    assigned to the same cell. A random choice gives each text the active cells
+    of another text: words of a text stay together, but in other cells. `number`
+    counts the different words with a vector, at most the 1500 most frequent.
 
-    Any encoder of trigrams treats words that share one alike, even untrained:
-    pairs of such words count only with `same_trigrams`.
+    Any encoder of trigrams, even untrained, has similar vectors for words that
+    share a trigram: pairs of such words count only with `same_trigrams`.
     """
     from scipy import sparse
 
@@ -317,11 +324,15 @@ CLAIM_LABELS = {
 
 
 class ClaimResult(NamedTuple):
-    """A number that measures a claim, for one encoder, beside chance."""
+    """A number that measures a claim, for one encoder, beside chance.
 
-    claim: str  # a key of CLAIM_LABELS
-    side: str  # "query" or "document"
-    model: str  # "trained", or "untrained": the same with random weights
+    `claim` is a key of `CLAIM_LABELS`, `side` "query" or "document", `model`
+    "trained" or "untrained" (random weights).
+    """
+
+    claim: str
+    side: str
+    model: str
     comparison: ChanceComparison
 
 
@@ -335,11 +346,11 @@ def measure_claims(
 ) -> list[ClaimResult]:
     """Measures whether unimportant words are attenuated and cells have topics.
 
-    Each result is computed for the model and for `untrained_copy(model)`:
-    what both show is not an effect of training. For example, any encoder of
-    trigrams is changed little by a short word, which has few of them. The
-    untrained copy has no results about cosines, which would be noise, and
-    where no text has a keyword, there are none about keywords.
+    Each result is computed for the model and for `untrained_copy(model)`: an
+    effect that both show is not an effect of training. For example, a short
+    word has few trigrams and changes any encoder of trigrams little. There are
+    no cosines for the untrained copy, where they would be noise, and no results
+    about keywords if no text has a keyword.
     """
     if not pairs:
         raise InputError(
@@ -381,15 +392,15 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Returns a copy of a `TwoTower` with random weights it could start from.
+    """Returns a copy of a `TwoTower` with random initial weights.
 
     Weights that are fixed before training, such as the IDF of the words that
-    `adapt` counts, are those of the model: the copy differs by training alone.
+    `adapt` counts, are copied: the copy differs by training alone.
     """
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # The copy decides, because its layers are not frozen.
+            # The copy's layers are not frozen, so the copy decides.
             if not weight.trainable:
                 weight.assign(value)
     return copy
@@ -423,8 +434,8 @@ def _compare_words(
     if not encoder.networks:
         return
     counted, unassigned, keyword = [], [], []
-    for read in each_activations(encoder, texts):
-        words = keywords(read, cells, change, share)
+    for states in each_activations(encoder, texts):
+        words = keywords(states, cells, change, share)
         counts = [[n for n in w.counts if n is not None] for w in words]
         counted.append(np.array([c != [] for c in counts]))
         unassigned.append(np.array([c != [] and not any(c) for c in counts]))

@@ -18,15 +18,15 @@ from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.pages import DOTS_PER_INCH
 
-# Okabe and Ito's colours, distinguishable with colour blindness and by
+# Colours of Okabe and Ito, distinguishable with colour blindness and by
 # lightness alone.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vP"
-_LEAST_TICKS = 3  # fewer do not tell the scale of an axis
+_LEAST_TICKS = 3  # fewer do not show the scale of an axis
 
 
 class Curve(NamedTuple):
-    """One line of a chart; `spread` is the standard deviation at each point."""
+    """A line of a chart; `spread` is the standard deviation at each point."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -43,8 +43,8 @@ def drawing(
     """Opens axes side by side to draw on, and writes them to a PNG file.
 
     The file is written when the `with` block ends without an exception; its
-    folder is created if there is none. The axes share the vertical one and have
-    relative `widths`; `options` are those of matplotlib's `Figure`.
+    folder is created if necessary. The axes share the vertical axis and have
+    relative `widths`; `options` are arguments of matplotlib's `Figure`.
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")
@@ -55,7 +55,7 @@ def drawing(
         "text.parse_math": False,  # a user's text may contain dollar signs
     }
     with matplotlib.rc_context(style):
-        # Not made by pyplot, which would keep it in global state.
+        # Not made by pyplot, which would keep the figure in global state.
         figure = figures.Figure(layout="constrained", **options)
         yield figure.subplots(
             1, columns, sharey=True, squeeze=False, width_ratios=widths
@@ -71,7 +71,7 @@ def short(text: str) -> str:
 
 
 def add_legend(axis: Any, columns: int) -> None:
-    """Adds one legend, with the labels of these axes, below the figure."""
+    """Adds a legend, with the labels of these axes, below the figure."""
     axis.figure.legend(
         *axis.get_legend_handles_labels(),
         loc="outside lower center", ncols=columns, fontsize=8,
@@ -85,10 +85,7 @@ def curve_chart(
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draws curves by their labels, with error bars where they have a spread.
-
-    `scales` are properties of the axes, such as `xscale="log"`.
-    """
+    """Draws curves by their labels; `scales` are properties of the axes."""
     with drawing(path, figsize=(7, 4.5)) as (axis,):
         for index, (label, curve) in enumerate(curves.items()):
             axis.errorbar(
@@ -129,22 +126,22 @@ _AXIS_TITLES = {
 
 
 def draw_activations(
-    path: Path, read: Activations, others: Sequence[Activations] = ()
+    path: Path, states: Activations, others: Sequence[Activations] = ()
 ) -> None:
     """Draws the gates i, f, o, the cells c and outputs y of one network.
 
     As in Figs. 4 and 5 of the paper, there is a row for each cell, a column
     for each word and one range of colours; columns after the text are zero.
-    The range and the number of columns are those that `others` need, too.
+    The range and the number of columns are large enough for `others`, too.
     """
-    arrays, texts = read.arrays, [read, *others]
+    arrays, texts = states.arrays, [states, *others]
     limit = max(
         np.abs(array).max() for text in texts for array in text.arrays.values()
     )
     columns = max(len(text.words) for text in texts)
     colors = import_optional("matplotlib.colors", "analysis")
-    # c(t) may be ten times as large as y(t). Colours proportional to the
-    # square root show both.
+    # c(t) may be ten times as large as y(t): colours proportional to the square
+    # root show both.
     norm = colors.FuncNorm((_signed_root, _signed_square), -limit, limit)
     width = 1.4 + len(arrays) * max(1.6, 0.32 * columns)
     size = (width, 4.5 + label_height(*(text.words for text in texts)))
@@ -153,31 +150,28 @@ def draw_activations(
             padded = np.zeros((columns, array.shape[1]))
             padded[: len(array)] = array
             image = heat_map(axis, padded.T, norm=norm)
-            label_words(axis, read.words)
+            label_words(axis, states.words)
             axis.set_title(_AXIS_TITLES[name], fontsize=10)
         # Cells are numbered by their positions in the text's vector.
         axis.yaxis.get_major_locator().set_params(integer=True)
-        axis.yaxis.set_major_formatter(lambda y, _: f"{y + read.offset:.0f}")
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y + states.offset:.0f}")
         axes[0].set_ylabel("cell")
         axis.figure.colorbar(image, ax=axes, shrink=0.6)
 
 
 def draw_active(
-    path: Path, read: Activations, cells: int = ACTIVE_CELLS
+    path: Path, states: Activations, cells: int = ACTIVE_CELLS
 ) -> None:
-    """Draws y(t) of the most active cells at each word, Fig. 6.
-
-    The most active cell is on top.
-    """
-    most_active = [cell for cell, _ in active_cells(read, cells)]
-    height = 0.6 + 0.24 * len(most_active) + label_height(read.words)
-    size = (2.4 + 0.5 * len(read.words), height)
+    """Draws y(t) of the most active cells at each word, as in Fig. 6."""
+    most_active = [cell for cell, _ in active_cells(states, cells)]
+    height = 0.6 + 0.24 * len(most_active) + label_height(states.words)
+    size = (2.4 + 0.5 * len(states.words), height)
     with drawing(path, figsize=size) as (axis,):
-        rows = read.y[:, most_active].T
+        rows = states.y[:, most_active].T
         limit = np.abs(rows).max()
         image = heat_map(axis, rows, vmin=-limit, vmax=limit)
-        label_words(axis, read.words)
-        numbers = [str(cell + read.offset) for cell in most_active]
+        label_words(axis, states.words)
+        numbers = [str(cell + states.offset) for cell in most_active]
         axis.set_yticks(range(len(most_active)), numbers)
         axis.set_ylabel("cell")
         axis.figure.colorbar(image, ax=axis, label="y(t)")
@@ -186,23 +180,22 @@ def draw_active(
 def draw_aligned(
     path: Path,
     growing: Growth,
-    read: Sequence[Activations] = (),
+    states: Sequence[Activations] = (),
     cells: int = ACTIVE_CELLS,
 ) -> None:
     """Draws the cells of a query and a title side by side, and their cosine.
 
-    The heat maps above have the cells that add most to the final cosine, the
-    same ones for both texts, divided by the norm of each text's final
-    output. The lines below are the cosine with the whole other text after
-    each word and, where the vectors have several parts, what each part adds.
-
-    Without the activations `read` of both texts, only the lines are drawn.
+    The heat maps have the cells that add most to the final cosine, the same
+    cells for both texts, divided by the norm of each text's final output. The
+    lines below are the cosine with the whole other text after each word and, if
+    the vectors have several parts, what each part adds. Without activations
+    only the lines are drawn.
     """
     sides = (growing.query_words, growing.document_words)
-    scaled = [_divide_by_length(text) for text in read]
+    scaled = [_divide_by_length(text) for text in states]
     best: list[int] = []
     if scaled:
-        products = np.prod([text.recurrent_vector for text in read], axis=0)
+        products = np.prod([text.recurrent_vector for text in states], axis=0)
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
@@ -276,10 +269,7 @@ def _draw_lines(
     rows: int,
     space: int,
 ) -> None:
-    """Draws the lines of one side below the rows of cells.
-
-    They share the axis of the cells, so that each number is below its word.
-    """
+    """Draws the lines of one side below the rows of cells, word by word."""
     every_side = [values for sides in lines.values() for values in sides]
     lowest = min(values.min() for values in every_side)
     span = max(max(values.max() for values in every_side) - lowest, 1e-6)
@@ -303,10 +293,7 @@ def _draw_lines(
     axis.set_xlim(-0.5, len(sides[side]) - 0.5)
 
 
-def _divide_by_length(read: Activations) -> np.ndarray:
-    """Returns the outputs y(t), divided by the norm of the final output.
-
-    `[words, cells]`, with those of both directions.
-    """
-    y = np.hstack([network.y for network in read.directions])
-    return y / max(float(np.linalg.norm(read.recurrent_vector)), 1e-12)
+def _divide_by_length(states: Activations) -> np.ndarray:
+    """Returns y(t) / |y(T)|, `[words, cells]`, of all directions."""
+    y = np.hstack([network.y for network in states.directions])
+    return y / max(float(np.linalg.norm(states.recurrent_vector)), 1e-12)

@@ -20,14 +20,7 @@ from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
-from keras_lstm_dssm.pages import (
-    Cell,
-    Picture,
-    Section,
-    Shaded,
-    Strong,
-    Table,
-)
+from keras_lstm_dssm.pages import Cell, Picture, Section, Shaded, Strong, Table
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.programs import ReportSettings
 from keras_lstm_dssm.training.document_targets import (
@@ -44,10 +37,7 @@ from keras_lstm_dssm.training.salience import (
 
 @dataclass(frozen=True)
 class ExplainedSentence:
-    """Holds a sentence, its p_i, and whether it is in S*, by a teacher.
-
-    `salient` is `None` where there is nothing to compare with.
-    """
+    """A sentence, its p_i, and whether it is in S* by a teacher, if any."""
 
     text: str
     probability: float
@@ -56,7 +46,7 @@ class ExplainedSentence:
 
 @dataclass(frozen=True)
 class PredictedWord:
-    """Holds a word that a document's vector predicts, with its probability."""
+    """A word that a document's vector predicts, with its probability."""
 
     word: str
     probability: float
@@ -65,10 +55,10 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """Holds a key word of a document, see `training.KeyWords`.
+    """A key word of a document, see `training.KeyWords`.
 
-    `rank` is that among all words by probability, from 1. Both are `None` for
-    a word that is not in the vocabulary.
+    `rank` is the rank among all words by probability, from 1. Rank and
+    probability are `None` for a word that is not in the vocabulary.
     """
 
     word: str
@@ -78,7 +68,7 @@ class KeyWord:
 
 @dataclass(frozen=True)
 class NearDocument:
-    """Holds one of the nearest documents of another one."""
+    """A document that is near another document."""
 
     id: str
     title: str
@@ -88,15 +78,15 @@ class NearDocument:
 
 @dataclass(frozen=True)
 class ExplainedDocument:
-    """Holds a document, and what a `KeyVec` computes for it.
+    """A document, and what a `KeyVec` computes for it.
 
     Attributes:
         id: Its id.
-        title: Its title, or without one its first sentence.
-        label: Its class; "" without one.
+        title: Its title, or else its first sentence.
+        label: Its class, or "".
         summary: The sentences of its summary, which the model does not read.
-        sentences: The sentences that the model reads, in their order.
-        predicted: The most probable words, the most probable one first.
+        sentences: The sentences that the model reads, in order.
+        predicted: The most probable words, in descending order.
         key_words: The key words, the highest TF-IDF first.
         nearest: The other documents with the nearest vectors.
 
@@ -129,13 +119,12 @@ def explain_documents(
 
     Args:
         model: A trained `KeyVec`.
-        documents: The documents, among which the nearest ones are found.
-        targets: The key sentences and words by a teacher. Default `None`:
-            there is nothing to compare with.
-        rows: The positions of the documents to explain. Default `None` for
-            all.
-        words: Number of words to predict of each. Default 10.
-        nearest: Number of nearest documents of each. Default 5.
+        documents: The documents, among which the nearest are searched.
+        targets: The key sentences and words by a teacher, to compare with.
+            Default `None`: no comparison.
+        rows: The indices of the documents to explain. Default `None` for all.
+        words: Number of words to predict for each document. Default 10.
+        nearest: Number of nearest documents for each document. Default 5.
         vectors: The result of `model.encode` for the documents; by default
             it is computed.
 
@@ -160,15 +149,20 @@ def explain_documents(
     chosen = [documents[row] for row in rows]
     sentences = [document.sentences for document in chosen]
     probabilities = model.probabilities(sentences)
-    index = Index.from_vectors(vectors, [each.id for each in documents])
+    index = Index.from_vectors(vectors, [document.id for document in documents])
     neighbours, cosines = index.nearest(
         vectors[list(rows)], nearest, exclude=[[row] for row in rows]
     )
-    of_words = model.word_probabilities(vectors[list(rows)]).numpy()
+    word_probabilities = model.word_probabilities(vectors[list(rows)]).numpy()
     vocabulary = model.key_vocabulary
     explained = []
     for document, p, p_words, near, similar in zip(
-        chosen, probabilities, of_words, neighbours, cosines, strict=True
+        chosen,
+        probabilities,
+        word_probabilities,
+        neighbours,
+        cosines,
+        strict=True,
     ):
         predicted, key_words = _words(
             document, p_words, targets, model, vocabulary, words
@@ -199,7 +193,7 @@ def explain_documents(
 
 
 def name_of(document: Document) -> str:
-    """Returns the title of a document, or without one its first sentence."""
+    """Returns the title of a document, or else its first sentence."""
     return document.title or document.sentences[0]
 
 
@@ -245,10 +239,7 @@ def _words(
 
 
 class ReportDocuments(NamedTuple):
-    """Holds documents, and their key sentences and key words by a teacher.
-
-    The documents are without sentences that the model skips.
-    """
+    """Documents, and their key sentences and key words by a teacher."""
 
     split: str
     documents: list[Document]
@@ -267,22 +258,22 @@ def read_report_documents(
 ) -> ReportDocuments:
     """Reads the documents of the last split, and computes their targets.
 
-    The last split is test, or else dev, or else train. The threshold `theta`
-    of the teacher's similarity is by default computed from the split train.
+    The last split is test, or else dev, or else train. By default the threshold
+    `theta` of the teacher's similarity is computed from the split train.
     """
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
     documents = list(folder.of(split))
     train = folder.of("train") if folder.count("train") else documents
-    compared = salience_teacher(teacher, train)
+    salience = salience_teacher(teacher, train)
     key_words = KeyWords(train, source=key_words_of)
-    if theta is None and compared.theta is None:
-        of_train = DocumentTargets.from_teacher(train, compared, key_words)
-        theta = of_train.counts.theta
+    if theta is None and salience.theta is None:
+        train_targets = DocumentTargets.from_teacher(train, salience, key_words)
+        theta = train_targets.counts.theta
     return ReportDocuments(
         split,
         documents,
-        DocumentTargets.from_teacher(documents, compared, key_words, theta),
+        DocumentTargets.from_teacher(documents, salience, key_words, theta),
         teacher,
         dict(folder.counts.bad_lines),
     )
@@ -314,8 +305,8 @@ def report_on_documents(
 ) -> Report:
     """Reports on documents that have been read, with their targets.
 
-    The documents to explain, and those of the map, are drawn at random with
-    a fixed seed, the former among those with a summary if there are any.
+    The explained documents (with a summary if there are any) and the documents
+    on the map are drawn at random with a fixed seed.
     """
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
@@ -395,7 +386,7 @@ def report_on_documents(
 def _records(
     explained: Sequence[ExplainedDocument], name: str
 ) -> list[dict[str, Any]]:
-    """Returns the records of one field of all documents, with their ids."""
+    """Returns the records of a field of all documents, with their ids."""
     return [
         {"document": document.id, **asdict(record)}
         for document in explained
@@ -409,7 +400,7 @@ def key_sentence_agreements(
     """Measures how well p_i and the order of sentences rank the key sentences.
 
     Key sentences (S* of the paper) are chosen by a document's summary, so that
-    documents without one are left out. Returns an empty dictionary if all are.
+    documents without a summary are left out. Returns `{}` if none is left.
     """
     documents = [document for document in documents if document.summary]
     if not documents:

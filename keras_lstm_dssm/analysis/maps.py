@@ -27,13 +27,15 @@ from keras_lstm_dssm.settings.fields import MAP_METHODS
 
 
 class TextMap(NamedTuple):
-    """The position of each text on a plane, and its group."""
+    """The positions `[texts, 2]` of texts on a plane, and their groups.
 
-    positions: np.ndarray  # float `[texts, 2]`
-    # int `[texts]`, the group of each text; -1 or -2 for none.
+    `groups` is int `[texts]`, -1 or -2 without a group; `names` are the names
+    of the groups, `others` the names of -1 and -2.
+    """
+
+    positions: np.ndarray
     groups: np.ndarray
-    names: list[str]  # the name of each group
-    # What texts without a group are: the names of -1 and of -2.
+    names: list[str]
     others: tuple[str, str] = ("", "")
 
 
@@ -42,11 +44,11 @@ def title_map(
 ) -> TextMap:
     """Lays titles out on a plane and groups them by clusters of positions.
 
-    HDBSCAN clusters the positions on the plane and not the vectors, so that
-    the clusters are those that a reader of the picture sees. A cluster has
-    1/80 of all titles or more, and at least 5, and is named by the words that
-    distinguish it from the others. Source: Campello et al. 2013,
-    "Density-Based Clustering Based on Hierarchical Density Estimates".
+    HDBSCAN clusters the positions on the plane, not the vectors, so that
+    readers see the clusters in the picture. A cluster has at least 1/80 of all
+    titles, and at least 5, and is named by its distinctive words. Source:
+    Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
+    Density Estimates".
     """
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
@@ -59,9 +61,9 @@ def title_map(
     with _one_thread():
         clusters = clustering.fit_predict(positions)
     words: list[list[str]] = [[] for _ in range(clusters.max() + 1)]
-    for title, cluster_of_title in zip(titles, clusters, strict=True):
-        if cluster_of_title >= 0:
-            words[cluster_of_title] += set(space_separated(title))
+    for title, group in zip(titles, clusters, strict=True):
+        if group >= 0:
+            words[group] += set(space_separated(title))
     names = [
         ", ".join(short(word) for word, _ in best)
         for best in distinctive_words(words, 2)
@@ -70,18 +72,14 @@ def title_map(
 
 
 MOST_CLASSES = 12
-"""Largest number of classes with their own colour and marker; readers could
-not distinguish more."""
+"""Largest number of classes with a colour and a marker, which readers can
+distinguish."""
 
 
 def document_map(
     vectors: np.ndarray, labels: Sequence[str], method: str = "tsne"
 ) -> TextMap:
-    """Lays documents out on a plane and groups them by their classes.
-
-    The 12 classes with the most documents are groups, the largest first, of
-    equal ones in alphabetical order.
-    """
+    """Lays documents out on a plane, grouped by the 12 largest classes."""
     counts = Counter(filter(None, labels))
     order = sorted(counts, key=lambda label: (-counts[label], label))
     names = order[:MOST_CLASSES]
@@ -120,7 +118,7 @@ def plane_positions(
         layout = decomposition.PCA(2, random_state=0)
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
-        # The Euclidean neighbours of unit vectors are those by cosine.
+        # The Euclidean neighbours of unit vectors are the cosine neighbours.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
@@ -129,17 +127,13 @@ def plane_positions(
 
 
 def _one_thread() -> Any:
-    # Several threads would busy-wait for each other at each of a thousand
+    # Several threads would busy-wait for each other in each of a thousand
     # steps: on a busy machine, a minute instead of seconds.
     return import_optional("threadpoolctl", "analysis").threadpool_limits(1)
 
 
 def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
-    """Draws a map on which each group has a colour and a marker.
-
-    The names of the groups are written in their midst or, with `legend`, below
-    the map, with the numbers of their texts.
-    """
+    """Draws a map on which each group has a colour, a marker and a name."""
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
     with drawing(path, figsize=(8, 8 if legend else 7)) as (axis,):
@@ -154,7 +148,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
         for group, colour in ((-1, "#bbbbbb"), (-2, "#dddddd")):
             scatter(group, layout.others[-group - 1], s=6, color=colour)
         for group, name in enumerate(layout.names):
-            # A colour that is used again gets another marker.
+            # A repeated colour gets another marker.
             turn = group // len(COLOURS)
             positions = scatter(
                 group, name, s=20 if legend else 14,
@@ -176,12 +170,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
 def write_projector(
     logs: str | os.PathLike[str], titles: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Writes titles and their vectors for TensorBoard's projector.
-
-    `tensorboard --logdir=LOGS` shows them. The files are
-    `projector_config.pbtxt`, `projector/titles.tsv` and
-    `projector/titles.labels.tsv`.
-    """
+    """Writes titles and vectors to `logs`, for TensorBoard's projector."""
     from tensorboard.plugins import projector
 
     if len(titles) != len(vectors):

@@ -1,4 +1,4 @@
-"""The report of a run, and what the reports of all kinds of models have."""
+"""The report of a run, and common parts of all kinds of reports."""
 
 import os
 import tempfile
@@ -13,30 +13,32 @@ from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
 from keras_lstm_dssm.analysis.maps import write_projector
 from keras_lstm_dssm.files import check_writable, write_csv
 from keras_lstm_dssm.model_cards import card_tables
-from keras_lstm_dssm.pages import (
-    Picture,
-    Section,
-    Table,
-    write_html,
-)
+from keras_lstm_dssm.pages import Picture, Section, Table, write_html
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.programs import ReportSettings
 
 
 class Report(NamedTuple):
-    """A report of a model: its page, and the same results as values."""
+    """A report of a model: its page, and the same results as values.
 
-    title: str  # the heading of the page
-    lead: str  # the paragraph below it
-    sections: Sequence[Section]  # the sections of the page
-    values: dict[str, Any]  # the results, for JSON
-    # Reason for skipping lines of the data -> number of lines.
+    Attributes:
+        title: The heading of the page.
+        lead: The paragraph below the heading.
+        sections: The sections of the page.
+        values: The results, for JSON.
+        bad_lines: Reason for skipping lines of the data -> number of lines.
+        csv: Name of a file -> its rows.
+        projected: For TensorBoard's projector: what the texts are, the texts,
+            and a function that returns their vectors.
+    """
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    values: dict[str, Any]
     bad_lines: dict[str, int] = {}
-    # Name of a file -> its rows.
     csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}
-    # For TensorBoard's projector: what the texts are, the texts, and a function
-    # that returns their vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -47,11 +49,7 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns the data of the settings or, as training read them, the run's.
-
-    With the data come the largest number of bad lines to skip, and the grade
-    from which a document is relevant.
-    """
+    """Returns the data, the bad lines to skip, and the least relevant grade."""
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -72,9 +70,8 @@ def training_sections(
 ) -> list[Section]:
     """Returns the sections on training: the model card, the loss by epoch.
 
-    A section that the run has nothing for is left out, and so is a curve whose
-    column an epoch lacks. `labels` is column of the history -> label of its
-    curve.
+    `labels` is column of the history -> label of its curve. Curves with missing
+    values and empty sections are left out.
     """
     tables = card_tables(run.path)
     sections = [card_section(tables)] if tables else []
@@ -114,7 +111,7 @@ def card_section(tables: Sequence[Table]) -> Section:
 def report_on_run(
     model: Any, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on a model of a kind that has no report of its own."""
+    """Reports on a model whose kind has no special report."""
     labels = {"loss": "training", "val_loss": "validation"}
     sections = training_sections(run, pictures / "loss.png", labels, "loss")
     noun = kind_of(model).noun
@@ -138,8 +135,8 @@ def analyze_run(
     Args:
         run: The run folder.
         output: The HTML file to write.
-        settings: What the report is about, with thresholds and sizes; by
-            default those of `ReportSettings`.
+        settings: What the report is about, with thresholds and sizes. Default:
+            `ReportSettings()`.
 
     Returns:
         The report, whose `values` are the results that the page shows. The

@@ -1,7 +1,7 @@
-"""Statistics of a pair scorer over all judged queries of the data.
+"""The report of a pair scorer, and statistics over all judged queries.
 
-Where the best match of an MV-LSTM lies, and which queries one scorer answers
-right and another one wrong, as in Table 4 of Wan et al. 2016.
+Statistics are where the best match of an MV-LSTM lies, and which queries only
+one of two scorers answers right, as in Table 4 of Wan et al. 2016.
 """
 
 import os
@@ -56,27 +56,32 @@ _PAIRS_AT_ONCE = 256
 class BestPositions(NamedTuple):
     """At which words MV-LSTM matches queries and right answers best.
 
-    All but `pairs` are shares of the pairs.
+    All but `pairs` are shares of the pairs: in which the best matching word of
+    the `query`, of the `document` or of `both` is neither the first nor the
+    last word, `chance` for `both` at random cells, and in which both words are
+    the `last`, which LSTM-RNN compares.
     """
 
     pairs: int
-    query: float  # the query's word is neither the first nor the last one
-    document: float  # the document's word is neither
+    query: float
+    document: float
     both: float
-    chance: float  # `both`, if a cell is drawn at random
-    last: float  # both words are the last ones, which LSTM-RNN compares
+    chance: float
+    last: float
 
 
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
     """Finds the best matching words of each query and each right answer."""
-    pairs = [(one.query, right) for one in lists for right in one.positives]
-    found: list[np.ndarray] = []
+    pairs = [
+        (judged.query, right) for judged in lists for right in judged.positives
+    ]
+    shares_of_batches: list[np.ndarray] = []
     for start in range(0, len(pairs), _PAIRS_AT_ONCE):
-        some = zip(*pairs[start : start + _PAIRS_AT_ONCE], strict=True)
+        batch = zip(*pairs[start : start + _PAIRS_AT_ONCE], strict=True)
         sides = []
-        for side, texts in zip(("query", "document"), some, strict=True):
+        for side, texts in zip(("query", "document"), batch, strict=True):
             words = layer.distinct(texts)
             represented = matcher.represent(layer(words), side)
             sides.append(rows_of(represented, words.text_index))
@@ -92,20 +97,22 @@ def best_positions(
         inside = (position > 0) & (position < length - 1)
         chance = (np.maximum(length - 2, 0) / length).prod(axis=0)
         last = (position == length - 1).all(axis=0)
-        found.append(np.stack([*inside, inside.all(axis=0), chance, last]))
-    shares = np.concatenate(found, axis=1).mean(axis=1)
+        shares_of_batches.append(
+            np.stack([*inside, inside.all(axis=0), chance, last])
+        )
+    shares = np.concatenate(shares_of_batches, axis=1).mean(axis=1)
     return BestPositions(len(pairs), *map(float, shares))
 
 
 class TwoScorers(NamedTuple):
-    """How many queries each of two scorers answers right (P@1)."""
+    """How many queries each of two scorers answers right; p of equal P@1."""
 
     queries: int
     both: int
     only_this: int
     only_other: int
     neither: int
-    p: float  # of equal P@1, see `randomisation_test`
+    p: float
 
 
 def compare_scorers(
@@ -116,13 +123,15 @@ def compare_scorers(
     Queries without a right or without a wrong judged answer are left out.
 
     Returns:
-        The comparison, and the lists that `scorer` alone answers right, with
+        The comparison, and the lists that only `scorer` answers right, with
         the wrong answer that `other` prefers as the only negative.
 
     Raises:
         InputError: No list has right and wrong answers.
     """
-    lists = [one for one in lists if one.positives and one.negatives]
+    lists = [
+        judged for judged in lists if judged.positives and judged.negatives
+    ]
     if not lists:
         raise InputError(
             "found no query with right and wrong answers, expected judged"
@@ -132,7 +141,7 @@ def compare_scorers(
         _answers(model, lists) for model in (scorer, other)
     )
     alone = first & ~second
-    compared = TwoScorers(
+    comparison = TwoScorers(
         len(lists),
         int((first & second).sum()),
         int(alone.sum()),
@@ -140,7 +149,7 @@ def compare_scorers(
         int((~first & ~second).sum()),
         float(randomisation_test(first.astype(float) - second)[0]),
     )
-    return compared, [
+    return comparison, [
         lists[row]._replace(negatives=[preferred[row]])
         for row in np.flatnonzero(alone)
     ]
@@ -150,17 +159,23 @@ def _answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
     """Returns which queries are answered right, and the best wrong answers."""
-    texts = [[*one.positives, *one.negatives] for one in lists]
+    texts = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
-        [one.query for one, t in zip(lists, texts, strict=True) for _ in t],
-        [text for of_list in texts for text in of_list],
+        [
+            judged.query
+            for judged, t in zip(lists, texts, strict=True)
+            for _ in t
+        ],
+        [text for answers in texts for text in answers],
     )
-    ends = np.cumsum([len(of_list) for of_list in texts])[:-1]
+    ends = np.cumsum([len(answers) for answers in texts])[:-1]
     right, negatives = [], []
-    for one, of_list in zip(lists, np.split(scores, ends), strict=True):
-        positive, negative = np.split(of_list, [len(one.positives)])
+    for judged, answer_scores in zip(
+        lists, np.split(scores, ends), strict=True
+    ):
+        positive, negative = np.split(answer_scores, [len(judged.positives)])
         right.append(positive.max() > negative.max())
-        negatives.append(one.negatives[int(negative.argmax())])
+        negatives.append(judged.negatives[int(negative.argmax())])
     return np.array(right), negatives
 
 
@@ -169,7 +184,7 @@ _NEIGHBOURS = 4
 
 
 class ComparedQuery(NamedTuple):
-    """A query, and what a document is, such as "right answer" -> its text."""
+    """A query, and the kind of a document, "right answer", -> its text."""
 
     query: str
     documents: dict[str, str]
@@ -181,11 +196,10 @@ def example_answers(
     titles: list[str],
     count: int = 3,
 ) -> list[ComparedQuery]:
-    """Draws queries, the same ones for every scorer, with two answers each.
+    """Draws queries, the same for every scorer, with two answers each.
 
-    The wrong answer is the one with the highest score of the documents that
-    are judged not relevant; where there are none, of the nearest titles by
-    BM25.
+    The wrong answer is the document with the highest score among the documents
+    judged not relevant or, without these, among the nearest titles by BM25.
     """
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
@@ -202,8 +216,8 @@ def lists_and_titles(
 ) -> tuple[list[JudgedList], list[str]]:
     """Returns the queries with a relevant title, and all titles of the data.
 
-    Each query has its judged titles. The queries are those of the last split
-    of a collection, which is its test split if there is one, or of a click log.
+    Queries have their judged titles. They are from the last split of a
+    collection, which is test if there is a test split, or from a click log.
     """
     if is_collection(data):
         collection = open_collection(data)
@@ -214,8 +228,12 @@ def lists_and_titles(
         clicked: dict[str, list[str]] = {}
         for query, title in islice(log, _CLICKS):
             clicked.setdefault(query, []).append(title)
-        lists = (JudgedList(query, c, []) for query, c in clicked.items())
-        titles = [title for of_query in clicked.values() for title in of_query]
+        lists = (
+            JudgedList(query, clicks, []) for query, clicks in clicked.items()
+        )
+        titles = [
+            title for query_titles in clicked.values() for title in query_titles
+        ]
     with_positive = [judged for judged in lists if judged.positives]
     return with_positive, list(dict.fromkeys(titles))
 
@@ -234,8 +252,8 @@ def _with_negatives(
             words = normalize(near, "alphanumeric")
             negatives = [
                 title
-                for title, of_title in zip(near, words, strict=True)
-                if of_title not in right
+                for title, title_words in zip(near, words, strict=True)
+                if title_words not in right
             ]
         if negatives:
             yield judged._replace(negatives=negatives)
@@ -248,7 +266,7 @@ class WordMatch(NamedTuple):
         query_word: The query's word, as the model reads it.
         document_word: The document's word.
         value: The value of the interaction at these positions.
-        slice: The number of the slice, from 0; a matrix of cosines has one.
+        slice: The index of the slice; a matrix of cosines has one.
         query_position: The position of the query's word, from 0.
         document_position: The position of the document's word, from 0.
         contribution: What the match adds to the score, see `WordMatrix`.
@@ -274,20 +292,20 @@ class WordMatch(NamedTuple):
 class WordMatrix(NamedTuple):
     """The interaction matrix of a pair of texts, and its strongest cells.
 
-    The score is a function of the pooled cells that is linear in pieces, if
-    the hidden layer has relus: it is the sum of each cell times its
-    derivative, the contribution of the cell, and of a rest from the biases.
+    With relus in the hidden layer the score is piecewise linear in the pooled
+    cells: it is the sum of each cell times its derivative (the contribution of
+    the cell), and of a rest from the biases.
 
     Attributes:
         query_words: The words of the query that the model reads.
-        document_words: The words of the document that it reads.
-        unknown: Those of both that are not in the vocabulary, in order; they
+        document_words: The words of the document that the model reads.
+        unknown: Words of both that are not in the vocabulary, in order; they
             share one word vector.
         cells: float `[query words, document words, slices]`.
         score: The score of the pair.
         rest: The part of the score that no cell contributes.
         strongest: The k largest cells of each slice, the largest first; all
-            cells where there are fewer.
+            cells if there are fewer.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -340,7 +358,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     with tf.GradientTape() as tape:
         tape.watch(cells)
         score = matcher.mlp(tf.reshape(pool(cells, *lengths), [1, -1]))
-    # A cell of dynamic pooling may occur in several regions, or in none.
+    # Dynamic pooling may use a cell in several regions, or in none.
     contributions = (cells * tape.gradient(score, cells)).numpy()[0]
     layer = scorer.words
     split = split_words(
@@ -392,8 +410,8 @@ def strongest_words(
 
     Returns:
         For each slice of the interaction, its k largest cells, the largest
-        first. The first three fields of a cell are what the paper prints:
-        the query's word, the document's word and the value.
+        first. The paper prints the first three fields of a cell: the query's
+        word, the document's word and the value.
 
     Raises:
         InputError: The matcher has no interaction matrix.
@@ -421,11 +439,7 @@ def check_matrix(scorer: PairScorer) -> MVLSTM:
 def report_on_scorer(
     scorer: PairScorer, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on the words that an MV-LSTM matches.
-
-    The report extends the case study of Wan et al. 2016 by pictures of the
-    whole interaction matrices and by what each cell adds to the score.
-    """
+    """Reports on the words that an MV-LSTM matches, with whole matrices."""
     matcher = check_matrix(scorer)
     data, max_bad_lines, min_relevant = report_data(run, settings)
     lists, titles = lists_and_titles(data, min_relevant, max_bad_lines)
@@ -450,17 +464,17 @@ def report_on_scorer(
         query, document = settings.pair
         queries.insert(0, ComparedQuery(query, {"document": document}))
     sections, pairs = [], []
-    for number, compared in enumerate(queries, 1):
+    for number, example in enumerate(queries, 1):
         matrices = {
-            kind: compare_words(scorer, compared.query, document)
-            for kind, document in compared.documents.items()
+            kind: compare_words(scorer, example.query, document)
+            for kind, document in example.documents.items()
         }
         picture = pictures / f"matrix_{number}.png"
-        sections.append(_query_section(picture, compared, matrices))
+        sections.append(_query_section(picture, example, matrices))
         pairs += [
             {
-                "query": compared.query,
-                "document": compared.documents[kind],
+                "query": example.query,
+                "document": example.documents[kind],
                 "kind": kind,
                 "score": matrix.score,
                 "cells": [match._asdict() for match in matrix.strongest],
@@ -470,10 +484,10 @@ def report_on_scorer(
     tables = [
         Table(
             ["", "Value"],
-            [[k.replace("_", " "), f"{v:,.4g}"] for k, v in of_name.items()],
+            [[k.replace("_", " "), f"{v:,.4g}"] for k, v in values.items()],
             _STATISTICS[name],
         )
-        for name, of_name in statistics.items()
+        for name, values in statistics.items()
     ]
     return Report(
         "Which words MV-LSTM matches",
@@ -495,14 +509,14 @@ _STATISTICS = {
 
 
 def _query_section(
-    path: Path, compared: ComparedQuery, matrices: dict[str, WordMatrix]
+    path: Path, example: ComparedQuery, matrices: dict[str, WordMatrix]
 ) -> Section:
     titles = [
         f"{kind}\nscore {matrix.score:.2f}" for kind, matrix in matrices.items()
     ]
     draw_matrices(path, list(matrices.values()), titles)
     unknown = dict.fromkeys(w for m in matrices.values() for w in m.unknown)
-    texts = [f"{kind}: {text}" for kind, text in compared.documents.items()]
+    texts = [f"{kind}: {text}" for kind, text in example.documents.items()]
     if unknown:
         texts.append(
             "not in the vocabulary, so that they have one word vector: "
@@ -519,7 +533,7 @@ def _query_section(
     ]
     caption = "Interaction matrices with the strongest cells"
     return Section(
-        compared.query,
+        example.query,
         [BulletList(texts), Picture(caption, path), *tables],
         "The picture has a row for each word of the query and a column for "
         "each word of the document that the model reads; frames and ranks "
@@ -540,8 +554,8 @@ def _rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
             f"{match.value:.2f}",
             f"{match.contribution:+.3f}",
         ]
-    of_cells = sum(match.contribution for match in matrix.strongest)
-    yield ["other", "", "", "", f"{matrix.score - of_cells:+.3f}"]
+    contributed = sum(match.contribution for match in matrix.strongest)
+    yield ["other", "", "", "", f"{matrix.score - contributed:+.3f}"]
     yield [Strong("score"), "", "", "", Strong(f"{matrix.score:+.3f}")]
 
 
@@ -561,7 +575,7 @@ def draw_matrices(
     another. The strongest cells of each slice are framed, with their ranks.
     """
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
-    # A row without cells has the name of the slice below it.
+    # A row without cells has the name of the slice below.
     height = len(query) + (slices > 1)
     limit = max(np.abs(matrix.cells).max() for matrix in matrices)
     # The title needs the width of six columns.

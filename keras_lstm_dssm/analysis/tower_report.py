@@ -1,4 +1,4 @@
-"""The report of two towers: how good they are, what their vectors keep.
+"""The report of two towers: how good they are, and what their vectors keep.
 
 The second part covers section V-A of Palangi et al. 2016.
 """
@@ -59,14 +59,7 @@ from keras_lstm_dssm.evaluate.failures import (
 from keras_lstm_dssm.evaluate.titles import measure_titles
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models.two_tower import TwoTower
-from keras_lstm_dssm.pages import (
-    Bar,
-    Cell,
-    Picture,
-    Section,
-    Strong,
-    Table,
-)
+from keras_lstm_dssm.pages import Bar, Cell, Picture, Section, Strong, Table
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.programs import ReportSettings, TitleSettings
 
@@ -83,11 +76,7 @@ _NOT_RECURRENT = (
 def report_on_towers(
     model: TwoTower, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on two towers: how good they are, and what their vectors keep.
-
-    The second part is section V-A of the paper. For encoders that are not
-    recurrent, the report states that the sections about cells are left out.
-    """
+    """Reports on two towers: how good they are, and what their vectors keep."""
     data, max_bad_lines, min_relevant = report_data(run, settings)
     texts = read_report_texts(data, max_bad_lines, fields=run.read_fields())
     training = training_sections(
@@ -118,7 +107,7 @@ def report_on_towers(
         results, sections = measured_sections(
             model, open_collection(data, run.read_fields()), min_relevant
         )
-    sections += reversed(training)  # the measures are above, not on the card
+    sections += reversed(training)  # the card comes after the measures
     sections += _pair_sections(model, recurrent, settings, pictures)
     if recurrent:
         queries = settings.queries or [pair.query for pair in texts.pairs]
@@ -154,9 +143,9 @@ def report_on_towers(
 def measured_sections(
     model: TwoTower, collection: Collection, min_relevant: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures towers beside BM25 on a collection, and finds what they fail on.
+    """Measures towers and BM25 on a collection, and finds failing queries.
 
-    The split is `test`, or the last one without it. Returns `verdict` and
+    The split is `test`, or else the last split. Returns `verdict` and
     `failures`, see `find_failures`, and the sections.
     """
     split = "test" if "test" in collection.splits else collection.last_split
@@ -268,16 +257,16 @@ _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 def _pair_sections(
     model: TwoTower, recurrent: bool, settings: ReportSettings, folder: Path
 ) -> Iterator[Section]:
-    """Yields the sections; those about cells only for recurrent encoders."""
+    """Yields the sections; sections about cells need recurrent encoders."""
     texts = settings.pair
     towers = model.query_encoder, model.document_encoder
-    read = [
+    states = [
         activations(tower, text)
         for tower, text in zip(towers, texts, strict=True)
         if recurrent
     ]
-    if read:
-        cells = min(settings.cells, read[0].y.shape[1])
+    if states:
+        cells = min(settings.cells, states[0].y.shape[1])
         settings = settings.replace(cells=cells)
     vectors = [
         tower.encode([text])[0]
@@ -285,11 +274,11 @@ def _pair_sections(
     ]
     if len(common_parts(model)) > 1:
         yield _parts_section(model, vectors)
-    yield _aligned_section(model, texts, read, settings, folder)
-    if read:
-        yield _activations_section(read, folder)
-        yield _active_cells_section(read, settings, folder)
-    yield _words_section(towers, texts, vectors, read, settings)
+    yield _aligned_section(model, texts, states, settings, folder)
+    if states:
+        yield _activations_section(states, folder)
+        yield _active_cells_section(states, settings, folder)
+    yield _words_section(towers, texts, vectors, states, settings)
 
 
 def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
@@ -332,13 +321,13 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
 def _aligned_section(
     model: TwoTower,
     texts: tuple[str, str],
-    read: list[Activations],
+    states: list[Activations],
     settings: ReportSettings,
     folder: Path,
 ) -> Section:
     growing = growth(model, *texts)
     path = folder / "aligned.png"
-    draw_aligned(path, growing, read, settings.cells)
+    draw_aligned(path, growing, states, settings.cells)
     text = (
         "The cosine after each word of one text, with the whole other text. "
         "Look for the words at which it rises, which the pair has in common, "
@@ -346,7 +335,7 @@ def _aligned_section(
     )
     if len(growing.parts) > 1:
         text += " The broken lines are what each part of the vector adds."
-    if read:
+    if states:
         text += (
             f" Above it, the {settings.cells} cells that add most to the final "
             "cosine. A cell that ends with the same colour in both texts adds "
@@ -358,12 +347,12 @@ def _aligned_section(
     return Section(title, [Picture(caption, path)], text)
 
 
-def _activations_section(read: list[Activations], folder: Path) -> Section:
-    networks = [network for text in read for network in text.directions]
+def _activations_section(states: list[Activations], folder: Path) -> Section:
+    networks = [network for text in states for network in text.directions]
     draw = partial(draw_activations, others=networks)
     return Section(
         "What each cell does at each word (Figs. 4 and 5)",
-        _pictures(read, folder, "activations", draw),
+        _pictures(states, folder, "activations", draw),
         "Every cell at every word: red is positive, blue negative, white "
         "zero or after the last word. All pictures have one range of "
         "colours, proportional to the square root, so that small values are "
@@ -374,12 +363,12 @@ def _activations_section(read: list[Activations], folder: Path) -> Section:
 
 
 def _active_cells_section(
-    read: list[Activations], settings: ReportSettings, folder: Path
+    states: list[Activations], settings: ReportSettings, folder: Path
 ) -> Section:
     draw = partial(draw_active, cells=settings.cells)
     return Section(
         f"The {settings.cells} most active cells (Fig. 6)",
-        _pictures(read, folder, "active", draw),
+        _pictures(states, folder, "active", draw),
         "The cells with the largest |y| at the end of the text, the most "
         "active one on top. Where a cell changes from one word to the next, "
         "it responds to the second word; the table below counts these "
@@ -388,14 +377,14 @@ def _active_cells_section(
 
 
 def _pictures(
-    read: list[Activations],
+    states: list[Activations],
     folder: Path,
     name: str,
     draw: Callable[[Path, Activations], None],
 ) -> list[Picture]:
     """Draws a picture for each side, and for each direction of reading."""
     pictures = []
-    for side, text in zip(SIDES, read, strict=True):
+    for side, text in zip(SIDES, states, strict=True):
         for network in text.directions:
             path = folder / f"{name}_{side}{'_back' * network.reverse}.png"
             draw(path, network)
@@ -408,7 +397,7 @@ def _words_section(
     towers: tuple[TextEncoder, TextEncoder],
     texts: tuple[str, str],
     vectors: list[np.ndarray],
-    read: list[Activations],
+    states: list[Activations],
     settings: ReportSettings,
 ) -> Section:
     tables = []
@@ -416,9 +405,9 @@ def _words_section(
         effects = attenuation(towers[index], texts[index], vectors[1 - index])
         most = max(effect.change for effect in effects)
         words = [Keyword(effect.word, (), False) for effect in effects]
-        if read:
+        if states:
             words = keywords(
-                read[index], settings.cells, settings.change, settings.share
+                states[index], settings.cells, settings.change, settings.share
             )
         rows: list[list[Cell]] = [
             [
@@ -441,7 +430,7 @@ def _words_section(
         "without it, and the decrease of the cosine with the other text. The "
         "encoder attenuates the words with short bars."
     )
-    if read:
+    if states:
         text = (
             f"Of the {settings.cells} most active cells, how many change at "
             f"the word by {settings.change:g} of their final output or more. "
@@ -451,21 +440,25 @@ def _words_section(
             + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "How much each word counts"
-    return Section(title + " (Tables I and II)" * bool(read), tables, text)
+    return Section(title + " (Tables I and II)" * bool(states), tables, text)
 
 
 class ReportTexts(NamedTuple):
-    """Texts of a data set for a report."""
+    """Texts of a data set for a report.
 
-    titles: list[str]  # distinct titles of documents, in the order of the data
-    # Queries, each with the title of a relevant document: in a collection, the
-    # one with the best grade for a query of the last split; in click files, a
-    # clicked one.
+    Attributes:
+        titles: Distinct titles of documents, in the order of the data.
+        pairs: Queries, each with a relevant title: in a collection the title
+            with the best grade for a query of the last split, in click files a
+            clicked title.
+        contexts: Query and title of each click as one text; without clicks the
+            titles.
+        bad_lines: Reason for skipping lines -> number of such lines.
+    """
+
+    titles: list[str]
     pairs: list[Pair]
-    # The query and the title of each click as one text; the titles if there are
-    # no clicks.
     contexts: list[str]
-    # Reason for skipping lines -> number of such lines.
     bad_lines: dict[str, int]
 
 
@@ -476,11 +469,7 @@ def read_report_texts(
     pairs: int = 1000,
     fields: str | None = None,
 ) -> ReportTexts:
-    """Reads the texts for a report from a collection or click files.
-
-    These are the first `most` titles and contexts, and `pairs` queries that
-    are drawn at random.
-    """
+    """Reads the first `most` titles and contexts, and random queries."""
     log: ClickLog | None
     titles: Iterable[str]
     clicks: Iterable[Pair] = ()

@@ -1,7 +1,7 @@
 """The words that a vector depends on: keywords, topics, effects of words.
 
-The keywords of a text activate its cells most (section V-A of Palangi et al.
-2016). The results can be converted into pandas data frames.
+Keywords are the words of a text that activate its cells most (section V-A of
+Palangi et al. 2016). Results can be converted into pandas data frames.
 """
 
 from collections import Counter
@@ -29,12 +29,12 @@ SIDES = ("query", "document")
 
 
 class VectorPart(NamedTuple):
-    """A range of the numbers of a text's vector.
+    """A range of the components of a text's vector.
 
     Attributes:
-        name: What these numbers are, such as "LSTM output".
-        start: The position of the first one, counted from 0.
-        stop: The position after the last one.
+        name: What the components are, such as "LSTM output".
+        start: The index of the first component, from 0.
+        stop: The index after the last component.
 
     Example:
     >>> vector_parts(dssm.LSTMEncoder(cells=4))[0][1:]
@@ -50,9 +50,8 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
     """Returns the parts of the vectors that an encoder computes.
 
     A `CombinedEncoder` has four: the final output of its LSTM, the sum of
-    trained trigram rows, the sketch of the words, and one number that
-    completes the sketch to a fixed norm. The vectors of other encoders are
-    one part.
+    trained trigram rows, the sketch of the words, and one number that completes
+    the sketch to a fixed norm. Vectors of other encoders have one part.
 
     Example:
     >>> encoder = dssm.CombinedEncoder(cells=32, bag=32, sketch=63)
@@ -68,10 +67,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts of a `TwoTower`'s vectors.
-
-    If the two encoders have different parts, the whole vector is one part.
-    """
+    """Returns the parts of both encoders' vectors, or the whole vector."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -81,10 +77,7 @@ def common_parts(model: Any) -> list[VectorPart]:
 def part_products(
     parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """Returns what each part adds to inner products with `other`, `[n, parts]`.
-
-    The parts cover the vectors; each row adds up to the whole inner product.
-    """
+    """Splits inner products with `other` by the vector parts, `[n, parts]`."""
     return np.stack(
         [vectors[:, p.start : p.stop] @ other[p.start : p.stop] for p in parts],
         axis=1,
@@ -92,10 +85,7 @@ def part_products(
 
 
 def cell_note(encoder: TextEncoder) -> str:
-    """Returns a sentence that says which numbers of the vector are cells.
-
-    It is empty where the vector consists of the cells of one network.
-    """
+    """Returns a sentence on which components are cells, or ""."""
     lstm, *others = encoder.parts().values()
     if others:
         return (
@@ -121,7 +111,7 @@ class Growth(NamedTuple):
         query_words: The words of the query.
         query_cosines: float `[query words]`, after each word of the query.
         document_words: The words of the document's title.
-        document_cosines: float `[document words]`, after each of them.
+        document_cosines: float `[document words]`, after each of these words.
         parts: The names of the parts of the vectors, see `vector_parts`.
         query_parts: float `[query words, parts]`: what each part adds to
             `query_cosines`.
@@ -129,10 +119,10 @@ class Growth(NamedTuple):
 
     Example:
     >>> model = dssm.TwoTower(dssm.LSTMEncoder(4), dssm.LSTMEncoder(4))
-    >>> found = growth(model, "hex bolt", "steel hex bolt")
-    >>> found.document_words, found.query_cosines.shape
+    >>> pair = growth(model, "hex bolt", "steel hex bolt")
+    >>> pair.document_words, pair.query_cosines.shape
     (('steel', 'hex', 'bolt'), (2,))
-    >>> bool(np.isclose(found.query_cosines[-1], found.document_cosines[-1]))
+    >>> bool(np.isclose(pair.query_cosines[-1], pair.document_cosines[-1]))
     True
     """
 
@@ -160,8 +150,7 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a pair after each word of either text.
 
-    It works for every encoder, because the first words of a text are encoded
-    as a text.
+    Every encoder is supported: the first words of a text are encoded as a text.
 
     Args:
         model: A `TwoTower`.
@@ -197,10 +186,10 @@ class WordEffect(NamedTuple):
 
     Attributes:
         word: The word.
-        change: 1 - cosine of the vectors with and without it, from 0 to 2.
-            An encoder attenuates a word with a small change.
-        cosine: What it adds to the inner product with another vector; None
-            where there was none.
+        change: 1 - cosine of the vectors with and without the word, from 0 to
+            2. An encoder attenuates a word with a small change.
+        cosine: What the word adds to the inner product with another vector;
+            None without another vector.
 
     Example:
     >>> effects = attenuation(dssm.LSTMEncoder(4), "hotels in shanghai")
@@ -218,8 +207,6 @@ def attenuation(
 ) -> list[WordEffect]:
     """Encodes a text without each of its words, and compares the vectors.
 
-    It works for every encoder.
-
     Args:
         encoder: The encoder of the text.
         text: The text, of which each word is left out once.
@@ -234,14 +221,14 @@ def attenuation(
     WordEffect(word='in', change=0.013, cosine=None)
     """
     words = words_of(encoder, [text])[0]
-    whole, *rest = encoder.encode([" ".join(words), *_without(words)])
+    whole, *without_word = encoder.encode([" ".join(words), *_without(words)])
     return [
         WordEffect(
             word,
             float(1 - whole @ vector),
             None if other is None else float((whole - vector) @ other),
         )
-        for word, vector in zip(words, rest, strict=True)
+        for word, vector in zip(words, without_word, strict=True)
     ]
 
 
@@ -263,8 +250,8 @@ def each_change(
 def _without(words: Sequence[str]) -> list[str]:
     """Returns the text without word 0, without word 1, and so on."""
     return [
-        " ".join([*words[:left_out], *words[left_out + 1 :]])
-        for left_out in range(len(words))
+        " ".join([*words[:index], *words[index + 1 :]])
+        for index in range(len(words))
     ]
 
 
@@ -272,24 +259,23 @@ def frame(result: Any) -> Any:
     """Converts a result of this package into a pandas data frame.
 
     Args:
-        result: What `activations`, `active_cells`, `keywords`, `topics`,
-            `attenuation` or `growth` returns; or the `sentences` or another
-            list of an `ExplainedDocument`.
+        result: The result of `activations`, `active_cells`, `keywords`,
+            `topics`, `attenuation` or `growth`; or a list in an
+            `ExplainedDocument`, such as `sentences`.
 
     Returns:
-        A `pandas.DataFrame` with a row for each record and a column for each
-        of its fields. Activations have a row for each cell at each word of
-        each direction of reading, with the columns reverse, position (of the
-        word), word, cell, and those of i, f, c, o, y that the network has;
-        topics have the columns cell, word, query; a growth has side, word,
-        cosine.
+        A `pandas.DataFrame` with a row for each record and a column for each of
+        its fields. Activations have a row for each cell at each word in each
+        direction of reading, with the columns reverse, position (of the word),
+        word, cell, and the network's i, f, c, o, y; topics have the columns
+        cell, word, query; a growth has side, word, cosine.
 
     Raises:
         InputError: pandas is not installed.
 
     Example:
-    >>> read = activations(encoder, "hotels in shanghai")
-    >>> frame(read).pivot(
+    >>> states = activations(encoder, "hotels in shanghai")
+    >>> frame(states).pivot(
     ...     index="cell", columns=["position", "word"], values="y"
     ... )
     """
@@ -309,8 +295,8 @@ class ActiveCell(NamedTuple):
 
     Example:
     >>> from keras_lstm_dssm.analysis import activations
-    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
-    >>> first, second = active_cells(read, cells=2)
+    >>> states = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> first, second = active_cells(states, cells=2)
     >>> abs(first.y) >= abs(second.y)
     True
     """
@@ -325,15 +311,14 @@ class Keyword(NamedTuple):
     Attributes:
         word: The word.
         counts: The number of active cells that the word is assigned to, for
-            each direction of reading; None where the word is the first one
-            read.
-        keyword: Whether the word is a keyword: whether every count exceeds
-            the share of the cells. A word without a count is not a keyword.
+            each direction of reading; None if the word is the first word read.
+        keyword: Whether the word is a keyword: every count exceeds the share of
+            the cells. A word without a count is not a keyword.
 
     Example:
     >>> from keras_lstm_dssm.analysis import activations
-    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
-    >>> [(found.word, found.keyword) for found in keywords(read)][0]
+    >>> states = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> [(word.word, word.keyword) for word in keywords(states)][0]
     ('hotels', False)
     """
 
@@ -343,53 +328,55 @@ class Keyword(NamedTuple):
 
 
 def active_cells(
-    read: Activations, cells: int = ACTIVE_CELLS
+    states: Activations, cells: int = ACTIVE_CELLS
 ) -> list[ActiveCell]:
     """Returns the most active cells of one network at the end of a text.
 
-    Cells are ranked by the absolute value of y, because a strongly negative
-    output adds as much to a cosine as a strongly positive one.
+    Cells are ranked by the absolute value of y, because strongly negative
+    outputs add as much to a cosine as strongly positive outputs.
 
     Args:
-        read: From `activations`. Of a bidirectional encoder, it holds the
-            network that reads from the left, and `read.backward` the other.
+        states: From `activations`. For a bidirectional encoder, `states` is the
+            network that reads from the left, `states.backward` the other.
         cells: The number of cells, by default 10; at most all are returned.
 
     Returns:
-        The cells, the most active one first.
+        The cells, the most active cell first.
 
     Example:
     >>> active_cells(activations(encoder, "hotels in shanghai"), 2)
     [ActiveCell(cell=17, y=0.81), ActiveCell(cell=3, y=-0.78)]
     """
-    order = np.argsort(-np.abs(read.final_y), kind="stable")[:cells]
-    return [ActiveCell(int(cell), float(read.final_y[cell])) for cell in order]
+    order = np.argsort(-np.abs(states.final_y), kind="stable")[:cells]
+    return [
+        ActiveCell(int(cell), float(states.final_y[cell])) for cell in order
+    ]
 
 
 def assigned(
-    read: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
+    states: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
 ) -> np.ndarray:
     """Returns which words are assigned to which active cells, `[words, cells]`.
 
     "Whenever there is a large enough change in cell activation value, we
     assume an important keyword has been detected" (section V-A2). The paper
-    gives no number. Here a change is large enough when
+    gives no number. Here a change is large enough if
     |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the cell's final output,
     so that one threshold serves models of any scale.
 
-    False for cells that are not among the most active, and for the first word
-    read, which changes every cell from zero.
+    False for cells that are not active, and for the first word read, which
+    changes every cell from zero.
     """
-    active = [cell for cell, _ in active_cells(read, cells)]
-    result = np.zeros(read.y.shape, bool)
-    changes = np.abs(read.change[:, active])
-    result[:, active] = changes >= change * np.abs(read.final_y[active])
-    result[read.first_read] = False
+    active = [cell for cell, _ in active_cells(states, cells)]
+    result = np.zeros(states.y.shape, bool)
+    changes = np.abs(states.change[:, active])
+    result[:, active] = changes >= change * np.abs(states.final_y[active])
+    result[states.first_read] = False
     return result
 
 
 def keywords(
-    read: Activations,
+    states: Activations,
     cells: int = ACTIVE_CELLS,
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
@@ -400,7 +387,7 @@ def keywords(
     bidirectional encoder has its own active cells.
 
     Args:
-        read: From `activations`.
+        states: From `activations`.
         cells: The number of most active cells.
         change: The threshold of `assigned`.
         share: The share of the active cells that the count of a keyword
@@ -414,14 +401,14 @@ def keywords(
     Keyword(word='in', counts=(0,), keyword=False)
     """
     columns = []
-    for network in read.directions:
+    for network in states.directions:
         counts = assigned(network, cells, change).sum(axis=1)
         column: list[int | None] = list(map(int, counts))
         column[network.first_read] = None
         columns.append(column)
-    least = share * min(cells, read.y.shape[1])
+    least = share * min(cells, states.y.shape[1])
     words = []
-    for word, *row in zip(read.words, *columns, strict=True):
+    for word, *row in zip(states.words, *columns, strict=True):
         known = [count for count in row if count is not None]
         keyword = min(known, default=0) > least
         words.append(Keyword(word, tuple(row), keyword))
@@ -433,12 +420,12 @@ class TopicWord(NamedTuple):
 
     Attributes:
         word: The word.
-        query: The position, among the queries, of the query that has it.
+        query: The index of the query that has the word.
 
     Example:
     >>> words = topics(dssm.LSTMEncoder(cells=4), ["hex bolt", "wood glue"])
-    >>> found = {word for of_cell in words.values() for word, query in of_cell}
-    >>> found <= {"hex", "bolt", "wood", "glue"}
+    >>> texts = {word for pairs in words.values() for word, _ in pairs}
+    >>> texts <= {"hex", "bolt", "wood", "glue"}
     True
     """
 
@@ -459,14 +446,14 @@ def topics(
     Args:
         encoder: A recurrent encoder.
         queries: The texts to read.
-        cells: The number of most active cells of each query, and of each
-            network of a bidirectional encoder.
+        cells: The number of most active cells of each query, in each network
+            of a bidirectional encoder.
         change: The threshold of `assigned`.
 
     Returns:
         Cell -> its words, the cell with the most words first. A cell is
-        counted from 0 in the text's vector: in a bidirectional encoder, the
-        cells of the backward network follow those of the forward network.
+        counted from 0 in the text's vector; in a bidirectional encoder the
+        cells of the backward network follow the cells of the forward network.
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
@@ -476,10 +463,10 @@ def topics(
     {26: [TopicWord(word='chicken', query=0), TopicWord(word='pizza', query=1)]}
     """
     topic_words: dict[int, list[TopicWord]] = {}
-    for query, read in enumerate(each_activations(encoder, queries)):
-        words = [assigned(part, cells, change) for part in read.directions]
+    for query, states in enumerate(each_activations(encoder, queries)):
+        words = [assigned(part, cells, change) for part in states.directions]
         for position, cell in np.argwhere(np.hstack(words)):
-            word = TopicWord(read.words[position], query)
+            word = TopicWord(states.words[position], query)
             topic_words.setdefault(int(cell), []).append(word)
     return dict(sorted(topic_words.items(), key=lambda item: -len(item[1])))
 
@@ -489,10 +476,10 @@ def distinctive_words(
 ) -> list[list[tuple[str, int]]]:
     """Chooses words that distinguish each group, with their counts in it.
 
-    Words are ranked by count^2 / (count in all groups + 5): words that are
-    frequent in the group and rare in the others. Ranked by the count alone,
-    every group would have the same stop words; without the 5, words that
-    occur once would come first.
+    Words that are frequent in the group and rare in other groups rank high, by
+    count^2 / (count in all groups + 5). By the count alone, every group would
+    have the same stop words; without the 5, words that occur once would come
+    first.
     """
     counts = [Counter(group) for group in groups]
     total: Counter[str] = sum(counts, Counter())

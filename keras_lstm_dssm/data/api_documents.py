@@ -1,10 +1,9 @@
 """Documents from docstrings, with summaries, classes and queries.
 
-The body of a document is a docstring without its first paragraph, which is
-the summary; its class is the subpackage that it is from. The queries are the
-docstrings of subpackages: "Statistical functions" -> the documents of
-scipy.stats. There are about 3,800 documents; the number depends on the
-versions of Python and of the packages.
+The first paragraph of a docstring is the summary, the rest the body; the class
+is the subpackage. The queries are the docstrings of subpackages: "Statistical
+functions" -> the documents of scipy.stats. There are about 3,800 documents,
+depending on the versions of Python and packages.
 """
 
 import inspect
@@ -15,11 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.api_search import (
-    INTERNAL,
-    building,
-    cached_folder,
-)
+from keras_lstm_dssm.data.api_search import INTERNAL, building, cached_folder
 from keras_lstm_dssm.data.api_sources import (
     Definition,
     distributions,
@@ -49,26 +44,26 @@ def build_api_documents(
 ) -> DocumentFolder:
     """Builds the documents, or opens them if they were built before.
 
-    The docstrings are those that API search is made from, see
-    `build_api_search`. A document has 8 or more sentences after its first
-    paragraph, without code, examples and types of arguments. Sentences that
-    more than 5 docstrings have ("A name for the operation") are left out of
-    the bodies, and so are those of the document's own summary.
+    The docstrings are the same as in API search, see `build_api_search`. A
+    document has 8 or more sentences after its first paragraph, without code,
+    examples and types of arguments. Sentences that occur in more than 5
+    docstrings ("A name for the operation") or in the document's summary are
+    left out of the body.
 
-    The class is the path of public packages that the docstring's module is
-    in, of two names at most: "scipy.stats"; or the module, if it is in none.
-    A query is the docstring of such a package, and the documents of the class
-    are relevant to it. A split has the queries with 3 or more documents
-    there: those of dev and test are partly the same, their documents differ.
+    The class is the path of public packages of the docstring's module, at most
+    two names: "scipy.stats"; or else the module. A query is the docstring of
+    such a package; the documents of the class are relevant. A split has the
+    queries with 3 or more relevant documents in the split: dev and test have
+    queries in common, but no documents.
 
-    Modules are divided into train, dev (at most 10 % of the documents) and
-    test (at most 20 %). Modules that share a sentence of 8 or more words, or
-    nearly the same one (three quarters of the words), are in one split.
+    Modules are split into train, dev (at most 10 % of the documents) and test
+    (at most 20 %). Modules that share a sentence of 8 or more words, or nearly
+    the same sentence (three quarters of the words), are in the same split.
 
     Args:
-        folder: The folder to write. By default a folder named after the
-            versions of the packages in `$KERAS_LSTM_DSSM_CACHE`, or in
-            `~/.cache/keras_lstm_dssm`.
+        folder: The folder to write. By default a folder in
+            `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`, named
+            after the versions of the packages.
         progress: Whether to print to standard error when it is built.
             Default `False`.
 
@@ -85,11 +80,8 @@ def build_api_documents(
     packages = distributions()
     if folder is None:
         folder = cached_folder("api_documents", packages, DOCUMENTS_FORMAT)
-    with building(folder) as is_missing:
+    with building(folder, "1 minute" if progress else "") as is_missing:
         if is_missing:
-            if progress:
-                line = "Reading docstrings (once, ~1 minute) ..."
-                print(line, file=sys.stderr)
             documents = write_api_documents(folder, documented())
             if progress:
                 print(documents.describe(), file=sys.stderr)
@@ -99,23 +91,21 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes the documents and queries that are made of docstrings.
-
-    `definitions` are modules, each before what it contains, and what they
-    contain; a docstring that was read before is skipped.
-    """
+    """Writes documents made of docstrings; modules precede their contents."""
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
-    for one in definitions:
-        modules.setdefault(one.module, one)
-        if one.doc:
-            docs.setdefault(one.doc, one)
+    for definition in definitions:
+        modules.setdefault(definition.module, definition)
+        if definition.doc:
+            docs.setdefault(definition.doc, definition)
     packages = {
         module.rpartition(".")[0] for module in modules if "." in module
     }
     queries = _queries([modules[p] for p in sorted(packages) if p in modules])
-    asked = {modules[package].doc for package, _ in queries.values()}
-    drafts = _drafts(one for doc, one in docs.items() if doc not in asked)
+    query_docs = {modules[package].doc for package, _ in queries.values()}
+    drafts = _drafts(
+        definition for doc, definition in docs.items() if doc not in query_docs
+    )
     splits = split_by_groups(
         [draft.module for draft in drafts],
         [
@@ -140,11 +130,11 @@ def write_api_documents(
     ]
     ids = {label: f"q{n}" for n, label in enumerate(queries, 1)}
     qrels = {
-        split: of_split
+        split: split_qrels
         for split in SPLITS[1:]
-        if (of_split := _qrels(ids, documents, split))
+        if (split_qrels := _qrels(ids, documents, split))
     }
-    judged = {query for of_split in qrels.values() for query in of_split}
+    judged = {query for split_qrels in qrels.values() for query in split_qrels}
     texts = {
         ids[label]: text
         for label, (_, text) in queries.items()
@@ -167,18 +157,22 @@ def package_class(module: str, packages: Iterable[str]) -> str:
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
-    """Returns class -> (its outermost package, that package's docstring)."""
+    """Returns class -> (its outermost package, the package's docstring)."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
-    repeats = Counter(s for of_one in sentences for s in set(of_one))
+    repeats = Counter(
+        s for package_sentences in sentences for s in set(package_sentences)
+    )
     queries: dict[str, tuple[str, str]] = {}
-    for package, of_one in sorted(
+    for package, package_sentences in sorted(
         zip(packages, sentences, strict=True),
         key=lambda pair: (pair[0].module.count("."), pair[0].module),
     ):
         label = package_class(package.module, names)
-        text = " ".join(s for s in of_one if repeats[s] <= MAX_REPEATS)
-        # Packages inside that of the class have the same class.
+        text = " ".join(
+            s for s in package_sentences if repeats[s] <= MAX_REPEATS
+        )
+        # A package inside the package of a class has the same class.
         is_inside = _last(package.module) != _last(label)
         if not is_inside and len(text.split()) >= _MIN_QUERY_WORDS:
             queries.setdefault(label, (package.module, text))
@@ -190,10 +184,7 @@ def _last(name: str) -> str:
 
 
 class _Draft(NamedTuple):
-    """The sentences of a docstring that may become a document.
-
-    `words` are the normalised words of the sentences of summary and body.
-    """
+    """A docstring that may become a document; `words` are normalised."""
 
     module: str
     name: str
@@ -204,15 +195,22 @@ class _Draft(NamedTuple):
 
 def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
     parts: list[tuple[Definition, list[str], list[str]]] = []
-    for one in definitions:
-        doc = inspect.cleandoc(one.doc)
+    for definition in definitions:
+        doc = inspect.cleandoc(definition.doc)
         if len(doc.split()) < 3 * MIN_SENTENCES:  # 3 words in each
             continue
         head, *rest = re.split(r"\n\s*\n", doc, maxsplit=1)
         body = prose_sentences(rest[0]) if rest else []
         if len(body) >= MIN_SENTENCES and (summary := prose_sentences(head)):
-            parts.append((one, summary, body))
-    texts = list(dict.fromkeys(s for _, *two in parts for p in two for s in p))
+            parts.append((definition, summary, body))
+    texts = list(
+        dict.fromkeys(
+            s
+            for _, *summary_and_body in parts
+            for p in summary_and_body
+            for s in p
+        )
+    )
     words = dict(zip(texts, normalize(texts, "alphanumeric"), strict=True))
     repeats = Counter(
         key
@@ -220,21 +218,21 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
         for key in {words[sentence] for sentence in (*summary, *body)}
     )
     drafts = []
-    for one, summary, body in parts:
-        in_summary = dict.fromkeys(words[sentence] for sentence in summary)
-        kept: dict[str, str] = {}
+    for definition, summary, body in parts:
+        summary_words = dict.fromkeys(words[sentence] for sentence in summary)
+        sentences: dict[str, str] = {}
         for sentence in body:
             key = words[sentence]
-            if repeats[key] <= MAX_REPEATS and key not in in_summary:
-                kept.setdefault(key, sentence)
-        if len(kept) >= MIN_SENTENCES:
+            if repeats[key] <= MAX_REPEATS and key not in summary_words:
+                sentences.setdefault(key, sentence)
+        if len(sentences) >= MIN_SENTENCES:
             drafts.append(
                 _Draft(
-                    one.module,
-                    one.name,
+                    definition.module,
+                    definition.name,
                     summary,
-                    list(kept.values()),
-                    [*in_summary, *kept],
+                    list(sentences.values()),
+                    [*summary_words, *sentences],
                 )
             )
     return drafts

@@ -1,10 +1,9 @@
 """API search: a collection made from the docstrings of installed packages.
 
 The query is the first sentence of the docstring of a public function, class or
-method; the clicked title is its shortest public name, in words: "Convert the
+method; the clicked title is its shortest public name, as words: "Convert the
 input to an array, checking for NaNs or Infs" -> "numpy asarray chkfinite".
-There are about 17,000 pairs; the number depends on the versions of Python and
-of the packages.
+There are about 17,000 pairs, depending on the versions of Python and packages.
 """
 
 import hashlib
@@ -32,16 +31,8 @@ from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
 # Folders of implementation; their public parts are exported elsewhere.
-INTERNAL = {
-    "src",
-    "python",
-    "core",
-    "compiler",
-    "tools",
-    "codegen",
-    "dtensor",
-}
-# Modules whose contents are known under the name of another module.
+INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
+# Modules that are known under another name.
 _RENAMED = {
     "builtins": "",
     "posix": "os",
@@ -69,7 +60,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for key, (source, item) in _bindings(modules, name):
             public = f"{path}.{key}".lstrip(".")
             if item is None:
-                # A plain module imports others to use, not to export them.
+                # Modules that are no packages import to use, not to export.
                 if modules[name].is_package:
                     heapq.heappush(queue, _entry(public, source))
                 continue
@@ -162,34 +153,37 @@ TEST_PERCENT, DEV_PERCENT = 9, 3
 def build_api_search(progress: bool = False) -> Collection:
     """Builds the API-search collection, or opens it if it was built before.
 
-    The docstrings are those of the Python standard library and of the packages
-    that this one requires; the result depends on their versions only, and the
-    folder is named after them. The split is by query (9 % test, 3 %
-    dev), with every title in the corpus and grades of 1.
+    The docstrings are from the Python standard library and the requirements of
+    this package; the folder is named after their versions. Queries are split
+    (9 % test, 3 % dev); the corpus has all titles, and all grades are 1.
     """
     packages = distributions()
     folder = cached_folder("api", packages, CORPUS_FORMAT)
-    with building(folder) as is_missing:
+    with building(folder, "15 seconds" if progress else "") as is_missing:
         if is_missing:
-            if progress:
-                line = "Reading docstrings (once, ~15 seconds) ..."
-                print(line, file=sys.stderr)
             write_api_search(folder, packages)
     return Collection(folder)
 
 
 @contextmanager
-def building(folder: str | os.PathLike[str]) -> Iterator[bool]:
-    """Locks a cached folder; yields True if the caller has to build it.
+def building(
+    folder: str | os.PathLike[str], duration: str = ""
+) -> Iterator[bool]:
+    """Locks a cached folder; yields whether the caller must build it.
 
-    Another process that builds a cached folder is waited for.
+    Waits while another process builds a folder. Prints a `duration`, such as
+    "1 minute", if docstrings must be read.
     """
     if os.path.isdir(folder):
         yield False
         return
     parent = os.path.dirname(os.path.abspath(folder))
     with lock_folder(parent, "building data", wait=True):
-        yield not os.path.isdir(folder)
+        is_missing = not os.path.isdir(folder)
+        if is_missing and duration:
+            line = f"Reading docstrings (once, ~{duration}) ..."
+            print(line, file=sys.stderr)
+        yield is_missing
 
 
 def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:
@@ -211,10 +205,7 @@ def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:
 def write_api_search(
     folder: str | os.PathLike[str], packages: list[Distribution]
 ) -> Collection:
-    """Writes a BEIR folder whose titles are names of functions of packages.
-
-    The queries are the first sentences of the functions' docstrings.
-    """
+    """Writes a BEIR folder: first sentences of docstrings -> names."""
     titles_by_query = _titles_by_query(packages)
     corpus = sorted({t for titles in titles_by_query.values() for t in titles})
     ids = {title: f"d{number}" for number, title in enumerate(corpus, 1)}
@@ -222,17 +213,17 @@ def write_api_search(
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
     # The published results split queries with their punctuation. Queries that
-    # differ in punctuation only are in the split of the first of them.
-    first: dict[str, str] = {}
-    written = [
-        first.setdefault(words, query)
+    # differ in punctuation only get the split of the first such query.
+    first_spelling: dict[str, str] = {}
+    representatives = [
+        first_spelling.setdefault(words, query)
         for query, words in zip(
             titles_by_query,
             normalize(titles_by_query, "alphanumeric"),
             strict=True,
         )
     ]
-    splits = splits_of(written, DEV_PERCENT, TEST_PERCENT, "space")
+    splits = splits_of(representatives, DEV_PERCENT, TEST_PERCENT, "space")
     for number, (query, titles) in enumerate(titles_by_query.items(), 1):
         split = splits[number - 1]
         queries[f"q{number}"] = query
@@ -246,7 +237,7 @@ def write_api_search(
 def cached_folder(
     name: str, packages: list[Distribution], corpus_format: int
 ) -> str:
-    """Returns the cache folder of a corpus made from packages' versions."""
+    """Returns the cache folder of a corpus made from these versions."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([corpus_format, platform.python_version(), *versions])
     fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]

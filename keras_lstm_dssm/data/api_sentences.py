@@ -1,8 +1,8 @@
 """Sentence completion from docstrings: lists of five to train and test on.
 
-The query is a sentence of a docstring; its answer is the next one: "Look at
-both ends" -> "Then swap the halves". About 25,500 lists are made from the
-packages that this one requires; the number depends on their versions.
+The query is a sentence of a docstring; the answer is the next sentence: "Look
+at both ends" -> "Then swap the halves". There are about 25,500 lists, depending
+on the versions of the packages.
 """
 
 import itertools
@@ -23,11 +23,7 @@ from keras_lstm_dssm.data.api_sources import (
 )
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.click_log import Pair
-from keras_lstm_dssm.data.collection import (
-    SPLITS,
-    Collection,
-    write_collection,
-)
+from keras_lstm_dssm.data.collection import SPLITS, Collection, write_collection
 from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
@@ -43,24 +39,25 @@ SEED = 0
 def build_api_sentences(progress: bool = False) -> Collection:
     """Builds the lists of sentences, or opens them if they were built before.
 
-    The docstrings are those of API search. Both sentences have 5 to 50 words; a
-    sentence that is a query twice keeps its first answer. Each list has one
-    positive and 4 negatives, in random order: the positive is the BM25 query
-    over all answers, and 4 of the best K are drawn, where K is 0.7 % of the
-    answers, but at least 50 and at most 1,000, as in Wan et al. 2016. A
-    negative never has the words of the query or of one of its answers. Modules
-    are divided 8:1:1 into train, dev and test. Modules that share a sentence,
-    or nearly the same one (three quarters of the words), are in one split, and
-    negatives are in the split of their list: no text of any list is in two
-    splits.
+    The docstrings are the same as in API search. Both sentences have 5 to 50
+    words; a sentence that is a query twice keeps its first answer. Each list
+    has one positive and 4 negatives in random order. Negatives are drawn from
+    the best K of all answers by BM25, with the positive as the query, where K
+    is 0.7 % of the answers, but from 50 to 1,000, as in Wan et al. 2016. A
+    negative never has the words of the query or of an answer to it.
+
+    Modules are split 8:1:1 into train, dev and test. Modules that share a
+    sentence, or nearly the same sentence (three quarters of the words), are in
+    the same split. A list's negatives are from its split, so that no text is in
+    two splits.
     """
     folder = cached_folder("api_sentences", distributions(), LISTS_FORMAT)
-    with building(folder) as is_missing:
+    with building(folder, "1 minute" if progress else "") as is_missing:
         if is_missing:
-            if progress:
-                line = "Reading docstrings (once, ~1 minute) ..."
-                print(line, file=sys.stderr)
-            docs = ((one.module, one.doc) for one in documented())
+            docs = (
+                (definition.module, definition.doc)
+                for definition in documented()
+            )
             collection = write_lists(folder, adjacent_sentences(docs))
             if progress:
                 print(collection.describe(), file=sys.stderr)
@@ -78,15 +75,12 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields the pairs of adjacent sentences, of 5 to 50 words each.
-
-    `docs` are (module, docstring); a repeated docstring is skipped.
-    """
-    read: set[str] = set()
+    """Yields adjacent sentences of 5 to 50 words from (module, docstring)."""
+    seen: set[str] = set()
     for module, doc in docs:
-        if doc in read:
+        if doc in seen:
             continue
-        read.add(doc)
+        seen.add(doc)
         for run in sentence_runs(doc):
             for query, answer in itertools.pairwise(run):
                 sizes = len(query.split()), len(answer.split())
@@ -97,7 +91,7 @@ def adjacent_sentences(
 def write_lists(
     folder: str | os.PathLike[str], pairs: Iterable[SentencePair]
 ) -> Collection:
-    """Writes the lists of five; too few answers raise `InputError`."""
+    """Writes the lists of five; raises `InputError` for too few answers."""
     lists, all_answers = _lists(pairs)
     splits = split_by_groups(
         [pair.module for _, pair in lists.values()],
@@ -111,12 +105,12 @@ def write_lists(
 def redraw_lists(
     folder: str | os.PathLike[str], collection: Collection
 ) -> Collection:
-    """Writes the lists of a collection anew, with 4 other negatives each.
+    """Copies a collection with 4 other negatives for each query.
 
-    They are drawn as those of `build_api_sentences`, from the best K answers
-    to the positive, where K is 0.7 % of all answers, but at least 50 and at
-    most 1,000. A query keeps its split and its first positive. The answers are
-    all positives of the collection; none should be in two splits.
+    They are drawn as in `build_api_sentences`, from the best K answers to the
+    positive, where K is 0.7 % of all answers, but from 50 to 1,000. A query
+    keeps its split and its first positive. The answers are all positives of the
+    collection; none should be in two splits.
 
     Args:
         folder: The folder to create, in BEIR's format.
@@ -148,7 +142,7 @@ def _write_drawn(
     splits: Sequence[str],
 ) -> Collection:
     """Draws each list's negatives from its split, and writes the collection."""
-    # The answers that differ by words, numbered in their order.
+    # Answers that differ in words, in order.
     answer_texts: dict[str, str] = {}
     for answer, pair in lists.values():
         answer_texts.setdefault(answer, pair.answer)
@@ -165,7 +159,7 @@ def _write_drawn(
                 f" {2 + NEGATIVES} or more: give more pairs"
             )
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
-    # One more: the best answer is mostly the positive itself.
+    # One more, since the best answer is usually the positive itself.
     nearest = list(bm25_neighbours(titles, titles, k + 1))
     split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
@@ -178,10 +172,10 @@ def _write_drawn(
         }
         candidates = _drawable(titles, split_array, nearest, positive, excluded)
         drawn = permutation(len(candidates), SEED, number)[:NEGATIVES]
-        of_list = [positive, *(candidates[place] for place in drawn)]
+        list_rows = [positive, *(candidates[index] for index in drawn)]
         qrels[splits[number]][f"q{number + 1}"] = {
-            f"d{of_list[place] + 1}": int(place == 0)
-            for place in permutation(len(of_list), SEED, number, 1)
+            f"d{list_rows[index] + 1}": int(index == 0)
+            for index in permutation(len(list_rows), SEED, number, 1)
         }
     return write_collection(
         folder,
@@ -204,10 +198,7 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns query -> first answer and the pair; and query -> all answers.
-
-    Queries and answers are normalised words.
-    """
+    """Returns normalised query -> (first answer, pair), and -> all answers."""
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
     answers = normalize((pair.answer for pair in pairs), "alphanumeric")
@@ -227,10 +218,10 @@ def _drawable(
     positive: int,
     excluded: set[int],
 ) -> list[int]:
-    """Returns the rows of answers to draw negatives from, at least 4.
+    """Returns at least 4 rows of answers to draw negatives from.
 
-    These are the answers nearest to the positive that are in its split. If
-    there are fewer than 4, the next ones in the ranking are added.
+    They are the answers nearest to the positive in its split. If there are
+    fewer than 4, the next answers in the ranking are added.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

@@ -1,9 +1,9 @@
 """Definitions, imports and sentences in the source files behind API search.
 
-Only the Python standard library and the packages that this one requires are
-read, so that the corpus does not depend on what else is installed. Python
-source is parsed with `ast` and never run; the docstrings of C modules are
-taken from the loaded objects.
+Only the Python standard library and the requirements of this package are read,
+so that the corpus does not depend on what else is installed. Python source is
+parsed with `ast` and never run; docstrings of C modules are read from the
+imported modules.
 """
 
 import ast
@@ -26,7 +26,7 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Required since the published results: the corpus stays the same without them.
+# Requirements newer than the published results; the corpus stays as it was.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Tests, examples, copies of other packages, generated and internal code.
@@ -42,10 +42,7 @@ _PUBLIC_TEST_FOLDERS = "tensorflow/_api/v2/test/"
 
 
 def distributions() -> list[importlib.metadata.Distribution]:
-    """Returns the packages that this one requires, directly or indirectly.
-
-    Extras are left out, and so are other installed packages.
-    """
+    """Returns the direct and indirect requirements of this package."""
     packages: dict[str, importlib.metadata.Distribution] = {}
     unread = [DISTRIBUTION]
     while unread:
@@ -93,8 +90,8 @@ def source_files(
                 yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
-# C modules whose docstrings are read; Python modules re-export their public
-# names (csv those of _csv, os those of posix).
+# C modules whose docstrings are read. Python modules re-export their names:
+# csv re-exports _csv, os re-exports posix.
 C_MODULES = (
     "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
     "_heapq _io _json _lzma _operator _pickle _random _signal _socket "
@@ -115,10 +112,10 @@ class Definition(NamedTuple):
 class Module:
     """A module's definitions, and the names that it imports.
 
-    `definitions` are name -> its definition and those of its methods; `imports`
-    are name -> (module, name in it or `None` for the module itself); `stars`
-    are the modules imported with `*`; `added` are docstrings that NumPy adds
-    with `add_newdoc`: (module, class or "", name, docstring).
+    `definitions`: name -> the definition and its methods; `imports`: name ->
+    (module, name in the module, or `None` for the module itself); `stars`:
+    modules imported with `*`; `added`: docstrings that NumPy adds with
+    `add_newdoc`, as (module, class or "", name, docstring).
     """
 
     def __init__(self, name: str, is_package: bool = False) -> None:
@@ -216,7 +213,7 @@ def read_modules(
     """Reads every module of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     collecting = gc.isenabled()
-    # Syntax trees have no cycles; collection would take half of the time.
+    # Syntax trees have no cycles; garbage collection would take half the time.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
@@ -241,10 +238,10 @@ def _read_source(path: str, path_in_root: str) -> Module:
 
 
 def parse_file(path: str) -> ast.Module:
-    """Parses a source file; a removed file or a template has no statement."""
+    """Parses a source file; a missing or invalid file is an empty module."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
-            # Invalid escapes in other people's strings.
+            # Invalid escapes in strings.
             warnings.simplefilter("ignore")
             return ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
@@ -278,8 +275,8 @@ _DOCUMENTED = (
 def documented() -> Iterator[Definition]:
     """Yields modules, classes and functions with their docstrings, or "".
 
-    A module comes before what it contains, and its own name is "". That of
-    a method has no class. Modules are dotted names, a package has that of its
+    A module precedes its contents and has the name ""; a method is named
+    without its class. Module names are dotted, a package has the name of its
     folder. Docstrings may repeat.
     """
     packages = distributions()
@@ -349,9 +346,8 @@ _MAX_WORDS = 32
 def first_sentence(doc: str) -> str | None:
     """Returns the first sentence of a docstring in plain words.
 
-    Markup, signatures and the closing full stop are removed. `None` is returned
-    for a sentence of fewer than 3 or more than 32 words, for boilerplate, and
-    for text that is not prose.
+    Markup, signatures and the full stop are removed. Returns `None` for a
+    sentence of less than 3 or more than 32 words, boilerplate, or no prose.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
@@ -435,11 +431,11 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Returns the plain sentences of a docstring or of some paragraphs of one.
+    """Returns the plain sentences of a docstring, or of paragraphs.
 
-    `sentence_runs` leaves out what is indented. Here the descriptions of
-    arguments and the items of lists are read as well; code, examples, types and
-    headings are left out. Each sentence ends with a full stop.
+    Unlike `sentence_runs`, descriptions of arguments and items of lists are
+    read, too; code, examples, types and headings are left out. Each sentence
+    ends with a full stop.
     """
     return [
         f"{sentence}."
@@ -452,11 +448,11 @@ def prose_sentences(text: str) -> list[str]:
 def _blocks(text: str) -> Iterator[list[str]]:
     """Yields groups of lines that form a text, without indentation.
 
-    The lines of a group have one indentation; those after a label, such as
-    "axis: ", are indented further than it.
+    The lines of a group have the same indentation; lines after a label, such as
+    "axis: ", are indented further than the label.
     """
     block: list[str] = []
-    first, following = 0, 0
+    first, continuation = 0, 0
     in_example = in_fence = False
     for line in text.splitlines():
         indent, line = len(line) - len(line.lstrip()), line.strip()
@@ -470,15 +466,15 @@ def _blocks(text: str) -> Iterator[list[str]]:
         if label:
             line = line[label.end() :]
         continues = not label and (
-            indent > first if following < 0 else indent == following
+            indent > first if continuation < 0 else indent == continuation
         )
         if continues:
-            following = indent
+            continuation = indent
         if block and not (line and continues):
             yield block
             block = []
         if line and not block:
-            first, following = indent, -1 if label else indent
+            first, continuation = indent, -1 if label else indent
         if line:
             block.append(line)
     if block:

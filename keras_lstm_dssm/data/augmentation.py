@@ -15,21 +15,20 @@ _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 def misspell(text: str, rate: float, seed: int = 0) -> str:
     """Misspells words of a text at random.
 
-    Each word of three or more letters gets one edit with probability `rate`.
-    Four kinds of edit are equally likely: a letter is deleted, a neighbouring
-    key (US QWERTY) is inserted, a letter is replaced by a neighbouring key,
-    or two adjacent letters are exchanged. Where the kind is not possible (no
-    letter has neighbours, or all letters are equal), a letter is deleted.
+    Each word of three or more letters gets one edit with probability `rate`: a
+    letter is deleted, a neighbouring key (US QWERTY) is inserted, a letter is
+    replaced by a neighbouring key, or two adjacent letters are exchanged, all
+    equally likely. If an edit is not possible (no letter has neighbours, or all
+    letters are equal), a letter is deleted.
 
-    The errors depend on seed and text alone, not on other queries or their
-    order; the words misspelled at a lower rate are also misspelled at a
-    higher one, in the same way.
+    The errors depend on seed and text only. A higher rate adds errors to the
+    errors of a lower rate.
     """
     words = []
     for index, word in enumerate(text.split()):
         draw = random.Random(f"{seed}\t{index}\t{text}")
-        hit = draw.random() < rate and len(word) >= LEAST_LETTERS
-        words.append(_edit(word, draw) if hit else word)
+        misspelled = draw.random() < rate and len(word) >= LEAST_LETTERS
+        words.append(_edit(word, draw) if misspelled else word)
     return " ".join(words)
 
 
@@ -80,7 +79,7 @@ KEYS_AROUND = _neighbours()
 """Letter or digit -> the keys around it, on a US QWERTY keyboard."""
 
 
-_MOST_WORDS = 4  # of a query
+_MOST_WORDS = 4  # in a query
 
 
 def title_pairs(
@@ -88,12 +87,12 @@ def title_pairs(
 ) -> Iterator[Pair]:
     """Yields synthetic pairs: some words of a title as a query for the title.
 
-    Added to the clicks in training, they cover misspelled words and the words
-    of titles that nobody has clicked.
+    In training beside the clicks, the pairs cover misspelled words and the
+    words of titles that nobody has clicked.
 
-    One to four words of the title are drawn, never all, and keep their
-    order; some are then misspelled. Titles of a single word are left out.
-    The pairs depend on the seed and on the titles in their order.
+    One to four words of the title are drawn, never all, in their order; some
+    are then misspelled. Titles of a single word are left out. The pairs depend
+    on the seed and the order of the titles.
 
     Args:
         titles: Titles of documents.
@@ -116,6 +115,6 @@ def title_pairs(
             count = draw.randint(1, min(_MOST_WORDS, len(words) - 1))
             drawn = sorted(draw.sample(range(len(words)), count))
             query = " ".join(words[i] for i in drawn)
-            # A new seed each time, so that equal queries get other errors.
+            # Another seed each time, so that equal queries get other errors.
             error_seed = draw.getrandbits(32)
             yield Pair(misspell(query, misspelled, error_seed), title)

@@ -1,8 +1,8 @@
 """`tf.data` batches of (query, document) strings from click logs.
 
-A batch can also hold negatives of its queries (judged, mined or your own, or
-drawn from all titles), and the log click shares of its titles for the logQ
-correction.
+A batch can also hold negatives for its queries (judged, mined, chosen by the
+user, or drawn from all titles), and the log click shares of its titles for the
+logQ correction.
 """
 
 import itertools
@@ -13,12 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.click_log import (
-    ClickLog,
-    Pair,
-    line_field,
-    weight_of,
-)
+from keras_lstm_dssm.data.click_log import ClickLog, Pair, line_field, weight_of
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.many_texts import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import (
@@ -28,7 +23,7 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 SHUFFLE_BUFFER = 100_000
-"""Lines of a log that are held in memory at once, to be shuffled."""
+"""Number of lines of a log that are held in memory, to be shuffled."""
 
 _LINES_PER_ELEMENT = 8192
 
@@ -43,37 +38,36 @@ def training_batches(
     shuffle_buffer: int = SHUFFLE_BUFFER,
     steps_per_epoch: int | None = None,
 ) -> tf.data.Dataset:
-    """Streams a click log, shuffled anew in each epoch.
+    """Streams a click log in another random order in each epoch.
 
-    A log of up to `shuffle_buffer` lines is shuffled as a whole. A longer one
-    is read in blocks of 8 consecutive lines, drawn at random over all files:
-    as many blocks as hold `shuffle_buffer` lines are read at once, and their
-    lines shuffled. So each batch is drawn from across the whole log, however
-    the log is sorted; only the lines of one block always share a buffer.
+    A log of up to `shuffle_buffer` lines is shuffled as a whole. A longer log
+    is read in blocks of 8 consecutive lines: random blocks of all files are
+    read into a buffer of `shuffle_buffer` lines, which is then shuffled. Each
+    batch therefore draws from the whole log, even if the log is sorted.
 
-    The order is a function of `seed` and the epoch alone. A run that resumes
-    after n training steps, with `first_step=n`, sees exactly the batches
-    that an uninterrupted run sees from n on; the lines before are not read.
+    The order depends on `seed` and the epoch only. A run that resumes after n
+    training steps, with `first_step=n`, gets exactly the batches that an
+    uninterrupted run gets from n on; earlier lines are not read.
 
     Args:
         log: The click log to read.
-        batch_size: Pairs in a batch. The last batch of an epoch holds what
-            is left, so an epoch has ceil(log.count() / batch_size) batches.
+        batch_size: Pairs in a batch. The last batch of an epoch may be smaller:
+            an epoch has ceil(log.count() / batch_size) batches.
         epochs: The number of passes over the log.
         seed: Any int; another seed gives another order.
-        first_step: The number of batches to leave out at the start.
-        shuffle_buffer: The number of lines held in memory to be shuffled.
-            Fewer save memory; more separate neighbouring lines further.
-        steps_per_epoch: The number of batches in an epoch, at most those of
-            the log; each epoch leaves out other lines. Default `None`: all.
+        first_step: The number of batches to skip at the start.
+        shuffle_buffer: The number of lines held in memory to be shuffled. A
+            smaller buffer saves memory; a larger one separates neighbouring
+            lines further.
+        steps_per_epoch: The number of batches in an epoch, if not the whole
+            log; each epoch then leaves out other lines. Default `None`: all.
 
     Returns:
-        A dataset of (query, document), string tensors of shape [batch], as
-        the bytes of the file without surrounding white space; of a log with
-        weights (`ClickLog.weighted`), of (query, document,
-        {"sample_weight": float32 [batch]}). Its
-        cardinality, over all epochs, is known. The bad lines that the log
-        allows are left out.
+        A dataset of (query, document), string tensors of shape [batch]: the
+        bytes of the file without surrounding white space. If the log has
+        weights (`ClickLog.weighted`): (query, document, {"sample_weight":
+        float32 [batch]}). The cardinality over all epochs is known. Bad lines
+        that the log allows are left out.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`), or
@@ -94,10 +88,10 @@ def training_batches(
         order = permutation(len(blocks), seed, epoch)
         buffers = _split(order, log.count(), shuffle_buffer)
         last_line = per_epoch * batch_size
-        for number, in_buffer in enumerate(buffers, 1):
-            count = int(blocks.clicks[in_buffer].sum())
+        for number, chosen in enumerate(buffers, 1):
+            count = int(blocks.clicks[chosen].sum())
             if skipped_lines < min(count, last_line):
-                lines = _array(blocks.read(np.sort(in_buffer)))
+                lines = _array(blocks.read(np.sort(chosen)))
                 shuffle = permutation(count, seed, epoch, number)
                 yield lines[shuffle[skipped_lines:last_line]]
             skipped_lines = max(0, skipped_lines - count)
@@ -108,18 +102,18 @@ def training_batches(
             skipped = skipped_batches if epoch == first_epoch else 0
             yield shuffled(epoch, skipped * batch_size)
 
-    left = max(0, epochs * per_epoch - first_step)
-    return _pair_batches(shuffled_epochs, batch_size, left, log.weighted)
+    steps = max(0, epochs * per_epoch - first_step)
+    return _pair_batches(shuffled_epochs, batch_size, steps, log.weighted)
 
 
 def evaluation_batches(
     pairs: Iterable[Pair] | ClickLog, batch_size: int
 ) -> tf.data.Dataset:
-    """Batches pairs in their order; a `ClickLog` is streamed.
+    """Batches pairs in their order; a `ClickLog` is streamed from disk.
 
     Returns:
-        A dataset of (query, document), string tensors of shape [batch], and
-        of the weights of a log that has these, see `training_batches`.
+        A dataset of (query, document), string tensors of shape [batch]; with
+        weights if the log has weights, see `training_batches`.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`).
@@ -135,7 +129,7 @@ def evaluation_batches(
 
         def in_order() -> Iterator[Iterator[np.ndarray]]:
             buffers = _split(np.arange(len(blocks)), count, SHUFFLE_BUFFER)
-            yield (_array(blocks.read(in_buffer)) for in_buffer in buffers)
+            yield (_array(blocks.read(chosen)) for chosen in buffers)
 
         steps = -(-count // batch_size)
         return _pair_batches(in_order, batch_size, steps, pairs.weighted)
@@ -148,7 +142,7 @@ def evaluation_batches(
 
 
 def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
-    """Splits blocks into parts of equal size, of `buffer` lines at most."""
+    """Splits blocks into equal parts of at most `buffer` lines."""
     parts = min(-(-lines // buffer), len(blocks))
     return np.array_split(blocks, parts)
 
@@ -159,8 +153,10 @@ def permutation(count: int, *seeds: int) -> np.ndarray:
 
 
 def random_bits(count: int, *seeds: int) -> np.ndarray:
-    """Draws uint64 numbers, identically in every version of NumPy."""
-    # NumPy may change its distributions between versions, but not raw bits.
+    """Draws uint64 numbers, identically in every version of NumPy.
+
+    NumPy may change its distributions between versions, but not raw bits.
+    """
     return np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
 
 
@@ -183,22 +179,22 @@ def _pair_batches(
 ) -> tf.data.Dataset:
     """Divides arrays of lines into batches of (query, document).
 
-    `epochs` yields, for each epoch, arrays of its lines; the last batch of an
-    epoch may be smaller; `count` is the number of all batches. `weighted` lines
-    may have a third field, and batches a third part.
+    `epochs` yields the arrays of each epoch, whose last batch may be smaller;
+    `count` is the number of all batches. With `weighted` each line may have a
+    third field, and each batch a third part.
     """
     columns = 3 if weighted else 2
-    # Several batches at once: each call from TensorFlow to Python takes time.
+    # Elements hold several batches: each call of Python by TensorFlow is slow.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
-        # `ClickLog.files` has checked that each line has one tab, or two.
-        both = [
+        # `ClickLog.files` has checked that each line has one or two tabs.
+        texts = [
             line_field(field)
             for line in lines.tolist()
             for field in (*line.split(b"\t"), b"1")[:columns]
         ]
-        return _array(both).reshape(-1, columns)
+        return _array(texts).reshape(-1, columns)
 
     def batch(rows: tf.Tensor) -> tuple[Any, ...]:
         pair = rows[:, 0], rows[:, 1]
@@ -208,19 +204,18 @@ def _pair_batches(
 
     def elements() -> Iterator[np.ndarray]:
         for epoch in epochs():
-            rest = _array([])
+            buffered = _array([])
             for lines in epoch:
-                rest = np.concatenate([rest, lines])
-                while len(rest) >= element_size:
-                    yield fields(rest[:element_size])
-                    rest = rest[element_size:]
-            if len(rest):
-                yield fields(rest)
+                buffered = np.concatenate([buffered, lines])
+                while len(buffered) >= element_size:
+                    yield fields(buffered[:element_size])
+                    buffered = buffered[element_size:]
+            if len(buffered):
+                yield fields(buffered)
 
     return (
         tf.data.Dataset.from_generator(
-            elements,
-            output_signature=tf.TensorSpec([None, columns], tf.string),
+            elements, output_signature=tf.TensorSpec([None, columns], tf.string)
         )
         .flat_map(lambda pairs: cut(pairs, batch_size))
         .map(batch)
@@ -248,19 +243,18 @@ class DrawnNegatives(ABC):
     ) -> tf.data.Dataset:
         """Adds k drawn titles for each click to each batch of a dataset.
 
-        The titles are `negatives`, strings `[batch, k]`.
-
         Args:
             batches: Dataset of `(query, document)`, strings `[batch]`, or of
                 `(query, document, {"sample_weight": ...})`, perhaps with other
-                negatives, which stay.
+                negatives, which are kept.
             first_step: The index of the first batch in the whole run. Default
                 0. With `None`, each pass over the dataset, such as an epoch
                 of `fit`, draws other negatives; the first pass draws the same
-                in each process.
+                negatives in each process.
 
         Returns:
-            A dataset of `(query, document, {..., "negatives": ...})`.
+            A dataset of `(query, document, {..., "negatives": ...})`, with
+            strings `[batch, k]`.
         """
         steps = (
             tf.data.Dataset.random(self.seed, rerandomize_each_iteration=True)
@@ -291,28 +285,27 @@ def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
 
 
 class GivenNegatives(DrawnNegatives):
-    """Adds negatives of your own for each query to batches of clicks.
+    """Adds negatives that you supply for each query to batches of clicks.
 
-    They may be judged (a person said that the title does not answer the
-    query), mined (`mine_negatives`: near, but not clicked), or chosen by any
-    other rule. `TwoTower` uses them in addition to the negatives that it
-    takes from the batch.
+    Negatives may be judged not relevant, mined (`mine_negatives`: near the
+    query, but not clicked), or chosen by any other rule. `TwoTower` uses them
+    in addition to the negatives that it takes from the batch.
 
-    For each click, k of the titles of its query are drawn, with repetition. A
-    query without titles gets its clicked title k times, which the loss does
-    not count as a negative. The draw is a function of the seed and of the
-    number of the batch, so that a resumed run draws as an uninterrupted one.
+    For each click, k titles of its query are drawn with replacement. A query
+    without titles gets its clicked title k times, which the loss ignores. The
+    draw depends on the seed and the number of the batch only, so that a resumed
+    run draws the same titles as an uninterrupted run.
 
     Args:
         titles: Query -> the titles to draw from. Queries with the same
-            normalised words are one query. Memory holds each distinct text
-            once, and 4 bytes for each pair.
+            normalised words are one query. Memory: each distinct text once,
+            and 4 bytes for each pair.
         k: The number of negatives for each click.
         seed: Any int; another seed gives another draw. Default 0.
         split: How the encoder separates words, `"space"` or
             `"alphanumeric"`; see `normalize_texts`.
-        normalized: Cache of normalised queries, with the same `split`, to
-            share between several `GivenNegatives`. Default `None`: a new one.
+        normalized: Cache of normalised queries of the same `split`, which
+            several `GivenNegatives` may share. Default `None`: a new cache.
 
     Raises:
         InputError: k is less than 1, or no query has a title.
@@ -333,30 +326,30 @@ class GivenNegatives(DrawnNegatives):
         normalized: NormalizedTextCache | None = None,
     ) -> None:
         super().__init__(k, seed)
-        by_words: dict[str, list[str]] = {}
-        words_of_each = normalize(list(titles), split)
-        for words, given in zip(words_of_each, titles.values(), strict=True):
-            if given:
-                by_words.setdefault(words, []).extend(given)
-        if not by_words:
+        groups: dict[str, list[str]] = {}
+        queries = normalize(list(titles), split)
+        for words, group in zip(queries, titles.values(), strict=True):
+            if group:
+                groups.setdefault(words, []).extend(group)
+        if not groups:
             raise InputError("no query has a negative: there is none to give")
         self.split = split
         self._normalized = normalized or NormalizedTextCache(split)
-        counts = [len(given) for given in by_words.values()]
+        counts = [len(group) for group in groups.values()]
         index: dict[str, int] = {}
         self._indices = tf.constant(
             [
                 index.setdefault(title, len(index))
-                for given in by_words.values()
-                for title in given
+                for group in groups.values()
+                for title in group
             ],
             tf.int32,
         )
         self._titles = as_strings(list(index))
-        # Row 0, without titles, stands for unknown queries.
+        # Row 0 has no titles and is for unknown queries.
         self._counts = tf.constant([0, *counts], tf.int32)
         self._starts = tf.constant(np.cumsum([0, 0, *counts[:-1]]), tf.int32)
-        self._rows = _row_table(by_words)
+        self._rows = _row_table(groups)
 
     def _draw(
         self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
@@ -367,7 +360,8 @@ class GivenNegatives(DrawnNegatives):
             [tf.size(row), self.k], [self.seed, step]
         )
         drawn = tf.cast(share * tf.cast(count, tf.float32), tf.int32)
-        # Rounding of a share just below 1 may give the next query's title.
+        # A share just below 1 may be rounded up to the next query's first
+        # title.
         drawn = tf.minimum(drawn, tf.maximum(count - 1, 0))
         position = tf.gather(self._starts, row)[:, tf.newaxis] + drawn
         position = tf.minimum(position, tf.size(self._indices) - 1)
@@ -380,18 +374,17 @@ class CorpusNegatives(DrawnNegatives):
 
     Palangi et al. 2016 draw the n = 4 negatives of a click at random from all
     documents. `TwoTower` with `negatives="corpus"` compares the clicked title
-    with them; `dssm.train` attaches them, and `fit` of two lists does.
+    with these negatives, which `dssm.train` attaches, and `fit` of two lists.
 
-    Each click has k draws of its own, with repetition, from all titles but its
-    clicked title, all equally likely. As with negatives from the batch,
-    another title that was clicked for the same query can be drawn. The draw is
-    a function of the seed and of the number of the batch, so that a resumed
-    run draws as an uninterrupted one. A step encodes each distinct title of
-    its batch once.
+    For each click k titles are drawn with replacement, uniformly, from all
+    titles but the clicked title. Another title that was clicked for the same
+    query can be drawn. The draw depends on the seed and the number of the batch
+    only, so that a resumed run draws the same titles as an uninterrupted run. A
+    step encodes each distinct title of its batch once.
 
     Args:
         titles: The titles to draw from. Titles with the same normalised words
-            are one title; memory holds each text twice.
+            are one title. Memory: each text twice.
         k: The number of negatives for each click, n in the paper. Default 4.
         seed: Any int; another seed gives another draw. Default 0.
         split: How the encoder separates words; see `normalize_texts`.
@@ -440,26 +433,23 @@ class CorpusNegatives(DrawnNegatives):
         bits = tf.random.stateless_uniform(
             [tf.size(row), self.k], [self.seed, step], None, None, tf.int64
         )
-        # Any of 2^64 numbers: the remainder is as good as uniform.
+        # The remainder of 2^64 numbers is almost uniform.
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )
-        # The rows behind the clicked title's row move up by one.
+        # Skips the clicked title's row.
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # A single title has no negative; the loss leaves the title itself out.
+        # With one title there is no negative; the loss ignores the title
+        # itself.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 
 def titles_of_batch(
     document: tf.Tensor, extras: Mapping[str, Any]
 ) -> tf.Tensor:
-    """Returns the clicked title and the negatives of each row of a batch.
-
-    They are strings `[batch, 1 + k]`, with the k negatives of
-    `extras["negatives"]`; `[batch, 1]` without negatives.
-    """
+    """Returns the clicked title and the k negatives, `[batch, 1 + k]`."""
     titles = document[:, tf.newaxis]
     if "negatives" in extras:
         titles = tf.concat([titles, extras["negatives"]], axis=1)
@@ -472,22 +462,19 @@ _TITLES_AT_ONCE = 100_000
 class ClickFrequencies:
     """Adds the log of each title's share of the clicks to batches.
 
-    A title is an in-batch negative as often as it is clicked, which lowers
-    the scores of popular titles. `TwoTower` subtracts `log_q` from the scores
-    in training (Bengio and Senecal 2008; Yi et al. 2019), so that the vectors
-    are trained as if all titles were drawn equally often.
+    A popular title is an in-batch negative more often, which lowers its scores.
+    `TwoTower` subtracts `log_q` from the scores in training (Bengio and Senecal
+    2008; Yi et al. 2019), so that the vectors are trained as if all titles were
+    drawn equally often.
 
-    Clicks are counted in buckets by a hash of the title's normalised words,
-    so that the memory does not grow with the log; titles that share a bucket
-    count as one.
+    Clicks are counted in buckets by a hash of the title's normalised words, so
+    that memory does not grow with the log; titles in one bucket count as one.
 
     Args:
-        titles: The clicked titles, each as often as it is clicked.
+        titles: The clicked titles, repeated for each click.
         buckets: The number of counters, 8 bytes each. Default 2^20.
-        split: The rule by which the encoder separates words; see
-            `normalize_texts`.
-        weights: A weight of each click, which then counts as so many.
-            Default `None`: 1 each.
+        split: How the encoder separates words; see `normalize_texts`.
+        weights: The weight of each click. Default `None`: 1 each.
 
     Attributes:
         counts: int64 `[buckets]`, the number of clicks in each bucket; or
@@ -514,15 +501,15 @@ class ClickFrequencies:
         weights = iter(() if weights is None else weights)
         while block := list(itertools.islice(titles, _TITLES_AT_ONCE)):
             hashed = self._hash(as_strings(block)).numpy()
-            of_block = list(itertools.islice(weights, len(block))) or None
-            counts += np.bincount(hashed, of_block, minlength=buckets)
+            block_weights = list(itertools.islice(weights, len(block))) or None
+            counts += np.bincount(hashed, block_weights, minlength=buckets)
         self.count(counts)
 
     @classmethod
     def from_log(
         cls, log: ClickLog, split: str = "space"
     ) -> "ClickFrequencies":
-        """Counts the clicks of a log, by their weights if it has these."""
+        """Counts the clicks of a log, by weight if the log has weights."""
         titles = (pair.document for pair in log)
         weights = None
         if log.weighted:
@@ -555,25 +542,24 @@ class ClickFrequencies:
 
         Args:
             batches: Dataset of `(query, document)`, or of `(query, document,
-                {"negatives": strings [batch, k], ...})`, see
-                `GivenNegatives`.
+                {"negatives": strings [batch, k], ...})`, see `GivenNegatives`.
         """
         return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 
 
 def with_extras(
     batches: tf.data.Dataset,
-    extras_of: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
+    compute_extras: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
 ) -> tf.data.Dataset:
     """Adds tensors, computed from queries and `titles_of_batch`, to batches."""
 
-    def with_more(
+    def add_extras(
         query: tf.Tensor,
         document: tf.Tensor,
         extras: dict[str, Any] | None = None,
     ) -> tuple[Any, ...]:
         extras = extras or {}
         titles = titles_of_batch(document, extras)
-        return query, document, {**extras, **extras_of(query, titles)}
+        return query, document, {**extras, **compute_extras(query, titles)}
 
-    return batches.map(with_more, tf.data.AUTOTUNE)
+    return batches.map(add_extras, tf.data.AUTOTUNE)

@@ -1,7 +1,7 @@
-"""Click logs: text files of one click a line, query TAB clicked title.
+"""Click logs: text files with one click per line, query TAB clicked title.
 
-A third column, the weight of the click, may follow. The lines are parsed and
-checked, and read at random to shuffle them.
+A third column may hold the weight of the click. Lines are parsed, checked, and
+read in random order.
 """
 
 import glob
@@ -47,19 +47,19 @@ class Pair(NamedTuple):
 
 
 def click_line(pair: Pair) -> str:
-    """Formats a click as a line; white space becomes single spaces."""
+    """Formats a click as a line; each run of white space becomes a space."""
     query, document = map(one_line, pair)
     return f"{query}\t{document}\n"
 
 
 def weighted_line(query: str, title: str, weight: float = 1.0) -> str:
-    """Formats a click as a line, with its weight if this is not 1."""
+    """Formats a click as a line, with the weight unless it is 1."""
     line = click_line(Pair(query, title))
     return line if weight == 1 else f"{line[:-1]}\t{weight:.7g}\n"
 
 
 def weight_of(line: bytes) -> float:
-    """Returns the weight of a line that `parse_line` accepts: 1 without one."""
+    """Returns the weight in a line that `parse_line` accepts, by default 1."""
     _, _, weight = line.partition(b"\t")[2].partition(b"\t")
     return float(weight) if weight else 1.0
 
@@ -67,8 +67,8 @@ def weight_of(line: bytes) -> float:
 def parse_line(line: bytes) -> Pair | str:
     """Parses a line into a click, or returns what is wrong with the line.
 
-    A byte order mark at the start of a field (which concatenated logs have),
-    white space around it and a carriage return at the end are removed.
+    Removed are a byte order mark at the start of a field (concatenated logs
+    have them), white space around fields and a carriage return at the end.
     """
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
@@ -93,7 +93,7 @@ def parse_line(line: bytes) -> Pair | str:
 
 
 def _wrong_weight(field: bytes) -> str | None:
-    """Returns why a third column is no weight of a click, or `None`."""
+    """Returns why a third column is no valid weight, or `None` if it is."""
     try:
         weight = float(field.replace(b"_", b"?"))  # "1_0" is no number
     except ValueError:
@@ -104,12 +104,12 @@ def _wrong_weight(field: bytes) -> str | None:
 
 
 def line_field(field: bytes) -> bytes:
-    """Removes white space around a field, and a byte order mark before it."""
+    """Strips white space, and a byte order mark at the start, from a field."""
     return field.strip().removeprefix(BOM).strip()
 
 
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
-    """Yields the index of each bad line of whole lines, and what is wrong."""
+    """Yields the index of each bad line of a chunk, and what is wrong."""
     data = np.frombuffer(chunk, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -122,8 +122,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and _has_whole_line_ends(chunk)
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab, so a line can only be bad if a side is
-        # empty, and then a side begins with white space.
+        # Each line has one tab: it can only be bad if a side is empty, and an
+        # empty side begins with white space.
         sure = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         sure &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~sure).tolist()
@@ -136,24 +136,18 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 class BadLines:
     """Counts the bad lines of one pass over a file, and raises above a limit.
 
-    `counts` is a Counter by what was wrong with the lines; `expected` is for
-    the message.
+    `counts` counts by problem; `expected` is a part of the message.
     """
 
     def __init__(
-        self,
-        allowed: int,
-        expected: str = "query TAB clicked title in UTF-8",
+        self, allowed: int, expected: str = "query TAB clicked title in UTF-8"
     ) -> None:
         self.allowed = allowed
         self._expected = expected
         self.counts: Counter[str] = Counter()
 
     def add(self, path: str, number: int | None, problem: str) -> None:
-        """Counts a bad line; `number` is `None` for the file as a whole.
-
-        More bad lines than allowed raise `InputError`.
-        """
+        """Counts a bad line, `None` for the file; raises above the limit."""
         self.counts[problem] += 1
         if self.counts.total() <= self.allowed:
             return
@@ -176,8 +170,11 @@ class BadLines:
 
 
 def describe_bad(counts: dict[str, int]) -> str:
-    """Lists counts of bad lines by what was wrong, the most frequent first."""
-    return ", ".join(f"{k}: {n:,}" for k, n in Counter(counts).most_common())
+    """Lists the problems of bad lines with counts, most frequent first."""
+    return ", ".join(
+        f"{problem}: {count:,}"
+        for problem, count in Counter(counts).most_common()
+    )
 
 
 def _has_whole_line_ends(chunk: bytes) -> bool:
@@ -200,9 +197,9 @@ _READ_AT_ONCE = 1 << 30
 class LogFile(NamedTuple):
     """A file whose lines have been checked.
 
-    `lines` are counted without the blank ones at the very end; `skipped` are
-    the numbers of the bad lines, from 1, ascending; `weighted` says whether a
-    click has a weight.
+    `lines` counts all lines but blank lines at the end; `skipped` are the
+    ascending numbers, from 1, of bad lines; `weighted` says whether any click
+    has a weight.
     """
 
     path: str
@@ -217,22 +214,21 @@ class LogFile(NamedTuple):
 
 
 class LineBlocks:
-    """Reads the lines of a click log by blocks, in any order of the blocks.
+    """Reads the lines of a click log in blocks, in any order of the blocks.
 
-    A block is a run of consecutive lines of one file: 8 lines, or more for a
-    log of more than 33 million. Only the byte position of each block is held in
-    memory, 8 bytes each. gzip allows no random access, so compressed files are
-    decompressed once into a temporary file (in `$TMPDIR`), which the operating
-    system removes when the object or the process is gone. `clicks` is int
-    `[blocks]`, the number of clicks in each block.
+    A block is 8 consecutive lines of a file, or more lines if the log has more
+    than 33 million. Memory: 8 bytes for each block's position. gzip allows no
+    random access, so compressed files are decompressed once into a temporary
+    file (in `$TMPDIR`), which the operating system deletes when the object or
+    the process ends. `clicks` is int `[blocks]`, the clicks in each block.
     """
 
     def __init__(self, files: Sequence[LogFile]) -> None:
         self.files = tuple(files)
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
-        self._decompressed: IO[bytes] | None = None  # of all .gz files
-        # Per file: where each block begins, and where the last one ends.
+        self._decompressed: IO[bytes] | None = None  # content of all .gz files
+        # For each file: the start of each block, and the end of the last block.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -245,33 +241,32 @@ class LineBlocks:
         return len(self.clicks)
 
     def read(self, blocks: np.ndarray) -> list[bytes]:
-        """Reads the good lines of some blocks, whose indices ascend.
+        """Reads the good lines of blocks, whose indices must ascend.
 
-        A file that has changed since its lines were counted raises
-        `InputError`.
+        Raises `InputError` if a file has changed since its lines were counted.
         """
         lines: list[bytes] = []
         bounds = np.searchsorted(blocks, self._first_block)
-        for number, file in enumerate(self.files):
-            in_file = blocks[bounds[number] : bounds[number + 1]]
-            if not len(in_file):
+        for file_index, file in enumerate(self.files):
+            file_blocks = blocks[bounds[file_index] : bounds[file_index + 1]]
+            if not len(file_blocks):
                 continue
-            in_file = in_file - self._first_block[number]
+            file_blocks = file_blocks - self._first_block[file_index]
             # Neighbouring blocks are read together.
-            cuts = np.flatnonzero(np.diff(in_file) != 1) + 1
-            firsts = in_file[np.concatenate([[0], cuts])]
-            ends = in_file[np.concatenate([cuts - 1, [-1]])] + 1
+            cuts = np.flatnonzero(np.diff(file_blocks) != 1) + 1
+            firsts = file_blocks[np.concatenate([[0], cuts])]
+            ends = file_blocks[np.concatenate([cuts - 1, [-1]])] + 1
             with self._opened(file) as descriptor:
                 for first, end in zip(
                     firsts.tolist(), ends.tolist(), strict=True
                 ):
-                    lines += self._read_run(number, descriptor, first, end)
+                    lines += self._read_run(file_index, descriptor, first, end)
         return lines
 
     def _read_run(
-        self, number: int, descriptor: int, first: int, end: int
+        self, file_index: int, descriptor: int, first: int, end: int
     ) -> list[bytes]:
-        file, starts = self.files[number], self._starts[number]
+        file, starts = self.files[file_index], self._starts[file_index]
         data = _read(descriptor, int(starts[first]), int(starts[end]))
         lines = data.split(b"\n")
         if not lines[-1]:
@@ -343,21 +338,21 @@ class LineBlocks:
 
 def _read(descriptor: int, start: int, end: int) -> bytes:
     """Reads bytes `start` to `end`, fewer if the file ends before."""
-    parts = []
+    chunks = []
     while start < end:
-        part = os.pread(descriptor, min(end - start, _READ_AT_ONCE), start)
-        if not part:
+        data = os.pread(descriptor, min(end - start, _READ_AT_ONCE), start)
+        if not data:
             break
-        parts.append(part)
-        start += len(part)
-    return b"".join(parts)
+        chunks.append(data)
+        start += len(data)
+    return b"".join(chunks)
 
 
 def _write(copy: IO[bytes], chunk: bytes, path: str) -> None:
-    rest = memoryview(chunk)
+    remaining = memoryview(chunk)
     try:
-        while rest:
-            rest = rest[copy.write(rest) :]
+        while remaining:
+            remaining = remaining[copy.write(remaining) :]
     except OSError as error:
         raise InputError(
             f"{path}: found no room to decompress it in"
@@ -370,23 +365,22 @@ def _write(copy: IO[bytes], chunk: bytes, path: str) -> None:
 class ClickLog:
     r"""Streams one or more click files, `.tsv` or `.tsv.gz`.
 
-    A line is a query, one tab, and the title clicked for it, in UTF-8; a
-    pair that was clicked n times is on n lines, or on one with n as its
-    weight: a number above 0, after a second tab. Byte order marks, CRLF line
-    ends and blank lines at the very end are accepted. A line is bad if it
-    has no tab or others, an empty side, invalid UTF-8, a NUL byte, a
-    carriage return before its end, or more than 1 MB; a file without lines
-    counts as one bad line.
+    A line is a query, a tab, and the clicked title, in UTF-8. A pair that was
+    clicked n times is on n lines, or on one line with the weight n: a number
+    above 0 after a second tab. Byte order marks, CRLF line ends and blank lines
+    at the end are accepted. A line is bad if it has no tab or too many, an
+    empty side, invalid UTF-8, a NUL byte, a carriage return before its end, or
+    more than 1 MB; a file without lines counts as one bad line.
 
     Args:
-        paths: A path or glob, or an iterable of them.
-        max_bad_lines: The number of bad lines that may be left out; each
-            pass leaves out the same. 0, the default, stops at the first.
+        paths: A path or glob, or an iterable of paths and globs.
+        max_bad_lines: The number of bad lines that are skipped; reading stops
+            at the next bad line. Default 0.
 
     Attributes:
-        paths: Tuple of str, the files in the order given; those of one glob
+        paths: Tuple of str, the files in the given order; the files of a glob
             are sorted.
-        max_bad_lines: The number of bad lines that may be left out.
+        max_bad_lines: As given.
 
     Raises:
         InputError: No file exists; or, when the log is read, there are
@@ -406,7 +400,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # In the order given, so that batches do not depend on folder names.
+        # Not sorted, so that batches do not depend on the names of folders.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -449,7 +443,7 @@ class ClickLog:
 
     @property
     def weighted(self) -> bool:
-        """Whether a click has a weight; a worker's part is what all say."""
+        """Whether a click has a weight; with workers, in any worker's part."""
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted
@@ -467,7 +461,7 @@ class ClickLog:
         return sum(self.counts())
 
     def bad_lines(self) -> dict[str, int]:
-        """Counts the lines that are left out, by what is wrong with them."""
+        """Counts the skipped lines by what is wrong with them."""
         self.files()
         return dict(self._bad.counts)
 
@@ -517,14 +511,14 @@ def _checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[Pair]:
         )
     query: Any
     title: Any
-    for row, pair in enumerate(pairs):
+    for index, pair in enumerate(pairs):
         try:
             query, title = () if isinstance(pair, str) else pair
         except (TypeError, ValueError):
             query = title = None
         if not (isinstance(query, str) and isinstance(title, str)):
             raise InputError(
-                f"pair {row} is {pair!r:.60}, expected a query and a clicked"
+                f"pair {index} is {pair!r:.60}, expected a query and a clicked"
                 " title, two texts; several files are one text, with commas"
             )
         yield Pair(query, title)
@@ -564,15 +558,15 @@ _HEADER = re.compile(
 _QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
-def _refuse_dialect(path: str, chunk: bytes, lines: int) -> None:
-    """Raises `InputError` for a header or quoted fields, as of spreadsheets."""
-    found = "a header" if not lines and _HEADER.match(chunk) else ""
+def _refuse_dialect(path: str, chunk: bytes, start: int) -> None:
+    """Raises `InputError` for a header or quoted fields of spreadsheets."""
+    problem = "a header" if not start and _HEADER.match(chunk) else ""
     if b'""' in chunk and (match := _QUOTED.search(chunk)):
-        lines += chunk.count(b"\n", 0, match.start() + 1)
-        found = "a field in quotes whose quotes are doubled"
-    if found:
+        start += chunk.count(b"\n", 0, match.start() + 1)
+        problem = "a field in quotes whose quotes are doubled"
+    if problem:
         raise InputError(
-            f"{path}:{lines + 1}: found {found}, expected query TAB clicked"
+            f"{path}:{start + 1}: found {problem}, expected query TAB clicked"
             " title, plain: lstm-dssm-prepare --clicks reads this form, and"
             " makes a folder for --data"
         )
@@ -583,17 +577,19 @@ def _check(path: str, bad: BadLines) -> LogFile:
     skipped: list[int] = []
     for chunk in _chunks(path, bad):
         _refuse_dialect(path, chunk, lines)
-        first = len(skipped)
+        skipped_before = len(skipped)
         for index, problem in find_bad(chunk):
             skipped.append(lines + index + 1)
             bad.add(path, skipped[-1], problem)
-        found_bad = len(skipped) > first
+        has_bad = len(skipped) > skipped_before
         if not weighted and (
-            found_bad or chunk.count(b"\t") > chunk.count(b"\n")
+            has_bad or chunk.count(b"\t") > chunk.count(b"\n")
         ):
-            wrong = {number - lines - 1 for number in skipped[first:]}
+            bad_indices = {
+                number - lines - 1 for number in skipped[skipped_before:]
+            }
             weighted = any(
-                line.count(b"\t") == 2 and index not in wrong
+                line.count(b"\t") == 2 and index not in bad_indices
                 for index, line in enumerate(chunk.split(b"\n")[:-1])
             )
         lines += chunk.count(b"\n")

@@ -1,4 +1,4 @@
-"""BEIR folders of queries, documents and judgements: read and written."""
+"""Reads and writes BEIR folders of queries, documents and judgements."""
 
 import functools
 import itertools
@@ -29,27 +29,26 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Further splits of a collection whose test clicks are later ones: the test
-queries that are training queries, too, and the others."""
+"""Parts of test where dev and test are later clicks than train: the test
+queries that are training queries, too, and the other test queries."""
 
 
 def find_file(folder: str, name: str) -> str | None:
-    """Returns the path of a file of a folder, plain or with `.gz` added."""
+    """Returns the path of a file of a folder, plain or with `.gz`."""
     path = os.path.join(folder, name)
-    for name_of_file in (path, f"{path}.gz"):
-        if os.path.isfile(name_of_file):
-            check_plain_file(name_of_file, folder)
-            return name_of_file
+    for candidate in (path, f"{path}.gz"):
+        if os.path.isfile(candidate):
+            check_plain_file(candidate, folder)
+            return candidate
     return None
 
 
 class JudgedQueries:
-    """Reads the queries of a folder, and which documents are relevant to them.
+    """Reads the queries of a folder, and the documents judged for them.
 
     The base of `Collection` and `DocumentFolder`, which add the documents. A
-    file is read and checked when it is first needed. `expected_folder` and
-    `known_document` are what messages say a folder and a judged document must
-    be.
+    file is read and checked when it is first needed. Error messages say that
+    `expected_folder` and `known_document` were expected.
     """
 
     expected_folder = (
@@ -67,7 +66,7 @@ class JudgedQueries:
 
     @functools.cached_property
     def queries(self) -> dict[str, str]:
-        """Query id -> text; none without a split."""
+        """Query id -> text; empty if there is no split."""
         return self._texts("queries.jsonl", ("text",)) if self.splits else {}
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
@@ -126,7 +125,7 @@ class JudgedQueries:
         return qrels
 
     def _judged_documents(self, split: str) -> Container[str]:
-        """Returns the ids of the documents that a split may have judged."""
+        """Returns the ids that judgements of a split may refer to."""
         raise NotImplementedError(f"{type(self).__name__}._judged_documents")
 
     def _qrels_path(self, split: str) -> str:
@@ -147,14 +146,14 @@ class JudgedQueries:
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
-        """Reads id -> text, some fields joined by spaces."""
+        """Reads id -> text: the fields joined by spaces."""
         rows = self._rows(name, fields)
         return {key: _joined(texts) for key, texts in rows.items()}
 
     def _rows(
         self, name: str, fields: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        """Reads id -> texts of some fields; each field is in a row or more."""
+        """Reads id -> texts of the fields; a row may lack some of them."""
         path = self._file(name)
         rows: dict[str, tuple[str, ...]] = {}
         known: set[str] = set()
@@ -185,7 +184,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns the id of a row, and the row together with its `fields`."""
+    """Returns the id of a row, and the row with its `fields` unpacked."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -210,11 +209,11 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
 CLICKS = "clicks.train.tsv"
 
 DATA_FILE = "data.json"
-"""Sources, columns, rules and counts of a folder that `prepare` has made."""
+"""File with the sources, columns, rules and counts of `prepare`."""
 
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
-"""Files of training clicks in a folder that `prepare` has made: all clicks, and
-the clicks of the last `--append`."""
+"""Files of training clicks that `prepare` writes: all clicks, and the clicks of
+the last `--append`."""
 
 _ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 
@@ -224,24 +223,23 @@ _COUNTED = "query\tid\tweight\tclicks"
 class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
 
-    It holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
+    A folder holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
     `queries.jsonl` (`_id`, `text`), `qrels/<split>.tsv` (a header, then
     query-id, corpus-id, score) and, where there is a click log,
-    `clicks.train.tsv`, or `clicks.tsv` in a folder that `prepare` has made; all
-    but the qrels may be compressed and end in `.gz`.
-    A file is read and checked when it is first needed. An id must not hold
-    white space, and each occurs once.
+    `clicks.train.tsv`, or `clicks.tsv` if `prepare` has made the folder. All
+    files but the qrels may be compressed and end in `.gz`. A file is read and
+    checked when it is first needed. Ids are unique and without white space.
 
     Args:
         folder: Path of the folder.
-        fields: What is read of the documents, see `Recipe.fields`. Default:
-            title and text.
+        fields: The fields of the documents to read, see `Recipe.fields`.
+            Default: title and text.
 
     Attributes:
         folder: Path of the folder, a `str`.
-        splits: Those of "train", "dev", "test", "test_seen" and
-            "test_unseen" that have a qrels file; none in a folder that
-            `prepare` has made without a log.
+        splits: The splits with a qrels file, among "train", "dev", "test",
+            "test_seen" and "test_unseen"; none in a folder that `prepare` has
+            made without a log.
 
     Raises:
         InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
@@ -282,7 +280,8 @@ class Collection(JudgedQueries):
     def field_texts(self) -> FieldTexts | None:
         """The fields of the documents with their weights; `None` by default.
 
-        Documents with the same text have the fields of the last one.
+        If several documents have the same text, the last document's fields
+        are returned for it.
         """
         if self.fields is None:
             return None
@@ -300,7 +299,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def titles(self) -> dict[str, str]:
-        """Document id -> title alone; the text of a document without one."""
+        """Document id -> title; the text of a document without a title."""
         return {
             key: title.strip() or self.documents[key]
             for key, title in self._column("title", "")
@@ -317,19 +316,19 @@ class Collection(JudgedQueries):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether `prepare` has made the folder, and divided its queries."""
+        """Whether `prepare` has made the folder."""
         return find_file(self.folder, DATA_FILE) is not None
 
     @property
     def last_split(self) -> str:
-        """The last of the splits, and test where there are none."""
+        """The last of the splits; test if there are none."""
         return (self.splits or SPLITS)[-1]
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether a grade, of any split, is above `LARGEST_GRADE`.
+        """Whether the judgements are numbers of clicks, not grades.
 
-        All grades are then numbers of clicks.
+        They are if any number of any split is above `LARGEST_GRADE`.
         """
         return any(
             grade > LARGEST_GRADE
@@ -339,10 +338,9 @@ class Collection(JudgedQueries):
         )
 
     def graded_qrels(self, split: str) -> dict[str, dict[str, int]]:
-        """Returns the grades of a split, computed from clicks if necessary.
+        """Returns the grades of a split.
 
-        Numbers of clicks become grades 0 to 4 by `click_grades`, query by
-        query.
+        Numbers of clicks become grades 0 to 4, see `click_grades`.
         """
         qrels = self.qrels(split)
         if not self.has_click_counts:
@@ -358,13 +356,13 @@ class Collection(JudgedQueries):
     def training_clicks(
         self, min_relevant: int = 1, name: str = COUNTED_CLICKS
     ) -> Iterator[tuple[Pair, float, int]]:
-        """Yields each training pair, its weight, and how often it is there.
+        """Yields each training pair, its weight, and its number of clicks.
 
         Args:
             min_relevant: The lowest score in qrels/train.tsv that counts as a
-                click if there is no file of clicks. Default 1.
-            name: The file of clicks in a folder that `prepare` has made: all
-                of them by default, or `clicks.new.tsv`.
+                click if there is no click file. Default 1.
+            name: The click file in a folder that `prepare` has made:
+                `clicks.tsv`, all clicks, by default; or `clicks.new.tsv`.
 
         Raises:
             InputError: A line of a file is wrong.
@@ -406,9 +404,9 @@ class Collection(JudgedQueries):
 
         Args:
             min_relevant: See `training_clicks`.
-            write_to: The file to write the clicks to, outside of the folder,
-                each as often as it is there; not needed if there is a click
-                file.
+            write_to: A file outside of the folder, to which each click is
+                written once per occurrence; needed unless the folder has
+                `clicks.train.tsv`.
             name: See `training_clicks`.
 
         Raises:
@@ -502,19 +500,18 @@ def write_collection(
 ) -> Collection:
     """Writes a BEIR folder under a temporary name, and renames it.
 
-    The bytes depend on the arguments only: the gzip headers hold no time and
-    no name. A folder that is already there is not replaced.
+    The bytes depend on the arguments only. An existing folder is not replaced.
 
     Args:
         folder: The folder to create.
         documents: Document id -> title.
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
-        clicks: The training pairs, each as often as it was clicked, or with
-            a weight after query and title.
+        clicks: The training pairs, repeated for each click; a weight may
+            follow query and title.
 
     Raises:
-        OSError: The folder cannot be written; the partial one is removed.
+        OSError: The folder cannot be written; the partial folder is removed.
 
     Example:
     >>> folder = write_collection(

@@ -1,7 +1,6 @@
 """Documents as sentences, with summaries, classes and queries.
 
-A `DocumentFolder` has them in `documents.jsonl`; each line is checked when it
-is read.
+A `DocumentFolder` streams and checks them from `documents.jsonl`.
 """
 
 import functools
@@ -42,11 +41,11 @@ class Document(NamedTuple):
 
     Attributes:
         id: The document's id, without white space.
-        title: The title; "" without one. It is not a part of the sentences.
+        title: The title, or "". It is not a part of the sentences.
         sentences: The sentences of the body, at least one, none empty.
-        summary: The sentences of the summary; none without a summary. They
-            need not occur in the body.
-        label: The document's class; "" without one.
+        summary: The sentences of the summary, which need not occur in the
+            body; empty without a summary.
+        label: The document's class, or "".
         split: "train", "dev" or "test".
 
     Example:
@@ -67,8 +66,8 @@ class Document(NamedTuple):
 def parse_document(line: bytes) -> Document | str:
     """Parses a line into a document, or returns what is wrong with the line.
 
-    White space within a title or sentence becomes a single space, and empty
-    sentences are left out. Unknown fields are ignored.
+    White space in a title or sentence becomes single spaces; empty sentences
+    and unknown fields are ignored.
     """
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
@@ -94,7 +93,7 @@ def parse_document(line: bytes) -> Document | str:
 
 
 class _Problem(Exception):
-    """Raised for a wrong field; the message says what is wrong with it."""
+    """Raised for a wrong field; the message says what is wrong."""
 
 
 def _id(row: dict[str, Any]) -> str:
@@ -107,7 +106,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a field that is a string or a whole number; "" without it."""
+    """Returns a string, or a whole number as a string; "" if it is missing."""
     value = row.get(name)
     if value is None:
         return ""
@@ -187,26 +186,26 @@ class DocumentFolder(JudgedQueries):
     (one string, see `split_sentences`) or `sentences` (a list); and perhaps
     `title`, `summary` (a string or a list of sentences), `class` and `split`
     ("train", the default, "dev" or "test"). `queries.jsonl` and
-    `qrels/<split>.tsv`, as in a BEIR folder, may be left out. The qrels of a
-    split name documents of that split only, and these are ranked for its
-    queries. All but the qrels may be compressed and end in `.gz`.
+    `qrels/<split>.tsv` are optional and as in a BEIR folder. The qrels of a
+    split may name documents of this split only, which are ranked for its
+    queries. All files but the qrels may be compressed and end in `.gz`.
 
     A line is bad if it is not such an object, has an empty body, repeats an
     `_id`, is not UTF-8 or has more than 16 MB; a file without lines counts as
-    one bad line. Memory holds the ids, not the documents.
+    one bad line. Memory: the ids, not the documents.
 
     Args:
         folder: Path of the folder.
-        max_bad_lines: The number of bad lines that may be left out; each
-            pass leaves out the same. 0, the default, stops at the first.
+        max_bad_lines: The number of bad lines that are skipped; reading stops
+            at the next bad line. Default 0.
         max_sentences: The number of sentences to read of each document, from
-            its start. Default 250; `None` reads all of them.
+            its start. Default 250; `None` reads all sentences.
 
     Attributes:
         folder: Path of the folder, a `str`.
-        splits: Those of "train", "dev" and "test" that have a qrels file.
-        max_bad_lines: The number of bad lines that may be left out.
-        max_sentences: The number of sentences to read of each document.
+        splits: The splits with a qrels file, among "train", "dev" and "test".
+        max_bad_lines: As given.
+        max_sentences: As given.
 
     Raises:
         InputError: There is no `documents.jsonl`, or `max_sentences` is less
@@ -239,16 +238,10 @@ class DocumentFolder(JudgedQueries):
         return self._read(DocumentCounts())
 
     def of(self, split: str) -> Iterable[Document]:
-        """Returns the documents of one split, in their order.
+        """Returns an iterable of the documents of "train", "dev" or "test".
 
-        Args:
-            split: "train", "dev" or "test".
-
-        Returns:
-            An iterable that streams the documents whenever it is iterated.
-
-        Raises:
-            InputError: There is no such split, or see the class.
+        It streams the documents, in order, whenever it is iterated. Raises
+        `InputError` for another split, or see the class.
         """
         if split not in SPLITS:
             raise InputError(
@@ -274,13 +267,15 @@ class DocumentFolder(JudgedQueries):
     def count(self, split: str | None = None) -> int:
         """Returns the number of documents, of one split or of all."""
         splits = self.counts.split_of.values()
-        return sum(split in (None, of_document) for of_document in splits)
+        return sum(split in (None, document_split) for document_split in splits)
 
     def describe(self) -> str:
         """Describes the sizes, and what was left out, in a line each."""
         counts = self.counts
-        classes = {k: n for k, n in counts.classes.items() if k}
-        single = sum(n == 1 for n in classes.values())
+        classes = {
+            label: count for label, count in counts.classes.items() if label
+        }
+        single = sum(count == 1 for count in classes.values())
         lines = [
             f"{self.count():,} documents, {counts.sentences:,} sentences,"
             f" {len(classes):,} classes"
@@ -323,9 +318,9 @@ class DocumentFolder(JudgedQueries):
                     bad.add(self._path, number, "a repeated _id")
                 else:
                     counts.split_of[document.id] = document.split
-                    kept = document.sentences[: self.max_sentences]
-                    counts.cut += len(kept) < len(document.sentences)
-                    yield document._replace(sentences=kept)
+                    sentences = document.sentences[: self.max_sentences]
+                    counts.cut += len(sentences) < len(document.sentences)
+                    yield document._replace(sentences=sentences)
         except EmptyFile:
             bad.add(self._path, None, "an empty file")
 
@@ -341,7 +336,7 @@ class _OfSplit:
         self._folder, self._split = folder, split
 
     def __iter__(self) -> Iterator[Document]:
-        return (one for one in self._folder if one.split == self._split)
+        return (d for d in self._folder if d.split == self._split)
 
 
 def write_documents(
@@ -350,10 +345,7 @@ def write_documents(
     queries: Mapping[str, str],
     qrels_by_split: Mapping[str, _Qrels],
 ) -> DocumentFolder:
-    """Writes a folder that `DocumentFolder` can read.
-
-    It is written under a temporary name and then renamed, so that there is
-    never an incomplete folder.
+    """Writes a folder that `DocumentFolder` can read; it is never incomplete.
 
     Args:
         folder: The folder to create.
@@ -362,7 +354,7 @@ def write_documents(
         qrels_by_split: Split -> query id -> document id -> score.
 
     Raises:
-        OSError: The folder cannot be written; the partial one is removed.
+        OSError: The folder cannot be written; the partial folder is removed.
 
     Example:
     >>> guide = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])

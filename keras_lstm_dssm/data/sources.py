@@ -1,4 +1,4 @@
-"""The data that `--data` names: built-in data sets, folders, click files."""
+"""Opens the data that `--data` names: built-in data sets, folders, files."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from keras_lstm_dssm.data.documents import (
     MAX_SENTENCES,
     DocumentFolder,
 )
-from keras_lstm_dssm.data.triples import judged_lists, only_negatives
+from keras_lstm_dssm.data.triples import drop_contradicted, judged_lists
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.training import (
     API,
@@ -41,10 +41,10 @@ def open_collection(spec: str, fields: str | None = None) -> Collection:
     Args:
         spec: "api" or "api_sentences" (built if it does not exist yet), or
             a BEIR folder.
-        fields: What is read of the documents, see `Collection`.
+        fields: The fields of the documents to read, see `Collection`.
 
     Raises:
-        InputError: `spec` is neither.
+        InputError: `spec` is something else.
 
     Example:
     >>> open_collection("parts").documents["d1"]
@@ -66,9 +66,7 @@ def open_collection(spec: str, fields: str | None = None) -> Collection:
 
 
 def open_documents(
-    spec: str,
-    max_bad_lines: int = 0,
-    max_sentences: int | None = MAX_SENTENCES,
+    spec: str, max_bad_lines: int = 0, max_sentences: int | None = MAX_SENTENCES
 ) -> DocumentFolder:
     """Opens documents to train or to evaluate on.
 
@@ -79,7 +77,7 @@ def open_documents(
         max_sentences: The number of sentences to read of each document.
 
     Raises:
-        InputError: `spec` is neither.
+        InputError: `spec` is something else.
 
     Example:
     >>> [document.title for document in open_documents("manuals").of("train")]
@@ -112,13 +110,13 @@ def open_log(
         min_relevant: The lowest score that counts as a click, see
             `Collection.training_log`.
         write_to: The file for clicks made from a BEIR folder's scores, see
-            `Collection.training_log`. For part n > 1 of `spec` the file's
-            name gets n before its suffix.
-        max_bad_lines: The number of bad lines that may be left out.
-        fields: What is read of documents, see `Collection`.
+            `Collection.training_log`. For part n > 1 of `spec` n is inserted
+            before the file's suffix.
+        max_bad_lines: The number of bad lines that may be skipped.
+        fields: The fields of the documents to read, see `Collection`.
 
     Raises:
-        InputError: A part of `spec` is none of these.
+        InputError: A part of `spec` is something else.
 
     Example:
     >>> [query for query, _ in open_log("parts")]
@@ -129,14 +127,7 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the query of each training click of a run.
-
-    Args:
-        config: The run's config.json.
-
-    Returns:
-        The queries; none if the data is gone, or was given in Python.
-    """
+    """Returns the training queries of a run's config.json, if they exist."""
     with suppress(InputError):
         pairs = DataSource(config.get("data") or "").pairs(
             config.get("max_bad_lines", 0)
@@ -146,11 +137,11 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
 
 
 class DataSource:
-    """What a data specification names; it opens each collection once.
+    """The data that a specification names; opens each collection once.
 
     Args:
         spec: Data specification, see `open_log`.
-        fields: What is read of documents, see `Collection`.
+        fields: The fields of the documents to read, see `Collection`.
 
     Example:
     >>> source = DataSource("parts")
@@ -172,7 +163,7 @@ class DataSource:
 
     @property
     def collections(self) -> list[Collection]:
-        """The collections of the parts that are no click files."""
+        """The collections of all parts but click files."""
         return [self.collection(p) for p in self.parts if is_collection(p)]
 
     def log(
@@ -205,7 +196,7 @@ class DataSource:
     def pairs(
         self, max_bad_lines: int = 0, min_relevant: int = 1
     ) -> Iterator[Pair]:
-        """Yields the pair of each training click, without writing a file.
+        """Yields each training click without writing a file.
 
         The clicks of collections come first.
         """
@@ -224,7 +215,7 @@ class DataSource:
     def titles(self, pairs: Iterable[Pair]) -> list[str]:
         """Returns the distinct titles of the collections and of the clicks.
 
-        Those of the collections come first, clicked or not.
+        All titles of the collections come first.
         """
         titles: dict[str, None] = {}
         for collection in self.collections:
@@ -235,11 +226,8 @@ class DataSource:
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
         """Returns query -> titles judged not relevant, of the collections.
 
-        Titles that are judged relevant to the query, too, are left out, see
-        `only_negatives`.
-
-        Raises:
-            InputError: There are no such titles.
+        A title that is also judged relevant to the query is left out, see
+        `drop_contradicted`. Raises `InputError` if no title is left.
         """
         lists = [
             judged
@@ -248,7 +236,7 @@ class DataSource:
             for judged in judged_lists(collection, "train", min_relevant)
         ]
         titles: dict[str, list[str]] = {}
-        for judged in only_negatives(lists):
+        for judged in drop_contradicted(lists):
             titles.setdefault(judged.query, []).extend(judged.negatives)
         if not any(titles.values()):
             raise InputError(
@@ -265,10 +253,7 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns the collection and the name of its clicks; `None` for a file.
-
-    Files of clicks in a folder of `prepare` have the ids of products.
-    """
+    """Returns the folder and file name of clicks; `None` for a file alone."""
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
         return folder, name

@@ -1,4 +1,4 @@
-"""Division of queries and texts into train, dev and test without leaks."""
+"""Splits queries and texts into train, dev and test without leaks."""
 
 import hashlib
 import math
@@ -13,7 +13,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns the smallest item of each item's group, given pairs of items."""
+    """Joins items by pairs; returns the smallest item of each item's group."""
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -32,18 +32,20 @@ def split_by_groups(
 ) -> list[str]:
     """Assigns items to train and held-out splits without texts in common.
 
-    Items of one module, or with a text in common or nearly so (see
-    `near_duplicates`), form a group. The splits are filled, up to their shares
-    of the items, with groups in the order of a hash of the first item's key. A
-    group that would fill more than a fifth of a split is put into "train", so
-    that one group cannot dominate dev or test.
+    Items of one module, or with an equal or nearly equal text (see
+    `near_duplicates`), form a group. Groups are ordered by a hash of the first
+    item's key, and fill each split up to its share of the items. A group larger
+    than a fifth of a split goes to "train", so that no group dominates dev or
+    test.
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
     pairs = []
-    for item, (module, of_item) in enumerate(zip(modules, texts, strict=True)):
+    for item, (module, item_texts) in enumerate(
+        zip(modules, texts, strict=True)
+    ):
         pairs.append((item, first_of_module.setdefault(module, item)))
-        for text in of_item:
+        for text in item_texts:
             pairs.append((item, first_of_text.setdefault(text, item)))
     firsts = list(first_of_text.values())
     for later, earlier in near_duplicates(list(first_of_text)):
@@ -69,48 +71,51 @@ def _hash(text: str) -> bytes:
 def near_duplicates(
     texts: Sequence[str], share: float = 0.75
 ) -> Iterator[tuple[int, int]]:
-    """Yields positions of texts with nearly the same words, the earlier second.
+    """Yields pairs of indices of texts with nearly the same words.
 
-    The words in both texts are at least `share` of the words in either (the
-    Jaccard index of their sets of words).
+    The Jaccard index of their sets of words is at least `share`. The second
+    index is the smaller.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
-    Similarity Joins in Data Cleaning", for the prefixes: two sets that are near
-    have one of their rarest words in common.
+    Similarity Joins in Data Cleaning": two similar sets share one of their
+    rarest words (prefix filter).
     """
     counts = Counter(word for text in texts for word in set(text.split()))
-    by_word: dict[str, list[int]] = {}
+    texts_by_word: dict[str, list[int]] = {}
     sets: list[set[str]] = []
-    for number, text in enumerate(texts):
+    for index, text in enumerate(texts):
         words = sorted(set(text.split()), key=lambda w: (counts[w], w))
         sets.append(set(words))
         prefix = words[: len(words) - math.ceil(share * len(words)) + 1]
-        for other in sorted({o for w in prefix for o in by_word.get(w, ())}):
-            both = len(sets[number] & sets[other])
-            if both >= share * (len(sets[number]) + len(sets[other]) - both):
-                yield number, other
+        for other_index in sorted(
+            {o for w in prefix for o in texts_by_word.get(w, ())}
+        ):
+            common = len(sets[index] & sets[other_index])
+            if common >= share * (
+                len(sets[index]) + len(sets[other_index]) - common
+            ):
+                yield index, other_index
         for word in prefix:
-            by_word.setdefault(word, []).append(number)
+            texts_by_word.setdefault(word, []).append(index)
 
 
 WORDS = "alphanumeric"
-"""How words are separated: queries with equal words are in one split."""
+"""How words are separated: queries with equal words are in the same split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
-    """Checks that no dev query of a collection is a training query.
+    """Raises `InputError` if a dev query of a collection is a training query.
 
-    Raises:
-        InputError: Some are, in any spelling with the same words.
+    Queries with the same normalised words are the same query.
     """
     known = set(normalize(trained, WORDS))
     dev = [collection.queries[key] for key in collection.qrels("dev")]
     words = normalize(dev, WORDS)
-    both = [q for q, w in zip(dev, words, strict=True) if w in known]
-    if both:
+    shared = [q for q, w in zip(dev, words, strict=True) if w in known]
+    if shared:
         raise InputError(
-            f"{collection.folder}: found {len(both):,} of its {len(dev):,} dev"
-            f" queries in the training clicks, such as {both[0]!r:.60},"
+            f"{collection.folder}: found {len(shared):,} of {len(dev):,} dev"
+            f" queries in the training clicks, such as {shared[0]!r:.60},"
             " expected none: train on this folder, or make both by one"
             " lstm-dssm-prepare"
         )
@@ -124,10 +129,10 @@ def splits_of(
 ) -> list[str]:
     """Returns "train", "dev" or "test" for each query.
 
-    The split depends on the words of the query alone, so that no query changes
-    its split when a log grows. Queries that differ in letter case, white space
-    or (by default) in punctuation only are in the same split; `split` is the
-    rule by which words are separated, see `normalize_texts`.
+    The split depends on the words of the query only, so that no query changes
+    its split when a log grows. `split` is the rule that separates words, see
+    `normalize_texts`: by default queries that differ in letter case, white
+    space or punctuation only are in the same split.
     """
     splits = []
     for words in normalize(queries, split):
@@ -142,6 +147,6 @@ def splits_of(
 
 
 def percent_of(words: str, seed: int = 0) -> int:
-    """Returns a number from 0 to 99, a hash of a query's words and the seed."""
+    """Hashes a query's words and a seed to a number from 0 to 99."""
     text = f"{seed} {words}" if seed else words
     return int.from_bytes(_hash(text)[:8], "big") % 100

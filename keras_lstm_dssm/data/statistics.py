@@ -1,7 +1,6 @@
-"""Statistics of data: digest, size, scripts and lengths, clicks of queries.
+"""Statistics of data for model cards: digest, size, scripts, lengths, clicks.
 
-Model cards have them. `alphabet_warning` tells of click logs with letters
-outside the alphabet of the trigrams.
+`alphabet_warning` warns of click logs in letters that trigrams do not have.
 """
 
 import itertools
@@ -33,13 +32,13 @@ from lstm_dssm_client.words import split_words
 _FACTS_SAMPLE, _DOCUMENTS = 10_000, 1_000
 
 _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
-"""The files of a folder of data, in BEIR's form or of documents."""
+"""Names of the files in a BEIR folder or a folder of documents."""
 
 
 def data_statistics(spec: str) -> dict[str, Any]:
-    """Returns `spec`, and `files`, `bytes` and `sha256` of a data set.
+    """Returns `spec`, `files`, `bytes` and `sha256` of a data set.
 
-    Only `spec` where the files cannot be read; for the sum see
+    If the files cannot be read, returns `spec` only. For the hash see
     `fingerprints.files_hash`.
     """
     facts: dict[str, Any] = {"spec": spec}
@@ -48,7 +47,7 @@ def data_statistics(spec: str) -> dict[str, Any]:
         facts["files"] = len(paths)
         facts["bytes"] = sum(path.stat().st_size for path in paths)
         facts["sha256"] = files_hash(paths)
-    except (InputError, OSError):  # the data were moved after the training
+    except (InputError, OSError):  # moved after the training
         return {"spec": spec}
     return facts
 
@@ -59,22 +58,22 @@ def _files(spec: str) -> list[Path]:
     for part in parts_of(spec):
         if part == API_DOCUMENTS:
             folder = open_documents(part).folder
-        elif os.path.isdir(part):  # of judged queries or of documents
+        elif os.path.isdir(part):
             folder = part
         elif is_collection(part):
             folder = open_collection(part).folder
         else:
             paths += map(Path, ClickLog(part).paths)
             continue
-        found = {path for form in _PATTERNS for path in Path(folder).glob(form)}
-        paths += sorted(path for path in found if path.is_file())
+        files = {path for form in _PATTERNS for path in Path(folder).glob(form)}
+        paths += sorted(path for path in files if path.is_file())
     return paths
 
 
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns the scripts and the lengths of a log's first 10,000 clicks.
 
-    These are `sample`, the number of clicks; the shares of `scripts`; and
+    Keys: `sample`, the number of clicks; the shares of `scripts`;
     `query_words` and `title_words`, see `_percentiles`. Empty without a log.
     """
     if log is None:
@@ -96,9 +95,9 @@ def document_statistics(
 ) -> dict[str, Any]:
     """Returns the scripts and the lengths of the first 1,000 documents.
 
-    These are `documents`, their number; the shares of `scripts`; `sentences` of
-    a document and `sentence_words` of a sentence, see `_percentiles`. Empty
-    where the documents cannot be read, or none is of the split train.
+    Keys: `documents`, their number; the shares of `scripts`; `sentences` of a
+    document and `sentence_words` of a sentence, see `_percentiles`. Empty if
+    the documents cannot be read, or the split train is empty.
     """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
@@ -118,10 +117,7 @@ def document_statistics(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns the share of each script among the letters, the largest first.
-
-    Scripts are named by the first word of their letters' Unicode names.
-    """
+    """Returns the share of each script, by Unicode name, among the letters."""
     letters = Counter(char for text in texts for char in text)
     counts: Counter[str] = Counter()
     for char, number in letters.items():
@@ -150,11 +146,11 @@ def alphabet_warning(log: ClickLog) -> str | None:
     """Returns a warning if many words of a log are outside the alphabet.
 
     Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9 as
-    `#`, so that words of other scripts differ in their length only. Of 10,000
-    random clicks, 1 % of the words must have more letters outside than inside.
+    `#`, so that words of other scripts differ in length only. The warning is
+    for 1 % of the words, in 10,000 random clicks, with most letters outside.
     """
     batches = training_batches(log, _SAMPLE, epochs=1, seed=0)
-    queries, titles, *_ = next(iter(batches))  # and perhaps weights
+    queries, titles, *_ = next(iter(batches))  # weights may follow
     texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
     words = Counter(word for text in normalize(texts) for word in text.split())
     outside = Counter({w: n for w, n in words.items() if _is_outside(w)})
@@ -178,14 +174,17 @@ _AT_ONCE = 1 << 16
 
 
 def query_clicks(collection: Collection, split: str) -> dict[str, float]:
-    """Returns query id -> number of clicks, of the queries of a split.
+    """Returns query id -> number of clicks, for the queries of a split.
 
-    The numbers come from the logs that `prepare` keeps in its folder, or from
-    judgements that are numbers of clicks. Of other data, the result is empty.
+    The numbers come from judgements that are numbers of clicks, or from the
+    logs in a folder that `prepare` has made; otherwise the result is empty.
     """
     qrels = collection.qrels(split)
     if collection.has_click_counts:
-        return {query: float(sum(of.values())) for query, of in qrels.items()}
+        return {
+            query: float(sum(judged.values()))
+            for query, judged in qrels.items()
+        }
     logs = sorted(Path(collection.folder, LOGS).glob("[0-9]*.parquet"))
     if not logs:
         return {}

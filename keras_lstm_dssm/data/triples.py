@@ -1,7 +1,7 @@
-"""Triples of query, positive and negative, from which pair scorers learn.
+"""Triples of query, positive and negative, on which pair scorers are trained.
 
-The negatives are judged documents or titles drawn from a click log; the
-triples are shuffled and streamed.
+Negatives are judged documents, or titles mined from a click log. Triples are
+shuffled and streamed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,24 +23,18 @@ _QUERIES_AT_ONCE = 1024
 
 
 class JudgedList(NamedTuple):
-    """Holds the texts that answer a query and some that do not.
-
-    A positive that is in the list twice counts twice.
-    """
+    """Holds titles that answer a query and titles that do not."""
 
     query: str
-    positives: list[str]  # titles that answer it
-    negatives: list[str]  # titles that do not
+    positives: list[str]
+    negatives: list[str]
     weights: list[float] | None = None  # of the positives; `None`: 1 each
 
 
 def judged_lists(
     collection: Collection, split: str = "train", min_relevant: int = 1
 ) -> Iterator[JudgedList]:
-    """Yields the judged documents of each query of a split.
-
-    Those below `min_relevant` are negatives.
-    """
+    """Yields the judged documents of a split; low grades are negatives."""
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():
         titles: tuple[list[str], list[str]] = ([], [])
@@ -51,28 +45,29 @@ def judged_lists(
         yield JudgedList(one_line(queries[query_id]), titles[1], titles[0])
 
 
-def only_negatives(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
-    """Removes negatives that another list of the query has as positives.
+def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
+    """Removes negatives that are positives in another list of the same query.
 
-    A collection may hold a title under two ids, or a query twice, which were
-    judged differently. Texts with the same normalised words are one text, as in
-    `clicked_lists`.
+    A collection may hold a title under two ids, or a query twice, with
+    different judgements. Texts with the same normalised words are one text.
     """
     lists = list(lists)
     texts = dict.fromkeys(
         text
-        for one in lists
-        for text in (one.query, *one.positives, *one.negatives)
+        for judged in lists
+        for text in (judged.query, *judged.positives, *judged.negatives)
     )
     words = dict(zip(texts, normalize(texts, "alphanumeric"), strict=True))
     positives: dict[str, set[str]] = {}
-    for one in lists:
-        of_query = positives.setdefault(words[one.query], set())
-        of_query.update(words[title] for title in one.positives)
-    for one in lists:
-        of_query = positives[words[one.query]]
-        remaining = [t for t in one.negatives if words[t] not in of_query]
-        yield one._replace(negatives=remaining)
+    for judged in lists:
+        answers = positives.setdefault(words[judged.query], set())
+        answers.update(words[title] for title in judged.positives)
+    for judged in lists:
+        answers = positives[words[judged.query]]
+        remaining = [
+            title for title in judged.negatives if words[title] not in answers
+        ]
+        yield judged._replace(negatives=remaining)
 
 
 def clicked_lists(
@@ -80,22 +75,21 @@ def clicked_lists(
 ) -> Iterator[JudgedList]:
     """Yields the clicked titles of each query, and mined negatives.
 
-    The negatives are the `top` titles nearest to the query among all titles of
-    the log, by BM25 or by an `index` of trained towers, that were never clicked
-    for it. Where too few titles have a word of the query, others are drawn at
-    random. No text comes from elsewhere than the log, so that a log of training
-    clicks cannot bring in an answer of dev or test. Queries with the same
-    normalised words are one query, and a title that differs from a clicked one
-    in letter case or punctuation only is not a negative (see
-    `normalize_texts`). A title that was clicked n times is n times among the
-    positives, with the `weights` of a log that has these.
+    The negatives are the `top` titles nearest to the query, by BM25 or by an
+    `index` of trained towers, that were never clicked for it. Where too few
+    titles match, others are drawn at random. All texts are from the log, so
+    training clicks cannot reveal answers of dev or test. Queries with the same
+    normalised words (see `normalize_texts`) are one query, and a title that
+    differs from a clicked title in letter case or punctuation only is not a
+    negative. A title that was clicked n times is n times among the positives,
+    with `weights` if the log has weights.
     """
     check_at_least(1, top=top)
-    pairs, of_pairs = [], []
+    pairs, pair_weights = [], []
     for pair, line in log.lines():
         pairs.append((one_line(pair.query), one_line(pair.document)))
         if log.weighted:
-            of_pairs.append(weight_of(line))
+            pair_weights.append(weight_of(line))
     titles = list(dict.fromkeys(title for _, title in pairs))
     words_of_titles = normalize(titles, "alphanumeric")
     words = dict(zip(titles, words_of_titles, strict=True))
@@ -103,30 +97,30 @@ def clicked_lists(
     clicked: dict[str, list[str]] = {}
     weights: dict[str, list[float]] = {}
     queries = normalize((query for query, _ in pairs), "alphanumeric")
-    for row, of_query in enumerate(queries):
+    for row, query_words in enumerate(queries):
         query, title = pairs[row]
-        texts.setdefault(of_query, query)
-        clicked.setdefault(of_query, []).append(title)
-        if of_pairs:
-            weights.setdefault(of_query, []).append(of_pairs[row])
-    # Queries with about as many clicks are searched together: the search
-    # must go as deep as the clicked titles may.
+        texts.setdefault(query_words, query)
+        clicked.setdefault(query_words, []).append(title)
+        if pair_weights:
+            weights.setdefault(query_words, []).append(pair_weights[row])
+    # Queries with similar numbers of clicks are searched together: the depth of
+    # the search must exceed the number of clicked titles.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
-        some = order[start : start + _QUERIES_AT_ONCE]
-        depth = top + len(set(clicked[some[-1]]))
-        searched = [texts[query] for query in some]
+        block = order[start : start + _QUERIES_AT_ONCE]
+        depth = top + len(set(clicked[block[-1]]))
+        query_texts = [texts[query] for query in block]
         for query, nearest in zip(
-            some, _nearest(searched, titles, depth, index), strict=True
+            block, _nearest(query_texts, titles, depth, index), strict=True
         ):
             taken = {words[title] for title in clicked[query]}
-            at_random = _drawn(titles, 4 * depth, seed, len(negatives))
+            random_titles = _drawn(titles, 4 * depth, seed, len(negatives))
             mined: list[str] = []
-            for title in (*nearest, *at_random):
-                of_title = words.get(title, title)
-                if len(mined) < top and of_title not in taken:
-                    taken.add(of_title)
+            for title in (*nearest, *random_titles):
+                title_words = words.get(title, title)
+                if len(mined) < top and title_words not in taken:
+                    taken.add(title_words)
                     mined.append(title)
             negatives[query] = mined
     for query, text in texts.items():
@@ -148,7 +142,7 @@ def _nearest(
 
 
 def _drawn(titles: list[str], count: int, *seeds: int) -> list[str]:
-    """Draws titles with repetition, the same in every version of NumPy."""
+    """Draws titles with replacement, identically in every NumPy version."""
     rows = random_bits(count, *seeds) % np.uint64(len(titles))
     return [titles[row] for row in rows]
 
@@ -157,19 +151,18 @@ _ROWS_PER_ELEMENT = 8192
 
 
 class Triples:
-    """Holds judged lists, and streams their triples to train on.
+    """Holds judged lists, and streams their triples for training.
 
-    Each positive of a query forms a triple with each of its negatives, so
-    that a list of p positives and n negatives gives p * n triples. Memory
-    holds each distinct text once and a number for each document of a list,
-    not the triples.
+    Each positive of a query forms a triple with each of its negatives: p
+    positives and n negatives give p * n triples. Memory: each distinct text
+    once, and a number for each document of a list.
 
     Args:
-        lists: Query, positives and negatives; a list without positives or
-            without negatives is counted and left out, and so is a negative
-            with the normalised words of a positive of the same query.
-        held_out: Lists of dev and test; a list whose query has the same
-            normalised words as one of theirs is counted and left out.
+        lists: Query, positives and negatives. Lists without positives or
+            without negatives are left out, and negatives with the normalised
+            words of a positive of the same query; all are counted.
+        held_out: Lists of dev and test. Lists of queries with the same
+            normalised words as a query of dev or test are left out and counted.
         name: What messages call the lists.
 
     Attributes:
@@ -179,12 +172,12 @@ class Triples:
         no_negative: The number of lists left out without a negative.
         both_kinds: The number of negatives left out because they are
             positives of the same query, too.
-        held_out_queries: The number of lists left out because their query
-            is one of dev or test.
-        shared_answers: The number of distinct positives of dev and test that
-            are positives here, too. They are not left out: where products
-            are searched, the same product answers queries of all splits. In
-            a set of questions with answers of their own it must be 0.
+        held_out_queries: The number of lists left out because dev or test has
+            the query.
+        shared_answers: The number of distinct positives that dev or test
+            also has. They are not left out: in a search for products, one
+            product answers queries of all splits. It must be 0 for questions
+            that have answers of their own.
 
     Raises:
         InputError: No list has a positive and a negative.
@@ -201,34 +194,41 @@ class Triples:
         held_out: Iterable[JudgedList] = (),
         name: str = "the lists",
     ) -> None:
-        asked, answers = _words_of(held_out)
+        held_out_words, held_out_answers = _words_of(held_out)
         self.no_positive = self.no_negative = 0
         self.both_kinds = self.held_out_queries = 0
-        numbers: dict[str, int] = {}
+        text_rows: dict[str, int] = {}
         query_rows, positives, negatives = [], [], []
         weights: list[float] = []
-        judged = [JudgedList(*one) for one in lists]
-        words = normalize([one.query for one in judged], "alphanumeric")
-        for given, one, of_query in zip(
-            judged, only_negatives(judged), words, strict=True
+        judged = [JudgedList(*entry) for entry in lists]
+        words = normalize([entry.query for entry in judged], "alphanumeric")
+        for unfiltered, entry, query_words in zip(
+            judged, drop_contradicted(judged), words, strict=True
         ):
-            self.both_kinds += len(given.negatives) - len(one.negatives)
-            if of_query in asked:
+            self.both_kinds += len(unfiltered.negatives) - len(entry.negatives)
+            if query_words in held_out_words:
                 self.held_out_queries += 1
-            elif not one.positives:
+            elif not entry.positives:
                 self.no_positive += 1
-            elif not one.negatives:
+            elif not entry.negatives:
                 self.no_negative += 1
             else:
                 rows = [
-                    [numbers.setdefault(text, len(numbers)) for text in part]
-                    for part in ([one.query], one.positives, one.negatives)
+                    [
+                        text_rows.setdefault(text, len(text_rows))
+                        for text in part
+                    ]
+                    for part in (
+                        [entry.query],
+                        entry.positives,
+                        entry.negatives,
+                    )
                 ]
                 query_rows += rows[0]
                 positives.append(rows[1])
                 negatives.append(rows[2])
-                weights += one.weights or [1.0] * len(one.positives)
-        self.texts = list(numbers)
+                weights += entry.weights or [1.0] * len(entry.positives)
+        self.texts = list(text_rows)
         self.lists = len(query_rows)
         if not query_rows:
             raise InputError(
@@ -240,28 +240,29 @@ class Triples:
         self._positive, self._positives = _flat(positives)
         self._negative, self._negatives = _flat(negatives)
         self._weight: np.ndarray | None = None  # of each positive
-        if any(one.weights for one in judged):
+        if any(entry.weights for entry in judged):
             self._weight = np.array(weights, np.float32)
         counts = np.diff(self._positives) * np.diff(self._negatives)
         self._starts = np.concatenate([[0], np.cumsum(counts)])
-        used = {self.texts[row] for row in self._positive} if answers else set()
+        positive_texts = (
+            {self.texts[row] for row in self._positive}
+            if held_out_answers
+            else set()
+        )
         self.shared_answers = len(
-            answers.intersection(normalize(sorted(used), "alphanumeric"))
+            held_out_answers.intersection(
+                normalize(sorted(positive_texts), "alphanumeric")
+            )
         )
 
     @classmethod
     def from_collection(
-        cls,
-        collection: Collection,
-        split: str = "train",
-        min_relevant: int = 1,
+        cls, collection: Collection, split: str = "train", min_relevant: int = 1
     ) -> "Triples":
         """Takes the judged lists of a split.
 
-        Only the qrels of this split are trained on. For the training split,
-        its queries and positives are compared, by their normalised words,
-        with those of dev and test: see `held_out_queries` and
-        `shared_answers`.
+        The training split is compared with dev and test by normalised words,
+        see `held_out_queries` and `shared_answers`.
 
         Args:
             collection: A collection with documents judged not relevant.
@@ -275,10 +276,10 @@ class Triples:
         >>> triples = Triples.from_collection(Collection("data/squad"))
         """
         held_out = [
-            one
-            for other in collection.splits
-            if split == "train" and other != split
-            for one in judged_lists(collection, other, min_relevant)
+            judged
+            for other_split in collection.splits
+            if split == "train" and other_split != split
+            for judged in judged_lists(collection, other_split, min_relevant)
         ]
         name = f"{collection.folder}, split {split}"
         lists = judged_lists(collection, split, min_relevant)
@@ -288,7 +289,7 @@ class Triples:
     def from_clicks(
         cls, log: ClickLog, top: int = 4, index: Any = None, seed: int = 0
     ) -> "Triples":
-        """Takes the clicks of a log, with negatives of `clicked_lists`.
+        """Takes the clicks of a log, with the negatives of `clicked_lists`.
 
         Example:
         >>> triples = Triples.from_clicks(ClickLog("clicks.tsv.gz"))
@@ -306,7 +307,7 @@ class Triples:
 
     @property
     def positives(self) -> int:
-        """The number of pairs of a query and one of its positives."""
+        """The number of pairs of a query and a positive."""
         return len(self._positive)
 
     def positive_pairs(self) -> tuple[list[str], list[str]]:
@@ -337,7 +338,7 @@ class Triples:
         return "; ".join(parts)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns triples as rows of `texts`.
+        """Returns triples as indices of `texts`.
 
         Args:
             numbers: int `[n]`, numbers of triples from 0 to `len` - 1.
@@ -348,10 +349,7 @@ class Triples:
         return self._rows_and_positives(numbers)[:, :3]
 
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns `rows`, and the place of each positive among all positives.
-
-        The weight of a triple is that of its positive. int32 `[n, 4]`.
-        """
+        """Returns `rows` with a fourth column, the index of the positive."""
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
         width = np.diff(self._negatives)[lists]
         positive, negative = np.divmod(numbers - self._starts[lists], width)
@@ -375,23 +373,23 @@ class Triples:
         seed: int,
         first_step: int = 0,
     ) -> tf.data.Dataset:
-        """Streams all triples, shuffled anew in each epoch.
+        """Streams all triples, in another random order in each epoch.
 
-        The order is a function of `seed` and the epoch alone. A run that
-        resumes after n training steps, with `first_step=n`, sees exactly the
-        batches that an uninterrupted run sees from n on.
+        The order depends on `seed` and the epoch only. A run that resumes after
+        n training steps, with `first_step=n`, gets exactly the batches that an
+        uninterrupted run gets from n on.
 
         Args:
-            batch_size: Triples in a batch. The last batch of an epoch holds
-                what is left.
+            batch_size: Triples in a batch. The last batch of an epoch may be
+                smaller.
             epochs: The number of passes over the triples.
             seed: Any int; another seed gives another order.
-            first_step: The number of batches to leave out at the start.
+            first_step: The number of batches to skip at the start.
 
         Returns:
             A dataset of (query, positive, negative), string tensors of shape
-            [batch]; with weights also float32 [batch], that of the positive.
-            Its cardinality, over all epochs, is known.
+            [batch]; with weights also float32 [batch], the positive's weight.
+            The cardinality over all epochs is known.
 
         Raises:
             InputError: `batch_size` is less than 1.
@@ -402,8 +400,7 @@ class Triples:
         check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
-        # Several batches at once: each call from TensorFlow to Python takes
-        # time.
+        # Elements hold several batches: each call of Python is slow.
         size = batch_size * max(1, _ROWS_PER_ELEMENT // batch_size)
 
         def elements() -> Iterator[np.ndarray]:
@@ -440,8 +437,10 @@ class Triples:
 def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
     """Returns the normalised words of the queries and of the positives."""
     listed = list(lists)
-    queries = dict.fromkeys(one.query for one in listed)
-    answers = dict.fromkeys(text for one in listed for text in one.positives)
+    queries = dict.fromkeys(judged.query for judged in listed)
+    answers = dict.fromkeys(
+        text for judged in listed for text in judged.positives
+    )
     return (
         set(normalize(queries, "alphanumeric")),
         set(normalize(answers, "alphanumeric")),
@@ -449,7 +448,7 @@ def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
 
 
 def _flat(parts: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all numbers, and where each part begins and the last ends."""
+    """Returns all numbers, and the bounds of the parts."""
     return (
         np.array([number for part in parts for number in part], np.int32),
         np.array(list(accumulate(map(len, parts), initial=0)), np.int64),

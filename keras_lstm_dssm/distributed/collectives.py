@@ -11,14 +11,14 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 
 _GROUP = 7001
-"""Key of the group of all workers, unlike those that TensorFlow makes."""
+"""Key of the group of all workers; TensorFlow's own groups have other keys."""
 
 
 class Cluster(NamedTuple):
-    """Describes the workers of a training and which of them this process is."""
+    """The addresses of the workers, by rank, and this process's rank."""
 
-    workers: tuple[str, ...]  # address of each worker, `"host:port"`
-    rank: int  # index of this process among them. Worker 0 writes the files
+    workers: tuple[str, ...]
+    rank: int
 
     @property
     def size(self) -> int:
@@ -35,44 +35,37 @@ class Cluster(NamedTuple):
         return f"worker {rank} ({self.workers[rank]})"
 
     def share(self, count: int, rank: int) -> int:
-        """Returns how many of `count` rows of a batch a worker takes.
-
-        The numbers of two workers differ by 1 at most.
-        """
+        """Returns a worker's number of rows in a batch of `count` rows."""
         return count // self.size + (rank < count % self.size)
 
 
 class Collectives:
-    """Exchanges tensors among all workers, by TensorFlow's own operations.
+    """Exchanges tensors among all workers, by TensorFlow's operations.
 
     Every worker must call the same methods in the same order: a call returns
-    when all workers have made it; in a `tf.function`, the operations run in
-    each call. A lost worker raises `tf.errors.OpError`. The `connection` lives
-    as long as the workers are connected; `count` is the number of collectives
-    up to now.
+    when all workers have made the call, in a `tf.function` when its operations
+    run. A lost worker raises `tf.errors.OpError`. The workers are connected as
+    long as `connection` lives; `count` is the number of collectives so far.
     """
 
     def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
         self._connection = connection
         with tf.init_scope():
-            # The key of a collective, by which the workers know it.
+            # Identifies a collective on all workers.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
-        # Traced once, for numbers outside of graphs.
+        # Traced once, for use outside of graphs.
         self._gather_numbers, self._sum_numbers = (
             tf.function(
                 method,
                 input_signature=[tf.TensorSpec([None], dtype)],
                 autograph=False,
             )
-            for method, dtype in (
-                (self.gather, tf.int32),
-                (self.sum, tf.int64),
-            )
+            for method, dtype in ((self.gather, tf.int32), (self.sum, tf.int64))
         )
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
-        """Stacks the tensors of all workers, of one shape, by rank."""
+        """Stacks tensors of all workers, which have the same shape, by rank."""
         gathered = tf.raw_ops.CollectiveGatherV2(
             input=values[tf.newaxis], **self._arguments()
         )
@@ -82,18 +75,15 @@ class Collectives:
     def gather_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Concatenates the rows of all workers, in the order of ranks.
-
-        `counts` are the numbers of rows of each worker, known to all.
-        """
-        most = tf.reduce_max(tf.stack(counts))
-        all_values = self.gather(_padded(values, most))
+        """Concatenates the rows of all workers, which have `counts` rows."""
+        max_rows = tf.reduce_max(tf.stack(counts))
+        all_values = self.gather(_padded(values, max_rows))
         return tf.concat(
             [all_values[rank, :count] for rank, count in enumerate(counts)], 0
         )
 
     def sum(self, values: tf.Tensor) -> tf.Tensor:
-        """Adds the tensors of all workers; bit-equal on all of them."""
+        """Adds the tensors of all workers; the sums are bit-equal."""
         return tf.raw_ops.CollectiveReduceV2(
             input=values, merge_op="Add", final_op="Id", **self._arguments()
         )
@@ -101,14 +91,14 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers, and returns a part to each.
+        """Adds the tensors of all workers; each gets a part of the sum.
 
-        Half the bytes of `sum`. Each worker gets as many consecutive rows as
-        `counts` says, which all know.
+        `counts` are the numbers of consecutive rows that the workers get. Half
+        the bytes of `sum`.
         """
-        most = tf.reduce_max(tf.stack(counts))
+        max_rows = tf.reduce_max(tf.stack(counts))
         parts = tf.stack(
-            [_padded(part, most) for part in tf.split(values, counts)]
+            [_padded(part, max_rows) for part in tf.split(values, counts)]
         )
         received = tf.raw_ops.CollectiveAllToAllV2(
             input=parts, **self._arguments()
@@ -116,14 +106,11 @@ class Collectives:
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Returns what each worker has given, anything that JSON can hold.
-
-        To be called outside of graphs: at the start, and after epochs.
-        """
+        """Returns the values of all workers, as JSON, outside of graphs."""
         data = json.dumps(value).encode()
         lengths = self._gather_numbers(tf.constant([len(data)]))
-        most = int(tf.reduce_max(lengths))
-        values = tf.constant(list(data.ljust(most)), tf.int32)
+        max_length = int(tf.reduce_max(lengths))
+        values = tf.constant(list(data.ljust(max_length)), tf.int32)
         return [
             json.loads(bytes(row.tolist()))
             for row in self._gather_numbers(values).numpy()
@@ -155,15 +142,15 @@ def _padded(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 class JointError(InputError):
-    """Raised on all workers, for what is wrong on one of them."""
+    """Raised on all workers for an error on one of them."""
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
     """Calls a function on each worker, and returns all results, by rank.
 
-    If a worker raises an `InputError` or an `OSError`, all of them raise
-    `JointError`: none waits for another that has stopped. JSON holds the
-    results.
+    If a worker raises an `InputError` or an `OSError`, all workers raise
+    `JointError`, so that none waits for a worker that has stopped. JSON must be
+    able to hold the results.
     """
     outcome: dict[str, Any] = {}
     try:
@@ -174,18 +161,15 @@ def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
         name = f"{error.filename}: " if error.filename else ""
         outcome["error"] = f"{name}{error.strerror or error}"
     outcomes = collectives.gather_objects(outcome)
-    for rank, each in enumerate(outcomes):
-        if "error" in each:
+    for rank, worker_outcome in enumerate(outcomes):
+        if "error" in worker_outcome:
             where = f"{collectives.cluster.describe(rank)}: " if rank else ""
-            raise JointError(f"{where}{each['error']}")
-    return [each["result"] for each in outcomes]
+            raise JointError(f"{where}{worker_outcome['error']}")
+    return [worker_outcome["result"] for worker_outcome in outcomes]
 
 
 def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
-    """Checks that all workers have equal values, by what is compared.
-
-    Raises `JointError` if a worker has another value than worker 0.
-    """
+    """Raises `JointError` if a worker has another value than worker 0."""
     cluster = collectives.cluster
     all_values = collectives.gather_objects(values)
     for rank, others in enumerate(all_values):
@@ -199,16 +183,16 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
 
 
 def connect() -> Collectives:
-    """Connects this worker with the others that `TF_CONFIG` names.
+    """Connects this worker with the other workers of `TF_CONFIG`.
 
-    To be called before anything else of TensorFlow runs in the process. For a
-    worker that never starts, TensorFlow waits without end, and Python stands
-    still: the process has to be killed from outside, as Ray does.
+    Must be called before TensorFlow runs anything else. TensorFlow waits
+    forever for a worker that never starts, and Python cannot run meanwhile:
+    another process, such as Ray, must kill this process then.
     """
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
-    # Nothing is created in its scope: it starts this worker's server, and
-    # watches that the others are alive.
+    # Nothing is created in its scope: the strategy starts this worker's server,
+    # and watches that the others are alive.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     collectives = Collectives(Cluster(tuple(workers), rank), strategy)
     collectives.barrier()

@@ -1,4 +1,4 @@
-"""`JointStep`, the exchange of rows, titles and gradients in a step."""
+"""`JointStep`: how workers exchange rows, titles and gradients in a step."""
 
 import functools
 from collections.abc import Sequence
@@ -17,14 +17,13 @@ _WORD = 32  # rows of a table in one integer of a packed set
 
 
 class JointRows(NamedTuple):
-    """The rows of one tower's tables that the workers' batches read."""
+    """The rows of a tower's tables that the batches of all workers read."""
 
     rows: tf.Tensor  # int32 `(rows,)`, ascending
-    # int32 `(rows of the table,)`: where each of them is in `rows`.
-    position: tf.Tensor
+    position: tf.Tensor  # int32 `(table rows,)`: the index of each in `rows`
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
-        """Returns a gradient of distinct rows as one of `rows`."""
+        """Converts a gradient of distinct rows to a gradient of `rows`."""
         index = tf.gather(self.position, gradient.indices)
         return tf.scatter_nd(
             index[:, tf.newaxis],
@@ -36,35 +35,38 @@ class JointRows(NamedTuple):
 class JointBatch(NamedTuple):
     """What the batches of all workers have together.
 
-    Their distinct titles are the same on each worker: first those of worker
-    0, then those that only the others have.
+    The distinct titles are in the same order on each worker: titles of worker
+    0, then titles that only later workers have.
+
+    Attributes:
+        rows: The rows that the batches read, for each tower.
+        contributed: int32 `(titles,)`, the titles of this worker that no
+            earlier worker has; it gives their vectors to all workers.
+        counts: The number of titles that each worker contributes.
+        clicked: int32 `(all rows,)`, the clicked title of each row of all
+            workers' batches.
+        first_row: The number of rows of earlier workers.
+        share: Float scalar, this worker's rows, or their weights, as a share.
     """
 
-    # For each tower the rows of its tables that the batches read.
     rows: list[JointRows]
-    # int32 `(titles,)`: the titles of this worker's batch whose vectors it
-    # gives to all workers: those no earlier worker has.
     contributed: tf.Tensor
-    counts: list[tf.Tensor]  # how many titles each worker contributes
-    # int32 `(all rows,)`: the clicked title of each row of all workers'
-    # batches.
+    counts: list[tf.Tensor]
     clicked: tf.Tensor
-    first_row: tf.Tensor  # number of rows before those of this worker
-    # Float scalar: this worker's rows, or their weights, as a share of all.
+    first_row: tf.Tensor
     share: tf.Tensor
 
 
 class JointStep(OneProcess):
-    """Makes one training step of the batches of all workers.
+    """Makes a training step of the batches of all workers.
 
-    The workers' batches are one batch: documents of other workers are
-    negatives, too, and each distinct document counts once. A step needs four
-    collectives: the fingerprints of the titles, with the sets of rows to move
-    to the look-ahead point; the vectors of the titles; the gradient of these
-    vectors; and the sum of all gradients with the loss. The weights are equal
-    to those of one process that has the whole batch, up to rounding, and
-    bit-equal on all workers. `stop_wanted` of 1 asks all workers to stop;
-    `stops` is above 0 after a step in which one asked.
+    Documents of other workers are negatives, too, and each distinct document
+    counts once. A step needs four collectives: fingerprints of titles, with the
+    sets of rows to move to the look-ahead point; vectors of titles; gradients
+    of these vectors; and the sum of all gradients with the loss. The weights
+    are bit-equal on all workers, and equal, up to rounding, to the weights of
+    one process with the whole batch. `stop_wanted` of 1 asks all workers to
+    stop; `stops` is then above 0 after the step.
     """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
@@ -75,21 +77,21 @@ class JointStep(OneProcess):
         self.stops = tf.Variable(0, trainable=False, dtype=tf.int32)
 
     def join(self, model: TwoTower, batch: HashedPairs) -> HashedPairs:
-        """Tells all workers what this worker's batch has.
+        """Exchanges with all workers what this worker's batch has.
 
-        The batch returned has the field `joint`; its candidates and `log_q` are
-        those of the distinct titles of all workers. Raises `InputError` if a
+        Returns the batch with the field `joint`; its candidates and `log_q`
+        refer to the distinct titles of all workers. Raises `InputError` if a
         batch was hashed without fingerprints.
         """
         if batch.fingerprints is None:
             raise InputError(
                 "several workers train on strings: got hashed batches"
             )
-        both = (batch.query, batch.document)
+        texts = (batch.query, batch.document)
         sizes = [tower.trigrams.size for tower in model.towers]
         packed = [
             _pack(words.trigrams, size)
-            for words, size in zip(both, sizes, strict=False)
+            for words, size in zip(texts, sizes, strict=False)
         ]
         clicked = batch.candidates[:, 0]
         columns = [tf.bitcast(batch.fingerprints, tf.int32)]
@@ -99,7 +101,7 @@ class JointStep(OneProcess):
             ]
         titles = tf.concat(columns, axis=1)
         width = titles.shape[1]
-        most = self.most_rows * tf.shape(batch.candidates)[1]
+        max_titles = self.most_rows * tf.shape(batch.candidates)[1]
         weights = batch.weights
         if weights is None:
             weights = tf.ones(tf.shape(clicked))
@@ -111,7 +113,8 @@ class JointStep(OneProcess):
             *packed,
             tf.pad(clicked, [[0, self.most_rows - tf.size(clicked)]]),
             tf.reshape(
-                tf.pad(titles, [[0, most - tf.shape(titles)[0]], [0, 0]]), [-1]
+                tf.pad(titles, [[0, max_titles - tf.shape(titles)[0]], [0, 0]]),
+                [-1],
             ),
         ]
         lengths = [tf.size(part) for part in parts]
@@ -139,14 +142,14 @@ class JointStep(OneProcess):
         weights = tf.cast(tf.bitcast(counts[:, 3], tf.float32), tf.float64)
         numbers = tf.concat([titles[r, : counts[r, 0]] for r in range(size)], 0)
         keys = tf.bitcast(numbers[:, :2], tf.int64)
-        # In order of first appearance: those of worker 0 come first.
+        # In order of first appearance: titles of worker 0 come first.
         distinct, index = tf.unique(keys)
         first = tf.math.unsorted_segment_min(
             tf.range(tf.size(keys)), index, tf.size(distinct)
         )
         starts = tf.concat([[0], tf.cumsum(counts[:, 0])], axis=0)
         bounds = tf.searchsorted(first, starts)
-        of_worker = tf.split(index, counts[:, 0], num=size)
+        worker_titles = tf.split(index, counts[:, 0], num=size)
         log_q = None
         if batch.log_q is not None:
             log_q = tuple(
@@ -158,7 +161,7 @@ class JointStep(OneProcess):
                 for column in (2, 3)
             )
         return batch._replace(
-            candidates=tf.gather(of_worker[rank], batch.candidates),
+            candidates=tf.gather(worker_titles[rank], batch.candidates),
             log_q=log_q,
             joint=JointBatch(
                 rows,
@@ -167,7 +170,7 @@ class JointStep(OneProcess):
                 counts=tf.unstack(bounds[1:] - bounds[:-1], num=size),
                 clicked=tf.concat(
                     [
-                        tf.gather(of_worker[r], clicked[r, : counts[r, 1]])
+                        tf.gather(worker_titles[r], clicked[r, : counts[r, 1]])
                         for r in range(size)
                     ],
                     axis=0,
@@ -183,7 +186,7 @@ class JointStep(OneProcess):
         """Gives the vectors of this worker's titles to all workers.
 
         Only the first block of columns has a gradient (`TextEncoder.blocks`).
-        The batches of an evaluation are not joined: their titles stay.
+        The batches of an evaluation are not joined and keep their titles.
         """
         if batch.joint is None:
             return titles
@@ -192,16 +195,16 @@ class JointStep(OneProcess):
 
         def gradient(*errors: tf.Tensor) -> tf.Tensor:
             error = tf.convert_to_tensor(errors[0])
-            own = self.collectives.sum_own_rows(error, counts)
+            contributions = self.collectives.sum_own_rows(error, counts)
             return tf.scatter_nd(
-                contributed[:, tf.newaxis], own, tf.shape(trained)
+                contributed[:, tf.newaxis], contributions, tf.shape(trained)
             )
 
         @custom_gradient
         def forward(trained: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
             vectors = tf.concat([trained, *untrained], axis=1)
-            own = tf.gather(vectors, contributed)
-            shared = self.collectives.gather_rows(own, counts)
+            contributions = tf.gather(vectors, contributed)
+            shared = self.collectives.gather_rows(contributions, counts)
             widths = [block.shape[1] for block in titles]
             return tf.split(shared, widths, axis=1), gradient
 
@@ -209,7 +212,7 @@ class JointStep(OneProcess):
         return blocks
 
     def all_clicked(self, batch: HashedPairs) -> tuple[tf.Tensor, Any]:
-        """Returns the clicked titles of all rows, and this worker's first."""
+        """Returns all rows' clicked titles, and this worker's first row."""
         if batch.joint is None:
             return super().all_clicked(batch)
         return batch.joint.clicked, batch.joint.first_row
@@ -227,10 +230,7 @@ class JointStep(OneProcess):
         loss: tf.Tensor,
         gradients: list[Any],
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds the loss and the gradients of all workers, in one collective.
-
-        The sum for a table has the rows that any worker reads.
-        """
+        """Adds loss and gradients of all workers, for rows that any reads."""
         rows_of = {
             id(table): joint
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
@@ -250,17 +250,17 @@ class JointStep(OneProcess):
         sums = tf.split(
             self.collectives.sum(flat), [tf.size(part) for part in parts]
         )
-        left = iter(
+        totals = iter(
             tf.reshape(total, tf.shape(part))
             for total, part in zip(sums, parts, strict=True)
         )
-        loss = next(left)
+        loss = next(totals)
         summed: list[Any] = []
         for gradient, part, joint in zip(gradients, dense, rows, strict=True):
             if part is None:
                 summed.append(None)
                 continue
-            total = next(left)
+            total = next(totals)
             total.set_shape(part.shape)
             if joint is not None:
                 total = tf.IndexedSlices(
@@ -274,9 +274,7 @@ def _pack(rows: tf.Tensor, size: int) -> tf.Tensor:
     """Packs a set of rows into integers, a bit for each row of the table."""
     words = -(-size // _WORD)
     bits = tf.scatter_nd(
-        rows[:, tf.newaxis],
-        tf.ones_like(rows, tf.int32),
-        [words * _WORD],
+        rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [words * _WORD]
     )
     return tf.reduce_sum(tf.reshape(bits, [words, _WORD]) * _powers(), axis=1)
 
@@ -287,9 +285,9 @@ def _unpack(sets: tf.Tensor, size: int) -> JointRows:
         tf.bitwise.bitwise_or, tf.unstack(sets, num=sets.shape[0])
     )
     bits = tf.bitwise.bitwise_and(union[:, tf.newaxis], _powers())
-    read = tf.reshape(bits, [-1])[:size] != 0
-    rows = tf.cast(tf.where(read)[:, 0], tf.int32)
-    return JointRows(rows, tf.cumsum(tf.cast(read, tf.int32)) - 1)
+    is_read = tf.reshape(bits, [-1])[:size] != 0
+    rows = tf.cast(tf.where(is_read)[:, 0], tf.int32)
+    return JointRows(rows, tf.cumsum(tf.cast(is_read, tf.int32)) - 1)
 
 
 def _powers() -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""`train_on_ray`, which starts the workers by Ray Train and restarts them."""
+"""`train_on_ray`: Ray Train starts the workers and restarts them."""
 
 import os
 import re
@@ -31,11 +31,11 @@ _RETRY_SECONDS = 1.0
 _ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Ray would give its workers the least of a busy machine, 15.
+    # On a busy machine Ray would give its workers the lowest priority, 15.
     "RAY_worker_niceness": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-"""What a Ray that is started here, and its workers, get from this process."""
+"""Environment of a Ray that is started here, and of its workers."""
 
 
 @contextmanager
@@ -44,9 +44,9 @@ def ray_cluster(
 ) -> Iterator[None]:
     """Connects to a Ray cluster, or starts Ray on this machine.
 
-    At the end the connection is closed, and Ray ended if it was started here.
-    It then listens to this machine only: who can reach Ray can run programs.
-    If this process is connected already, nothing is done.
+    At the end the connection is closed, and a Ray that was started here is
+    stopped. Such a Ray listens to this machine only, since everyone who can
+    reach Ray can run programs. Does nothing if this process is connected.
     """
     if ray.is_initialized():
         yield
@@ -62,10 +62,7 @@ def ray_cluster(
 
 
 def _init(
-    ray: ModuleType,
-    address: str | None,
-    minutes: float,
-    local: dict[str, Any],
+    ray: ModuleType, address: str | None, minutes: float, local: dict[str, Any]
 ) -> None:
     if address:
         _check_reachable(address)
@@ -118,7 +115,7 @@ def _check_reachable(address: str) -> None:
 _LOOK_SECONDS = 0.5
 _LIMITS = (
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S",
-    # Of a worker that waits for another one in vain, Python stands still.
+    # Python cannot run in a worker that waits in vain for another worker.
     "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S",
 )
 """Ray's limits for workers that do not start or answer, in seconds."""
@@ -129,7 +126,7 @@ _CAUSES = {
     "health check has been hanging": "a worker did not answer for "
     "--start_minutes, or waited as long for another worker",
 }
-"""Part of Ray's message about a limit -> cause, in the words of our flags."""
+"""Part of Ray's message about a limit -> cause, named by our flags."""
 
 
 def train_on_ray(
@@ -146,32 +143,32 @@ def train_on_ray(
 ) -> None:
     """Trains two towers by several workers that Ray Train starts.
 
-    The workers take the steps of one process whose batches are all workers'
-    batches together; the files are those of `train`. When a worker is killed,
-    or its machine is lost, Ray stops the others and starts all of them again,
-    up to `max_failures` times; they go on from the last checkpoint and end
-    with the weights of an undisturbed run, bit for bit. SIGTERM and ctrl-c
-    stop all workers after a step, with a checkpoint.
+    The steps equal those of one process with the batches of all workers; the
+    files are the same as by `train`. When a worker is killed, or its machine is
+    lost, Ray restarts all workers, up to `max_failures` times. They continue
+    from the last checkpoint, and the final weights are bit-equal to an
+    undisturbed run. SIGTERM and ctrl-c stop all workers after a step, with a
+    checkpoint.
 
     Args:
         output: The run folder, which all machines must see under this path.
-        config: What to train on. Default `None`: goes on with the run in the
+        config: What to train on. Default `None`: continues the run in the
             folder.
-        workers: Number of workers. Default `None`: that of the run.
+        workers: Number of workers. Default `None`: as in the run.
         address: The Ray cluster, such as `"auto"`. Default `None`: Ray is
             started on this machine and ends with the training.
         cpus: Cores and threads of each worker. Default `None`: the cluster's
             cores divided by `workers`.
-        save_minutes: Age of the last checkpoint after which one is saved
-            within an epoch. Default `None`: that of `config`, or 10.
+        save_minutes: Age of the last checkpoint after which another is saved
+            within an epoch. Default `None`: as in `config`, or 10.
         start_minutes: Minutes to wait for the cores of all workers, and for
-            an answer of each worker, before Ray starts the workers again.
-        max_failures: How often Ray starts the workers again.
-        verbose: Whether to print the figures of each epoch.
+            an answer of each worker, before Ray restarts the workers.
+        max_failures: Largest number of restarts.
+        verbose: Whether to print the metrics of each epoch.
 
     Raises:
         InputError: See `train`; or Ray is not installed, or has no room for
-            the workers; or they failed too often.
+            the workers; or the workers failed too often.
         KeyboardInterrupt: The training was stopped; a checkpoint is saved.
 
     Example:
@@ -185,12 +182,12 @@ def train_on_ray(
         stored = run.read_config()
         config_of_run(run, stored)  # raises if a setting is missing
         run.read_metrics()
-        found = stored.get("workers", 1)
-        workers = workers or found
-        if workers != found:
+        run_workers = stored.get("workers", 1)
+        workers = workers or run_workers
+        if workers != run_workers:
             raise InputError(
-                f"{run.path}: found a run of {found} workers, not {workers}: "
-                "give as many, or train anew in another --output"
+                f"{run.path}: found a run of {run_workers} workers, not"
+                f" {workers}: give as many, or train anew in another --output"
             )
     else:
         find_recipe(config.recipe)
@@ -223,11 +220,7 @@ def train_on_ray(
 
 
 def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Trains as one of Ray's workers; returns how it ended.
-
-    What is wrong for all workers is a result, not an error, since Ray would
-    start the workers again.
-    """
+    """Trains as a worker; returns errors, since Ray would restart on them."""
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:
@@ -252,7 +245,7 @@ def _trainer(
             num_workers=workers, resources_per_worker={"CPU": cpus}
         ),
         run_config=RunConfig(
-            # Ray's own files; the run's are written by worker 0.
+            # Ray's files; worker 0 writes the files of the run.
             storage_path=str(run),
             name="ray",
             failure_config=FailureConfig(
@@ -282,7 +275,7 @@ def _wait_for_room(
 
 
 def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
-    """Trains, prints the figures, and returns how worker 0 has ended."""
+    """Trains, prints the metrics, and returns how worker 0 has ended."""
     results: list[Any] = []
 
     def fit() -> None:
@@ -292,7 +285,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
             results.append(error)
 
     stop_file = run.path / STOP_FILE
-    # Not in the main thread, in which Ray would take over ctrl-c.
+    # In the main thread Ray would replace the handler of ctrl-c.
     thread = threading.Thread(target=fit, daemon=True)
     with stop_by_signal(stop_file):
         thread.start()
@@ -308,7 +301,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     if not isinstance(result, BaseException):
         return dict(result.return_value or {})
     failures = getattr(result, "worker_failures", {})
-    # Those that lost another worker do not know why it failed.
+    # Workers that lost another worker do not know why it failed.
     causes = sorted(
         map(last_line, failures.values() or [result]),
         key=lambda cause: LOST in cause,
@@ -321,10 +314,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
 
 @contextmanager
 def stop_by_signal(stop_file: Path) -> Iterator[None]:
-    """Lets SIGTERM and SIGINT create the stop file; a second one interrupts.
-
-    Does nothing outside of the main thread, where Python sets no handlers.
-    """
+    """Lets SIGTERM and SIGINT create the stop file; a second one interrupts."""
 
     def handle(number: int, frame: Any) -> None:
         if stop_file.exists():
@@ -346,7 +336,7 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
 
 
 def last_line(error: BaseException) -> str:
-    """Returns the message of an error of Ray, which ends its traceback."""
+    """Returns the last line of an error of Ray, or its known cause."""
     for part, cause in _CAUSES.items():
         if part in str(error):
             return cause

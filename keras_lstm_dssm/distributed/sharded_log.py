@@ -22,11 +22,11 @@ class ShardedClickLog(ClickLog):
     """Streams one worker's shard of a click log; all shards make up the log.
 
     Files are assigned round-robin: worker r of n reads the files r, r + n, and
-    so on. The remaining files, fewer than workers, and all of `cut` are divided
-    by lines, so that one file serves any number of workers, too. Of a plain
-    file that is divided, a worker reads its lines only; a compressed one is
-    decompressed from end to end. Its lines go to a temporary file (in
-    `$TMPDIR`), which the operating system removes when the process ends.
+    so on. The remaining files, fewer than workers, and all files of `cut` are
+    divided by lines. A worker reads only its lines of a plain file, but
+    decompresses the whole of a compressed file. Lines of divided files are
+    copied to a temporary file (in `$TMPDIR`), which the operating system
+    deletes when the process ends.
     """
 
     def __init__(
@@ -38,25 +38,27 @@ class ShardedClickLog(ClickLog):
         cut: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         whole = len(paths) - len(paths) % workers
-        own = list(paths[:whole][rank::workers])
+        files = list(paths[:whole][rank::workers])
         self._cut_bad = BadLines(max_bad_lines)
         self._lines = tempfile.TemporaryFile()
         weakref.finalize(self, self._lines.close)
-        found = 0
+        copied = 0
         for path in (*paths[whole:], *(os.fspath(path) for path in cut)):
-            found += _copy_part(path, rank, workers, self._cut_bad, self._lines)
+            copied += _copy_part(
+                path, rank, workers, self._cut_bad, self._lines
+            )
         self._lines.flush()
-        if found:  # the file has no name, so that nothing has to remove it
-            own.append(f"/proc/self/fd/{self._lines.fileno()}")
-        if not own:
+        if copied:  # the file has no name, so that nothing must remove it
+            files.append(f"/proc/self/fd/{self._lines.fileno()}")
+        if not files:
             raise InputError(
                 f"{', '.join(paths[:3])}: found too few lines for {workers} "
                 "workers: train with fewer"
             )
-        super().__init__(own, max_bad_lines)
+        super().__init__(files, max_bad_lines)
 
     def bad_lines(self) -> dict[str, int]:
-        """Counts the lines of the part that are left out, see `ClickLog`."""
+        """Counts the lines of the shard that are skipped, see `ClickLog`."""
         return dict(Counter(super().bad_lines()) + self._cut_bad.counts)
 
 
@@ -65,11 +67,11 @@ def _copy_part(
 ) -> int:
     """Copies the clicks of a worker's lines, and returns their number."""
     count = 0
-    read = _every_nth_run if path.endswith(".gz") else _range_of_bytes
-    for number_of, chunk in read(path, rank, workers, bad):
+    read_part = _every_nth_run if path.endswith(".gz") else _range_of_bytes
+    for number_of, chunk in read_part(path, rank, workers, bad):
         lines = chunk.split(b"\n")[:-1]
         for index, problem in reversed(list(find_bad(chunk))):
-            # Only a message has the number, and finding it may take long.
+            # Only the message needs the line number, which is slow to find.
             raises = bad.counts.total() >= bad.allowed
             bad.add(path, number_of(index) if raises else None, problem)
             del lines[index]
@@ -83,22 +85,19 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the number, from 1, of line `index` of a chunk of a file.
-
-    `position` is that of the chunk's first byte.
-    """
-    lines, left = 0, position
+    """Returns the number of line `index` of a chunk that is at `position`."""
+    lines, remaining = 0, position
     with reading(path) as file:
-        while left and (data := file.read(min(_CHUNK, left))):
+        while remaining and (data := file.read(min(_CHUNK, remaining))):
             lines += data.count(b"\n")
-            left -= len(data)
+            remaining -= len(data)
     return lines + index + 1
 
 
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    first = 0  # number of the chunk's first line, from 0
+    first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):
             lines = chunk.split(b"\n")[:-1]
@@ -127,7 +126,7 @@ def _range_of_bytes(
             bad.add(path, None, "an empty file")
             return
         file.seek(max(start - 1, 0))
-        if start:  # a line that began before is the previous worker's
+        if start:  # the previous worker reads the line that began before
             _rest_of_line(file, path)
         while (position := file.tell()) < end:
             chunk = file.read(min(_CHUNK, end - position))
@@ -139,18 +138,18 @@ def _range_of_bytes(
                 chunk = chunk.removeprefix(BOM)
             number_of = functools.partial(_line_number, path, position)
             if not chunk.split(b"\n")[-2].strip():
-                following = file.tell()
-                if _is_blank(file, following):  # to the file's very end
+                next_position = file.tell()
+                if _is_blank(file, next_position):  # to the file's very end
                     chunk = chunk.rstrip() + b"\n"
                     if chunk.strip():
                         yield number_of, chunk
                     return
-                file.seek(following)
+                file.seek(next_position)
             yield number_of, chunk
 
 
 def _is_blank(file: Any, position: int) -> bool:
-    """Returns whether a file has nothing but white space from there on."""
+    """Returns whether a file has only white space from a position on."""
     file.seek(position)
     while data := file.read(_CHUNK):
         if data.removeprefix(BOM).strip():

@@ -45,15 +45,15 @@ _LOOK_SECONDS = 1.0
 
 
 class Stopped(KeyboardInterrupt):
-    """Raised on all workers after the step in which one was to stop."""
+    """Raised on all workers after the step in which a worker was stopped."""
 
 
 class StopTogether(keras.callbacks.Callback):
-    """Ends the training of all workers after one step, like ctrl-c.
+    """Stops the training of all workers after the same step, like ctrl-c.
 
-    A worker that finds the `stop_file`, for which it looks every second, says
-    so in the exchange of the next step, at the end of which all workers have
-    equal weights, to be saved.
+    Each worker looks for the `stop_file` every second, and announces it in the
+    exchange of the next step. After a step all workers have equal weights,
+    which can be saved.
     """
 
     def __init__(self, joint_step: JointStep, stop_file: Path) -> None:
@@ -63,7 +63,7 @@ class StopTogether(keras.callbacks.Callback):
         self._looked = 0.0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Lets the exchange of this step say whether this worker is to stop."""
+        """Announces in this step's exchange whether this worker is to stop."""
         now = time.monotonic()
         if now - self._looked > _LOOK_SECONDS:
             self._looked = now
@@ -76,8 +76,8 @@ class StopTogether(keras.callbacks.Callback):
             raise Stopped
 
 
-class JointFigures(keras.callbacks.Callback):
-    """Replaces the figures of an epoch by those of all workers' pairs.
+class JointMetrics(keras.callbacks.Callback):
+    """Replaces an epoch's metrics by the metrics over all workers' pairs.
 
     It also checks that the weights of all workers are still bit-equal. List
     it before callbacks that read the logs.
@@ -89,7 +89,7 @@ class JointFigures(keras.callbacks.Callback):
         self._sums: dict[str, list[float]] = {}
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Keeps the sums of the epoch: a validation starts others."""
+        """Keeps the sums of the epoch, before a validation resets them."""
         if batch + 1 == self.params["steps"]:
             self._sums = {
                 metric.name: [float(metric.total), float(metric.count)]
@@ -119,10 +119,7 @@ class JointFigures(keras.callbacks.Callback):
 
 
 class JointEvaluation(BestEpoch):
-    """Lets worker 0 evaluate, and gives the figures to all workers.
-
-    All workers so choose the same best epoch, and stop after the same one.
-    """
+    """Lets worker 0 evaluate for all, so that all keep the same epoch."""
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None
@@ -143,17 +140,17 @@ class JointEvaluation(BestEpoch):
 
     @property
     def name(self) -> str:
-        """Name in the logs of the figure that decides which epoch is best."""
+        """Name in the logs of the metric that decides which epoch is best."""
         return str(self._name)
 
     def set_model(self, model: Any) -> None:
-        """Sets the model that is measured."""
+        """Sets the model that is evaluated."""
         super().set_model(model)
         if self.evaluation is not None:
             self.evaluation.set_model(model)
 
     def metrics(self) -> dict[str, float]:
-        """Returns what worker 0 measures."""
+        """Returns the metrics of worker 0."""
         mine = self.evaluation.metrics() if self.evaluation else None
         metrics: dict[str, float] = self.collectives.gather_objects(mine)[0]
         return metrics
@@ -165,7 +162,7 @@ _WEIGHT_UNITS = 1 << 20  # fractions of a click's weight that are summed
 
 
 def worker_versions() -> dict[str, Any]:
-    """Returns what must be equal on all workers, for `check_equal`."""
+    """Returns the versions that must be equal on all workers."""
     package = Path(__file__).parents[1]
     sources = sorted(
         Path(folder, name)
@@ -182,11 +179,10 @@ def worker_versions() -> dict[str, Any]:
 
 
 class Workers(Processes):
-    """Does what a training asks of its processes, of several workers.
+    """What a training needs from its processes, for several workers.
 
-    What is there once for all workers is read and written by worker 0; the
-    others wait, and read the files that it has written. If a worker raises an
-    error, all of them raise a `JointError`.
+    Worker 0 reads and writes what all workers share; the others wait, and read
+    its files. An error on a worker raises `JointError` on all workers.
     """
 
     def __init__(self, collectives: Collectives) -> None:
@@ -196,9 +192,9 @@ class Workers(Processes):
         self.size = collectives.cluster.size
 
     def on_first(self, function: Callable[[], Any]) -> Any:
-        """Calls a function in the first process; all have its result."""
-        each = function if self.first else lambda: None
-        return on_all(self.collectives, each)[0]
+        """Calls a function in the first process; all get its result."""
+        call = function if self.first else lambda: None
+        return on_all(self.collectives, call)[0]
 
     def on_each(self, function: Callable[[], T]) -> T:
         """Calls a function in each process."""
@@ -207,7 +203,7 @@ class Workers(Processes):
         return results[0]
 
     def only_on_first(self, function: Callable[[], T]) -> T | None:
-        """Calls a function in the first process, which alone has its result."""
+        """Calls a function in the first process; the others get `None`."""
         results: list[T] = []
         self.on_first(lambda: results.append(function()))
         return results[0] if results else None
@@ -215,7 +211,7 @@ class Workers(Processes):
     def open_clicks(
         self, open_log: Callable[[], tuple[ClickLog, DataSource]]
     ) -> tuple[ClickLog, DataSource]:
-        """Opens the clicks; reads none, but writes those of grades once."""
+        """Opens the clicks without reading; worker 0 writes them if needed."""
 
         def open_first() -> tuple[list[str], int, str, str | None]:
             log, source = open_log()
@@ -227,16 +223,15 @@ class Workers(Processes):
         return log, DataSource(*source)
 
     def shard(self, training: Training, model: Any) -> None:
-        """Lets a training read this worker's part of the data.
+        """Restricts a training to this worker's part of the data.
 
-        An epoch has as many steps for all workers: those of the smallest
-        part. A worker with a larger part leaves out other pairs in each
-        epoch. The last file is cut by lines if the recipe has synthetic
-        pairs.
+        All workers have as many steps in an epoch as the smallest part; workers
+        with larger parts leave out other pairs in each epoch. With synthetic
+        pairs, the last file is cut by lines.
         """
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster
-        most = training.clicks.max_bad_lines
+        max_bad_lines = training.clicks.max_bad_lines
         if recipe.batch_size < self.size:
             raise JointError(
                 f"batch_size is {recipe.batch_size}: expected {self.size} or "
@@ -244,7 +239,7 @@ class Workers(Processes):
             )
 
         def read() -> dict[str, Any]:
-            if model is None:  # only its rules of words are read
+            if model is None:  # needed for its rules of words only
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
@@ -253,7 +248,7 @@ class Workers(Processes):
                 paths[: len(paths) - len(cut)],
                 cluster.rank,
                 cluster.size,
-                most,
+                max_bad_lines,
                 cut,
             )
             return {
@@ -263,16 +258,16 @@ class Workers(Processes):
             }
 
         parts = on_all(self.collectives, read)
-        # All workers have batches of the same parts.
+        # The batches of all workers must have the same parts.
         training.log.weighted = any(part["weighted"] for part in parts)
         bad: Counter[str] = Counter()
         for part in parts:
             bad.update(part["bad"])
-        if sum(bad.values()) > most:
+        if sum(bad.values()) > max_bad_lines:
             raise JointError(
                 f"{training.clicks.paths[0]}: found {sum(bad.values())} bad "
                 f"lines in the parts of all workers, more than "
-                f"--max_bad_lines={most}: correct or remove them"
+                f"--max_bad_lines={max_bad_lines}: correct or remove them"
             )
         shares = [
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
@@ -294,7 +289,7 @@ class Workers(Processes):
             )
             counts = frequencies.counts
             if training.log.weighted:
-                # Whole numbers, whose sum has no order.
+                # Sums of whole numbers do not depend on the order.
                 counts = np.rint(counts * _WEIGHT_UNITS).astype(np.int64)
             counts = self.collectives.sum_counts(counts)
             if training.log.weighted:
@@ -310,7 +305,7 @@ class Workers(Processes):
         return JointEvaluation(self.collectives, evaluation)
 
     def settings(self) -> dict[str, Any]:
-        """Returns what `config.json` holds of the processes."""
+        """Returns the entries of `config.json` about the processes."""
         return {"workers": self.size}
 
     def start(self, model: Any, run: RunFolder) -> Any:
@@ -320,11 +315,11 @@ class Workers(Processes):
     def join(
         self, model: Any, training: Training
     ) -> list[keras.callbacks.Callback]:
-        """Makes the steps of the model those of all workers."""
+        """Connects the model's training steps with the other workers."""
         joint_step = JointStep(self.collectives, training.recipe.batch_size)
         model.train_jointly(joint_step)
         return [
-            JointFigures(self.collectives),
+            JointMetrics(self.collectives),
             StopTogether(joint_step, training.run.path / STOP_FILE),
         ]
 
@@ -340,10 +335,10 @@ def train_worker(
 ) -> None:
     """Trains two towers together with the other workers of `TF_CONFIG`.
 
-    The workers take the steps of one process whose batches are all workers'
-    batches together. Worker 0 writes the run folder. A run that is in the
-    folder already goes on from its last checkpoint. Raises `JointError` or
-    `Stopped` on all workers, or `InputError` if another one is lost.
+    The steps equal those of one process with the batches of all workers. Worker
+    0 writes the run folder. An existing run continues from its last checkpoint.
+    Raises `JointError` or `Stopped` on all workers, or `InputError` if another
+    worker is lost.
     """
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     collectives = connect()

@@ -1,4 +1,4 @@
-"""The values of all gates and cells of an LSTM, at each word of a text."""
+"""Activations of all gates and cells of an LSTM, at each word of a text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
@@ -12,30 +12,30 @@ from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
 from keras_lstm_dssm.layers.recurrent import Recurrent
 
 ACTIVATION_NAMES = ("i", "f", "c", "o", "y")
-"""Input gate, forget gate, cell state, output gate and output of (2)."""
+"""Input gate, forget gate, cell state, output gate and output of eq. (2)."""
 
 
 class Activations(NamedTuple):
-    """The activations of one recurrent network while it reads one text.
+    """The activations of a recurrent network that reads a text.
 
     Each array is `[words, cells]` with the encoder's dtype. Row t belongs to
-    word t of the text, whichever way the network reads. An array is None
-    where the network has no such gate; an RNN has y alone.
+    word t of the text, in either reading direction. The array of a gate that
+    the network lacks is None. An RNN has y only.
 
     Attributes:
-        words: The words, as the encoder splits the text.
+        words: The words of the text.
         i: The input gate.
         f: The forget gate.
         c: The cell state.
         o: The output gate.
         y: The output.
-        backward: The activations of the second network, which reads from
-            right to left, of a bidirectional encoder; None for others.
+        backward: The activations of a bidirectional encoder's second network,
+            which reads from right to left; None for other encoders.
         reverse: Whether this network reads from right to left.
 
     Example:
-    >>> read = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
-    >>> read.words, read.y.shape, sorted(read.arrays)
+    >>> lstm = activations(dssm.LSTMEncoder(cells=4), "hotels in shanghai")
+    >>> lstm.words, lstm.y.shape, sorted(lstm.arrays)
     (('hotels', 'in', 'shanghai'), (3, 4), ['c', 'i', 'o', 'y'])
     """
 
@@ -50,12 +50,12 @@ class Activations(NamedTuple):
 
     @property
     def directions(self) -> tuple["Activations", ...]:
-        """This network and, where there is one, the backward network."""
+        """This network and the backward network, if any."""
         return (self, self.backward) if self.backward else (self,)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Name -> array, of the gates and outputs that the network has."""
+        """Name -> array, for all arrays but None."""
         fields = self._asdict()
         return {
             name: fields[name]
@@ -65,7 +65,7 @@ class Activations(NamedTuple):
 
     @property
     def first_read(self) -> int:
-        """The position in the text of the word that is read first."""
+        """The position in the text of the first word that is read."""
         return len(self.words) - 1 if self.reverse else 0
 
     @property
@@ -75,7 +75,7 @@ class Activations(NamedTuple):
 
     @property
     def final_y(self) -> np.ndarray:
-        """The output y after the word that is read last, `[cells]`."""
+        """The output y after the last word that is read, `[cells]`."""
         return self.y[0 if self.reverse else -1]
 
     @property
@@ -87,17 +87,17 @@ class Activations(NamedTuple):
 
     @property
     def recurrent_vector(self) -> np.ndarray:
-        """The final outputs of both directions, `[cells of all networks]`.
+        """The concatenated final outputs of all directions.
 
-        It is the text's vector before scaling to unit length; with a
-        `CombinedEncoder` it is the LSTM's part of that vector.
+        This is the text's vector before scaling to unit length, or with a
+        `CombinedEncoder` the LSTM's part of the vector.
         """
         return np.concatenate([network.final_y for network in self.directions])
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Returns the columns of a data frame, a row for each word and cell.
+        """Returns columns of a data frame, with a row for each word and cell.
 
-        Those of the forward network come first, ordered by word, then by cell.
+        The rows of the forward network come first.
         """
         words, cells = self.y.shape
         columns = {
@@ -129,8 +129,8 @@ def activations(encoder: TextEncoder, text: str) -> Activations:
         InputError: The encoder is not recurrent (DSSM, CLSM).
 
     Example:
-    >>> read = activations(dssm.LSTMEncoder(cells=32), "hotels in shanghai")
-    >>> read.words, read.y.shape, read.f is None
+    >>> lstm = activations(dssm.LSTMEncoder(cells=32), "hotels in shanghai")
+    >>> lstm.words, lstm.y.shape, lstm.f is None
     (('hotels', 'in', 'shanghai'), (3, 32), True)
     """
     return next(each_activations(encoder, [text]))
@@ -144,8 +144,7 @@ def each_activations(
     Args:
         encoder: A recurrent encoder.
         texts: The texts to read.
-        batch_size: Number of texts computed at once, without effect on the
-            results.
+        batch_size: Number of texts to compute at once.
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
@@ -153,7 +152,7 @@ def each_activations(
     Example:
     >>> encoder = dssm.RNNEncoder(units=4)
     >>> texts = ["bolt", "hex nut"]
-    >>> [len(read.words) for read in each_activations(encoder, texts)]
+    >>> [len(rnn.words) for rnn in each_activations(encoder, texts)]
     [1, 2]
     """
     networks = encoder.networks
@@ -171,22 +170,22 @@ def each_activations(
             for index, network in enumerate(networks)
         ]
         for row, words in enumerate(words_of(encoder, batch)):
-            backward = None
+            result = None
             for index in reversed(range(len(networks))):
                 rows: dict[str, Any] = dict.fromkeys(ACTIVATION_NAMES)
                 for name, array in arrays_by_network[index].items():
                     rows[name] = array[row, : len(words)]
-                read = Activations(
-                    words, **rows, backward=backward, reverse=index == 1
+                result = Activations(
+                    words, **rows, backward=result, reverse=index == 1
                 )
-                backward = read
-            yield read
+            assert result
+            yield result
 
 
 def words_of(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Splits texts into words as an encoder does, a tuple for each text."""
+    """Splits texts by an encoder's rules into tuples of words."""
     words = encoder.trigrams.words(texts)
     return [tuple(w.decode() for w in row) for row in words.to_list()]
 

@@ -1,6 +1,6 @@
 """`CombinedEncoder`: the vectors of an LSTM, of trigrams and of words, joined.
 
-`UntrainedColumnCache` caches the columns of these vectors that are not trained.
+`UntrainedColumnCache` caches the untrained columns of the vectors.
 """
 
 import functools
@@ -47,55 +47,52 @@ _LONG_PERCENTILE = 95
 
 @register
 class CombinedEncoder(TextEncoder):
-    """Concatenates three or four vectors of a text; their cosines add up.
+    """Concatenates three or four vectors of a text; sums their cosines.
 
         y = [ sqrt(a) unit(LSTM),  sqrt(b) unit(sum of W l(t)),
               sqrt(c) m unit(sketch),  sqrt(c) sqrt(1 - m^2) ],
         m = min(1, |sketch| / long) ^ (1 - p),    a + b + c = 1
 
     The cosine of two such vectors is the sum of the cosines of their parts,
-    weighted by a, b and c. The first part is the LSTM-RNN of the paper, which
-    depends on the order of the words. The second is a trained sum of the
-    words' trigrams, which learns from fewer clicks. The third is not trained:
-    a sketch of the words themselves (`WordSketch`), which matches words, such
-    as part numbers, that are in no training click. The weights a, b and c are
-    fixed, because trained ones overfit.
+    weighted by a, b and c. The first part is the LSTM-RNN of Palangi et al.
+    2016, which depends on the order of the words. The second part is a trained
+    sum over the words' trigrams, which learns from fewer clicks. The third part
+    is an untrained sketch of the words (`WordSketch`). It matches words that
+    occur in no training click, such as part numbers. The weights a, b and c are
+    not trained, because trained weights overfit.
 
-    A cosine divides the weight of a document's words by the norm of its
-    sketch. With p below 1, in the document encoder, this normalisation is
-    weaker, as with b below 1 in BM25: m is then below 1, except for documents
-    with a norm of at least `long` (the 95th percentile), and the last number,
-    which is 0 in queries, completes the vector to length 1.
+    A cosine normalises documents by the norm of their sketch. In the document
+    encoder, p below 1 weakens this normalisation, like b below 1 in BM25: m is
+    below 1 for documents with a norm below `long` (the 95th percentile), and
+    the last number, which is 0 in queries, completes the vector to length 1.
 
-    With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, the
-    sum of fixed word vectors that were fitted to a teacher's
-    (`WordSumEncoder`), which knows words before the first click.
+    With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`: the
+    sum of word vectors that were fitted to a teacher (`WordSumEncoder`).
 
-    `TwoTower` compares the parts that `blocks` returns, and `encode` their
-    concatenation by `compose`: a subclass that overrides `compose` must
-    override `blocks`, too.
+    `TwoTower` compares the parts that `blocks` returns, but `encode` uses their
+    concatenation by `compose`. A subclass that overrides `compose` must
+    therefore override `blocks`, too.
 
-    This encoder is not in the paper; docs/results/best.md has the effect of
-    each part. On dev, the LSTM adds 2.7 points of MRR@10 on API search and
-    nothing on homedepot.
+    The encoder is not in the paper. docs/results/best.md has the effect of each
+    part. The LSTM adds 2.7 points of MRR@10 on dev of API search, and nothing
+    on homedepot.
 
     Args:
         cells: Number of LSTM cells, the width of the first part, default 96.
-        bag: Width of the second part, the sum, default 96.
+        bag: Width of the second part, default 96.
         sketch: Width of the sketch, without the last number, default 511.
-        shares: a, b and c, up to a common factor, and d for the part that is
-            fitted to a teacher. Default: a, b and c equal, and no d.
+        shares: a, b, c and optionally d, up to a common factor. Default: equal
+            a, b and c.
         length_norm: p, from 0 (an inner product, up to `long`) to 1 (a
-            cosine), the default and the only value for query encoders.
+            cosine). Default 1, the only value for query encoders.
         split: Rule that separates words, see `LetterTrigrams`. Default
             `"alphanumeric"`.
-        known_words: See `WordSumEncoder`, as the next two; of the fourth
-            part. Default 1.
-        known_trigrams: Default 1.
-        units: Default 1.
-        peephole: See `LSTMEncoder`, as the next two. Default `None`.
-        forget_gate: Default `False`.
-        truncate: Default `None`.
+        known_words: For the fourth part, see `WordSumEncoder`. Default 1.
+        known_trigrams: For the fourth part, see `WordSumEncoder`. Default 1.
+        units: For the fourth part, see `WordSumEncoder`. Default 1.
+        peephole: See `LSTMEncoder`. Default `None`.
+        forget_gate: See `LSTMEncoder`. Default `False`.
+        truncate: See `LSTMEncoder`. Default `None`.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:
@@ -143,7 +140,7 @@ class CombinedEncoder(TextEncoder):
         self.peephole = peephole
         self.forget_gate = forget_gate
         self.truncate = truncate
-        # Files have the weights in this order, under these names.
+        # Saved models depend on the order and the names of the layers.
         self.embedding, self.lstm = lstm_layers(self)
         self.word_rows = None
         if len(shares) == 4:
@@ -176,8 +173,8 @@ class CombinedEncoder(TextEncoder):
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:
-        """The parts of the vectors: two that are trained, then the others."""
-        # A subclass may compose its vectors in another way.
+        """The trained parts of the vectors, then the untrained parts."""
+        # A subclass may compose its vectors differently.
         if type(self) is not CombinedEncoder:
             return super().vector_parts
         return *self.trained, *self.untrained
@@ -191,8 +188,7 @@ class CombinedEncoder(TextEncoder):
     def needs_adapt(self) -> bool:
         """Whether `adapt` must be called before training.
 
-        `True` until `adapt` was called, or weights of an adapted encoder
-        were loaded or set.
+        `False` after `adapt`, and with the weights of an adapted encoder.
         """
         without_long = self.length_norm < 1 and self.long.numpy() == 1
         return self.word_sketch.needs_adapt or bool(without_long)
@@ -208,11 +204,10 @@ class CombinedEncoder(TextEncoder):
         Must be called before training; `dssm.train` calls it.
 
         Args:
-            texts: The titles of all documents, each of them once.
+            texts: The distinct titles of all documents.
             batch_size: Number of titles to hash at once. Default 2048.
-            cache: Cache of hashed texts, which is used and filled, so that
-                training need not hash the titles again. Default `None`: a
-                new `trigrams.cache()`.
+            cache: Cache of hashed texts, which training can use afterwards.
+                Default `None`: a new `trigrams.cache()`.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct
@@ -233,19 +228,19 @@ class CombinedEncoder(TextEncoder):
         )
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Creates a cache of hashed texts that also holds untrained columns."""
+        """Creates a cache of hashed texts with their untrained columns."""
         if type(self) is not CombinedEncoder:  # see `vector_parts`
             return cache
         return UntrainedColumnCache(self, cache)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes the vectors: those of all parts, side by side."""
+        """Computes the concatenated vectors of all parts."""
         return tf.concat(self.blocks(words, training), axis=-1)
 
     def blocks(
         self, words: WordBatch, training: bool = False
     ) -> tuple[tf.Tensor, ...]:
-        """Computes the trained columns, and the others, as two blocks."""
+        """Computes two blocks: the trained and the untrained columns."""
         trained = columns(self.trained, words, training)
         if words.untrained is not None:
             return trained, words.untrained
@@ -264,18 +259,16 @@ MAX_BYTES = 1 << 28
 """Default size of a cache in bytes: 131,072 rows of 512 float32 numbers."""
 
 _VECTOR = 64
-"""A multiple of the count of numbers that one vector instruction reads."""
+"""A multiple of the numbers that a vector instruction of a CPU processes."""
 
 
 class UntrainedColumnCache:
-    """Hashes texts, and looks up the untrained columns of their vectors.
+    """Hashes texts, and caches the untrained columns of their vectors.
 
-    The last columns of a `CombinedEncoder`'s vector are a sketch of the words
-    (`WordSketch`), and fitted vectors, if it has them, which training does not
-    change. A training reads the same texts in every epoch: the columns of a
-    text are computed when a batch first contains it, and stored, up to
-    `max_bytes`; those of texts that a full cache does not hold are computed
-    each time.
+    Training does not change the last columns of a `CombinedEncoder`'s vectors.
+    The columns of a text are computed in the first batch with the text, and
+    stored for later epochs. When the columns take `max_bytes`, the columns of
+    other texts are computed in each batch.
     """
 
     def __init__(
@@ -290,22 +283,22 @@ class UntrainedColumnCache:
         self._width = sum(widths(encoder.untrained).values())
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._weights = ""
-        self._most = max_bytes // (self._width * self._dtype.itemsize)
-        self._empty()
+        self._max_rows = max_bytes // (self._width * self._dtype.itemsize)
+        self._clear()
 
     @functools.cached_property
     def _compute(self) -> Any:
         """Computes columns from the fields of a `WordBatch`, as a graph."""
         return tf.function(
-            lambda *fields: self._of_words(WordBatch(*fields)), autograph=False
+            lambda *fields: self._columns_of(WordBatch(*fields)),
+            autograph=False,
         ).get_concrete_function(*FIELD_SPECS)
 
     def clear_if_stale(self) -> None:
-        """Empties the cache if it was filled with other weights.
+        """Clears the cache if weights of the untrained parts have changed.
 
-        The columns depend on the layers of the untrained parts, and on `long`.
-        To be called before texts are hashed after a possible change, such as
-        by `adapt`.
+        Call it before texts are hashed after a possible change, such as by
+        `adapt`.
         """
         layers = [y for part in self.encoder.untrained for y in part.layers]
         weights = weights_hash(
@@ -315,14 +308,14 @@ class UntrainedColumnCache:
         with self._lock:
             if weights != self._weights:
                 self._weights = weights
-                self._empty()
+                self._clear()
 
-    def _empty(self) -> None:
+    def _clear(self) -> None:
         self._columns = np.empty((0, self._width), self._dtype)
         self._row_of_text: dict[int, int] = {}
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes strings `[batch]` into a `WordBatch`, with all columns."""
+        """Hashes strings `[batch]`; adds their untrained columns."""
         types = [*FIELD_TYPES, tf.as_dtype(self._dtype)]
         *fields, untrained = DataFunction(self._distinct, types)(texts)
         untrained.set_shape([None, self._width])
@@ -335,13 +328,13 @@ class UntrainedColumnCache:
         with self._lock:
             return (*fields, self._cached(numbers))
 
-    def _of_words(self, words: WordBatch) -> tf.Tensor:
+    def _columns_of(self, words: WordBatch) -> tf.Tensor:
         """Computes the untrained columns of texts, `(texts, width)`.
 
-        A text gets the same bits whatever other texts are in its batch: a
-        resumed run computes the columns in other batches. Vector instructions
-        round powers and roots differently from those for a single number, which
-        TensorFlow uses for what does not fill a vector.
+        The bits of a text must not depend on its batch, because a resumed run
+        has other batches. Scalar instructions round powers and roots
+        differently from vector instructions, and TensorFlow uses them for the
+        rest of an array that does not fill a vector. Padding prevents a rest.
         """
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
@@ -350,7 +343,10 @@ class UntrainedColumnCache:
         return scaled(parts, padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
-        """Copies columns of cached texts; computes and stores the others."""
+        """Copies the columns of cached texts; computes and stores missing ones.
+
+        `numbers` are the texts' numbers in the cache of hashed texts.
+        """
         known = self._row_of_text
         rows = np.array([known.get(n, -1) for n in numbers.tolist()], int)
         new = rows < 0
@@ -360,7 +356,7 @@ class UntrainedColumnCache:
             fields, order = self.cache.fields_of(numbers[new])
             computed = self._compute(*fields).numpy()
             result[new] = computed[WordBatch(*fields).text_index]
-            stored = order[: self._most - len(known)].tolist()
+            stored = order[: self._max_rows - len(known)].tolist()
             self._columns = store_rows(
                 self._columns, len(known), computed[: len(stored)]
             )

@@ -1,8 +1,4 @@
-"""Encoders without recurrence: DSSM, CLSM, and the sum of fixed word vectors.
-
-DSSM reads a bag of trigrams, CLSM has a convolution over words; the fixed
-vectors are fitted to those of a teacher.
-"""
+"""Encoders without recurrence: DSSM, CLSM, and sums of fixed word vectors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,11 +19,11 @@ class DSSMEncoder(TextEncoder):
 
         l1 = W1 x;  l_i = tanh(W_i l_{i-1} + b_i);  y = tanh(W_N l_{N-1} + b_N)
 
-    The vector does not depend on the order of the words. With the default
-    layers it is the baseline DSSM 288/96 of the paper's Table IV.
+    The vector does not depend on the order of the words. The default is the
+    baseline DSSM 288/96 of Table IV in Palangi et al. 2016.
 
     Args:
-        units: Widths of the layers, the last one that of the vector. Default
+        units: Widths of the layers. The last width is the vector's. Default
             288 and 96.
         **kwargs: Arguments of `TextEncoder`.
 
@@ -57,11 +53,8 @@ class DSSMEncoder(TextEncoder):
             self.dense.append(layer)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes the DSSM's output y from the trigram counts of each text.
-
-        The first product, W1 x, is a sum over the words of the text.
-        """
-        y = sum_words(self.embedding, words, training)
+        """Computes the output y of each distinct text."""
+        y = sum_words(self.embedding, words, training)  # W1 x
         for layer in self.dense:
             y = layer(y)
         return y
@@ -74,8 +67,8 @@ class CLSMEncoder(TextEncoder):
         h_t = tanh(W_c [l_{t-w} .. l_{t+w}] + b_c)
         v = max over t of h_t;  y = tanh(W_s v + b_s)
 
-    The window is centred on word t, and l(t) is zero outside the text. With
-    the default layers it is the baseline CLSM 288/96 of the paper's Table IV.
+    The window is centred on word t, and l(t) is zero outside the text. The
+    default is the baseline CLSM 288/96 of Table IV in Palangi et al. 2016.
 
     Args:
         window: Number of words in a window, odd, default 3. The paper uses
@@ -115,13 +108,9 @@ class CLSMEncoder(TextEncoder):
         self.dense.build((None, filters))
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes the CLSM's output y from windows of words.
-
-        The convolution of each window is followed by the maximum over
-        the text, and by a dense layer.
-        """
+        """Computes the output y of each distinct text."""
         word, text = words.flat()
-        # One row for each distinct word at each position in the window.
+        # A row for each distinct word at each position in the window.
         rows = self.embedding(words, training=training)
         rows = tf.reshape(rows, [-1, self.filters])
         row = self._windows(word) * self.window + tf.range(self.window)
@@ -150,21 +139,19 @@ class WordSumEncoder(TextEncoder):
 
         y = sum over the words w of a text of r(w)
 
-    The vectors r, which contain the weight of the word, are fitted in closed
-    form to those that a pretrained sentence encoder, the teacher, gives whole
-    texts (`fit_words`): a text's vector costs a look-up and a sum, and needs
-    neither the teacher nor a click. The order of the words does not matter. A
-    word that no text of the teacher has, such as a misspelled one, has a
-    vector by its trigrams, see `WordRows`.
+    The teacher, a pretrained sentence encoder, computes vectors of whole texts.
+    `fit_words` fits the word vectors r to them in closed form, without clicks
+    and without gradients. Encoding then needs no teacher: it is a look-up and a
+    sum. The length of r(w) is the weight of the word. The order of words has no
+    effect. Words that occur in no text of the teacher, such as misspelled
+    words, get a vector from their trigrams, see `WordRows`.
 
-    Nothing is trained by gradients. This encoder is not in the papers;
-    docs/few_clicks.md has what it finds without clicks, and with few.
+    The encoder is not in the papers. docs/few_clicks.md has results.
 
     Args:
-        known_words: Number of words with a vector of their own. Default 1,
-            before the fit.
+        known_words: Number of words with a vector. Default 1, before the fit.
         known_trigrams: Number of trigrams with a vector. Default 1.
-        units: Width of the vectors, that of the teacher's. Default 1.
+        units: Width of the vectors, as of the teacher's vectors. Default 1.
         split: Rule that separates words, see `LetterTrigrams`. Default
             `"alphanumeric"`.
         **kwargs: Arguments of `TextEncoder`.

@@ -23,28 +23,28 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """An encoder, and those of its layers that a part's columns depend on."""
+    """An encoder, and the layers that compute a part's columns."""
 
     encoder: TextEncoder
     layers: list[Any]
 
 
 class HybridEncoder:
-    """Encodes texts into the vectors of towers and of words, side by side.
+    """Encodes texts into the concatenated vectors of towers and words.
 
-    A vector is that of `WeightedParts`, computed in a graph. Of a
-    `CombinedEncoder`, the towers are its trained columns, without the sketch,
-    which BM25 replaces, and the words its fourth part.
+    The vectors are defined by `WeightedParts` and computed in a graph. The
+    towers part of a `CombinedEncoder` has its trained columns, the words part
+    its fourth part. BM25 replaces the sketch.
 
     Args:
-        encoders: `"towers"` or `"words"` -> an encoder that has this part.
-        weights: The weights of all parts. Those of weight 0 are left out.
+        encoders: `"towers"` or `"words"` -> an encoder with this part.
+        weights: The weights of all parts. Parts with weight 0 are left out.
 
     Attributes:
-        weighted: The weighted parts, which compose the vectors of distinct
+        weighted: The weighted parts. They compose the vectors of distinct
             texts, not scaled to length 1.
         parts: Name of a part -> its `HybridPart`.
-        encoders: What holds the layers that are read, and no others.
+        encoders: A single Keras layer that contains the used layers.
 
     Example:
     >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})
@@ -66,7 +66,7 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        holder.parts = [  # Keras finds the layers in an attribute
+        holder.parts = [  # Keras collects the weights of layers in attributes
             layer for part in self.parts.values() for layer in part.layers
         ]
         self.encoders = [holder]
@@ -92,7 +92,7 @@ class HybridEncoder:
         ]
 
     def sync_weights(self) -> None:
-        """See `TextEncoder.sync_weights`, as for the methods below."""
+        """See `TextEncoder.sync_weights`."""
         for part in self.parts.values():
             part.encoder.sync_weights()
 
@@ -127,15 +127,12 @@ class HybridEncoder:
 
     @property
     def hashing(self) -> LetterTrigrams | None:
-        """What separates the words of the words part; `None` without it."""
+        """The hashing layer of the words part; `None` without this part."""
         part = self.parts.get(WORDS)
         return None if part is None else part.encoder.trigrams
 
     def word_rows(self, words: tf.Tensor) -> tf.Tensor:
-        """Looks up the vectors of single words, float32 `(n, units)`.
-
-        The words part of a text is the sum of its words' vectors, scaled.
-        """
+        """Looks up the words part's vectors of words, float32 `(n, units)`."""
         part = self.weighted.vectors[-1]
         batch = part.source.encoder.trigrams.distinct(words)
         rows = tf.gather(part.encode(batch), batch.text_index)
@@ -148,7 +145,7 @@ class HybridEncoder:
         vectors = []
         for part in self.weighted.vectors:
             hashing = part.source.encoder.trigrams
-            # Parts that read the same words are hashed once.
+            # Parts with the same rules share the hashed words.
             if hashing.rules not in batches:
                 batches[hashing.rules] = hash_texts(hashing)
             words = batches[hashing.rules]

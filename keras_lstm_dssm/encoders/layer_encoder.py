@@ -1,4 +1,4 @@
-"""LayerEncoder: any Keras layer from strings to vectors as an encoder."""
+"""`LayerEncoder`: any Keras layer from strings to vectors as an encoder."""
 
 import json
 import tempfile
@@ -19,32 +19,32 @@ from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_hashing import as_strings, split_words
 
 _LEFT_OUT = frozenset((
-    "build_config",  # shapes, which the weights have, too
+    "build_config",  # shapes, which the weights determine
     "compile_config",  # for training
-    "module",  # "__main__" in one process and a package in another one
+    "module",  # may be "__main__" or a package, depending on the process
     "shared_object_id",  # an address in memory
     "trainable",
 ))  # fmt: skip
 
 
 def layer_settings(layer: keras.layers.Layer) -> bytes:
-    """Returns all settings of a layer and of those inside, as canonical JSON.
+    """Returns all settings of a layer and its sublayers, as canonical JSON.
 
-    They are what `keras.saving.serialize_keras_object` returns, without what
-    does not change the vectors, and without names of layers: Keras numbers
-    names, and a copy of a model has other numbers. If Keras cannot serialise
-    the layer, they are those of the layers inside that it can serialise.
+    The settings come from `keras.saving.serialize_keras_object`. Settings
+    without effect on vectors are left out, and names of layers, too, because
+    Keras numbers the names of each copy of a model. If Keras cannot serialise
+    the layer, the settings of its serialisable sublayers are returned.
     """
     layers = all_layers(layer)
     serialised = _serialised(layer)
     if serialised is None:
-        serialised = [_serialised(each) for each in layers]
-    names = frozenset(each.name for each in layers)
+        serialised = [_serialised(sublayer) for sublayer in layers]
+    names = frozenset(sublayer.name for sublayer in layers)
     lambdas = [
-        _code(each.function.__code__)
-        for each in layers
-        if isinstance(each, keras.layers.Lambda)
-        and isinstance(each.function, FunctionType)
+        _code(sublayer.function.__code__)
+        for sublayer in layers
+        if isinstance(sublayer, keras.layers.Lambda)
+        and isinstance(sublayer.function, FunctionType)
     ]
     return json.dumps(
         [_plain(serialised, names, {}), lambdas],
@@ -54,7 +54,7 @@ def layer_settings(layer: keras.layers.Layer) -> bytes:
 
 
 def _serialised(layer: keras.layers.Layer) -> Any:
-    """Returns a layer's settings, `None` if Keras cannot serialise it."""
+    """Returns a layer's settings, or `None` if Keras cannot serialise it."""
     try:
         return keras.saving.serialize_keras_object(layer)
     except (NotImplementedError, TypeError, ValueError, AttributeError):
@@ -66,49 +66,49 @@ def _plain(
 ) -> Any:
     """Returns settings without names of layers.
 
-    `numbers` are the places in a functional model of its layers and
-    operations, by which its connections name them.
+    `numbers` maps the layer names of a functional model to their indices, which
+    replace the names in connections.
     """
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
             numbers = {
-                each["name"]: place
-                for place, each in enumerate(value["layers"])
+                layer["name"]: index
+                for index, layer in enumerate(value["layers"])
             }
         if value.get("class_name") == "__lambda__":
             rest = {k: v for k, v in value["config"].items() if k != "code"}
             return _plain(rest, names, numbers)
         return {
-            str(key): _plain(each, names, numbers)
-            for key, each in value.items()
+            str(key): _plain(item, names, numbers)
+            for key, item in value.items()
             if key not in _LEFT_OUT
             and not (
                 key == "name"
-                and isinstance(each, str)
-                and (each in names or each in numbers)
+                and isinstance(item, str)
+                and (item in names or item in numbers)
             )
         }
     if isinstance(value, list | tuple):
         match value:
-            # A connection: the layer, its call and the place of the result.
+            # A connection: the layer, its call and the index of the output.
             case [str(name), int(), int()] if name in numbers:
                 return [numbers[name], *value[1:]]
-        return [_plain(each, names, numbers) for each in value]
+        return [_plain(item, names, numbers) for item in value]
     return value
 
 
 def _code(code: CodeType) -> list[Any]:
-    """Describes the byte code of a function, equally in each process.
+    """Describes the byte code of a function.
 
-    The bytes that Keras stores of a lambda differ between processes.
+    Keras stores a lambda as bytes that differ between processes.
     """
     constants = [
-        _code(each)
-        if isinstance(each, CodeType)
-        else sorted(map(repr, each))
-        if isinstance(each, frozenset)
-        else repr(each)
-        for each in code.co_consts
+        _code(constant)
+        if isinstance(constant, CodeType)
+        else sorted(map(repr, constant))
+        if isinstance(constant, frozenset)
+        else repr(constant)
+        for constant in code.co_consts
     ]
     return [code.co_code.hex(), constants, code.co_names, code.co_varnames]
 
@@ -119,13 +119,10 @@ def _name_of(value: Any) -> str:
 
 
 class TextBatch(NamedTuple):
-    """Holds the distinct texts of a batch, and which row has which text.
-
-    It takes the place of a `WordBatch` for encoders that hash no words.
-    """
+    """The distinct texts of a batch, in place of a `WordBatch`."""
 
     texts: tf.Tensor  # the distinct texts, strings `[distinct]`
-    text_index: tf.Tensor  # int32 `[batch]`, the index in `texts` of each row
+    text_index: tf.Tensor  # the index in `texts` of each row, int32 `[batch]`
 
     @property
     def text_count(self) -> tf.Tensor:
@@ -139,10 +136,10 @@ class DistinctTexts:
     rules = ("distinct",)
 
     split = "space"
-    """Rule for splitting words: negatives with equal words are equal texts."""
+    """Rule that separates words, for comparing negatives with positives."""
 
     def distinct(self, texts: Any) -> TextBatch:
-        """Returns each distinct text of strings `(batch,)` once."""
+        """Returns the distinct texts of strings `(batch,)`."""
         return TextBatch(*tf.unique(as_strings(texts)))
 
     def single(self, text: tf.Tensor) -> TextBatch:
@@ -150,7 +147,7 @@ class DistinctTexts:
         return TextBatch(text, tf.zeros([1], tf.int32))
 
     def words(self, texts: Any) -> tf.RaggedTensor:
-        """Splits texts into normalised words, for reports of words."""
+        """Splits texts into normalised words, for reports."""
         return split_words(as_strings(texts), split=self.split)
 
     def cache(self) -> "DistinctTexts":
@@ -160,11 +157,11 @@ class DistinctTexts:
 
 @register
 class LayerEncoder(TextEncoder):
-    """Makes an encoder of a Keras layer or model from strings to vectors.
+    """Wraps a Keras layer or model from strings to vectors as an encoder.
 
-    `TwoTower(layer, layer)` wraps layers that are no `TextEncoder` in this
-    class. Words are not hashed, and every variable is updated in each step:
-    training is as fast as the layer is in Keras. A batch's distinct texts are
+    `TwoTower(layer, layer)` wraps layers that are no `TextEncoder`. Words are
+    not hashed, and every variable is updated in each training step, so training
+    is as fast as the layer is in Keras. Each distinct text of a batch is
     encoded once. A `TextVectorization` must be adapted before training.
 
     Args:
@@ -172,7 +169,7 @@ class LayerEncoder(TextEncoder):
             such as a `keras.Sequential` that starts with
             `TextVectorization`, or a functional model on
             `keras.Input((), dtype="string")`.
-        **kwargs: `name`, by default the layer's, and `dtype`, that of the
+        **kwargs: `name`, by default the layer's name, and `dtype` of the
             vectors, by default the dtype of the layer's variables.
 
     Call arguments:
@@ -183,8 +180,8 @@ class LayerEncoder(TextEncoder):
         `(batch, dimension)`, the vectors of the layer.
 
     Raises:
-        InputError: It is no Keras layer, or does not turn strings `(batch,)`
-            into float vectors of a fixed width.
+        InputError: `layer` is no Keras layer, or does not map strings
+            `(batch,)` to float vectors of a fixed width.
 
     Example:
     >>> words = keras.layers.TextVectorization(output_sequence_length=8)
@@ -214,7 +211,7 @@ class LayerEncoder(TextEncoder):
 
     @classmethod
     def of(cls, tower: Any) -> TextEncoder:
-        """Wraps a layer, unless it is an encoder already."""
+        """Returns an encoder unchanged; wraps any other layer."""
         return tower if isinstance(tower, TextEncoder) else cls(tower)
 
     def _hashing(self, **_: Any) -> DistinctTexts:
@@ -226,24 +223,24 @@ class LayerEncoder(TextEncoder):
         return tf.cast(vectors, self.compute_dtype)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes a batch of one text, in the same way as other batches."""
+        """Encodes a batch of one text."""
         return unit(self(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns `False`: one text is encoded like any other batch."""
+        """Returns `False`: there is no faster graph for single texts."""
         return tf.constant(False)
 
     @property
     def resources(self) -> list[Any]:
-        """The tables of vocabularies, which a SavedModel needs."""
+        """The vocabulary tables, which a SavedModel needs."""
         resource = tf.saved_model.experimental.TrackableResource
         parts = tf.train.TrackableView(self.layer).descendants()
         return [part for part in parts if isinstance(part, resource)]
 
     @property
     def extra_state(self) -> list[np.ndarray]:
-        """Settings of layers, and files of vocabularies, as uint8 arrays."""
-        found = [layer_settings(self.layer)]
+        """Settings of layers, and vocabulary files, as uint8 arrays."""
+        contents = [layer_settings(self.layer)]
         with tempfile.TemporaryDirectory() as folder:
             for number, layer in enumerate(all_layers(self.layer)):
                 if hasattr(layer, "save_assets"):
@@ -251,8 +248,8 @@ class LayerEncoder(TextEncoder):
                     files.mkdir()
                     layer.save_assets(str(files))
                     paths = sorted(files.iterdir())
-                    found += [path.read_bytes() for path in paths]
-        return [np.frombuffer(each, np.uint8) for each in found]
+                    contents += [path.read_bytes() for path in paths]
+        return [np.frombuffer(content, np.uint8) for content in contents]
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

@@ -1,6 +1,6 @@
-"""TextEncoder, the base class of encoders, and the recurrent encoders.
+"""`TextEncoder`, the base class of encoders, and the recurrent encoders.
 
-A `Part` is some columns of the vectors, and the layers they come from.
+A `Part` describes a range of a vector's columns and the layers behind them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,10 +47,9 @@ TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
 
 
 def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
-    """Returns, for each distinct text, the sum of its words' vectors.
+    """Sums a layer's vectors of words over each distinct text.
 
-    The layer computes a vector for each distinct word; the result is
-    `(texts, width)`.
+    Returns `(texts, width)`.
     """
     rows = layer(words, training=training)
     return gather_sum(rows, *words.flat(), training=training)
@@ -58,29 +57,28 @@ def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
 
 @dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
 class Part:
-    """A part of the vectors that an encoder computes: some of their columns.
+    """A range of columns of an encoder's vectors.
 
     Attributes:
         kind: `TOWERS`, `WORDS` or `SKETCH`.
         widths: Name -> number of columns.
-        layers: The layers whose weights the columns depend on.
+        layers: The layers that compute the columns.
         length: The Euclidean length of the part in a vector.
-        read: Function that computes a vector for each distinct text, of any
-            length, from the layers, a `WordBatch`, and whether a gradient
-            will be computed.
-        scale: Function that scales such vectors to length 1.
+        compute: Function of the layers, a `WordBatch` and `training`, which
+            returns an unscaled vector of each distinct text.
+        scale: Function that scales vectors to length 1.
     """
 
     kind: str
     widths: Mapping[str, int]
     layers: Sequence[Any]
     length: float = 1.0
-    read: Callable[..., tf.Tensor] = sum_words
+    compute: Callable[..., tf.Tensor] = sum_words
     scale: Callable[[tf.Tensor], tf.Tensor] = unit
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes a vector for each distinct text, not yet scaled."""
-        return self.read(*self.layers, words, training)
+        """Computes an unscaled vector of each distinct text."""
+        return self.compute(*self.layers, words, training)
 
 
 def columns(
@@ -91,7 +89,7 @@ def columns(
 
 
 def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Scales the result of each part's `compose`, and concatenates them."""
+    """Scales and concatenates the results of the parts' `compose`."""
     pairs = zip(parts, vectors, strict=True)
     return tf.concat([p.scale(y) * p.length for p, y in pairs], axis=-1)
 
@@ -102,18 +100,18 @@ def widths(parts: Sequence[Part]) -> dict[str, int]:
 
 
 WHOLE_VECTOR = "whole vector"
-"""The name of the part where a vector is not divided into parts."""
+"""Name of the only part of a vector that is not divided into parts."""
 
 
 class TextEncoder(SyncedWeights, keras.Model):
-    """Base of the encoders: hashes texts, then composes vectors from words.
+    """Base class of encoders: hashes texts, then composes vectors from words.
 
-    A subclass creates its embeddings with `_embedding` in its constructor
-    and implements `compose`. All weights exist after the constructor. An
-    encoder is also a Keras model: it can be called in a functional model on
-    `keras.Input((), dtype="string")`, saved and loaded. Weights are brought
-    up to date (`sync_weights`) before `encode`, `unit_vectors`, `predict` and
-    a call in eager mode with `training=False`; also see `SyncedWeights`.
+    A subclass creates all weights in its constructor, embeddings by
+    `_embedding`, and implements `compose`. An encoder is a Keras model: it can
+    be called in a functional model on `keras.Input((), dtype="string")`, saved
+    and loaded. Lazily updated weights are brought up to date (`sync_weights`)
+    before `encode`, `unit_vectors`, `predict` and an eager call with
+    `training=False`; see `SyncedWeights`.
 
     Args:
         alphabet: `"ascii"`, the only value; see `LetterTrigrams`.
@@ -149,7 +147,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     """Width of the vectors."""
 
     fitted = False
-    """Whether the vectors are fitted to a teacher's, and not trained."""
+    """Whether the vectors are fitted to a teacher instead of trained."""
 
     def __init__(
         self,
@@ -178,11 +176,11 @@ class TextEncoder(SyncedWeights, keras.Model):
         return "string"
 
     def _hashing(self, **rules: Any) -> Any:
-        """Makes the layer that turns texts into the batch for `compose`."""
+        """Makes the layer that converts texts to the batch for `compose`."""
         return LetterTrigrams(**rules, name="trigrams")
 
     def build(self, input_shape: Any) -> None:
-        """Does nothing: all weights exist already."""
+        """Does nothing: the constructor has created all weights."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the vector of each distinct text from its words.
@@ -192,8 +190,8 @@ class TextEncoder(SyncedWeights, keras.Model):
             training: Whether a gradient will be computed, default `False`.
 
         Returns:
-            `(texts, dimension)`; `words.text_index` has the index of the text
-            of each row of the batch.
+            `(texts, dimension)`. `words.text_index` maps the rows of the batch
+            to these texts.
         """
         raise NotImplementedError(f"{type(self).__name__}.compose")
 
@@ -202,13 +200,13 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> tuple[tf.Tensor, ...]:
         """Computes the vectors as blocks of columns, for a loss.
 
-        Only the first block depends on trained weights. Vectors of several
-        blocks have length 1, so that their inner product is a cosine.
+        Only the first block depends on trained weights. If there are several
+        blocks, their concatenation has length 1.
         """
         return (self.compose(words, training),)
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Encodes strings, or a `WordBatch`."""
+        """See `Call arguments` of the class."""
         if not training and tf.executing_eagerly():
             self.sync_weights()
         if not hasattr(inputs, "text_index"):  # strings
@@ -241,8 +239,8 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Encodes any number of texts into unit vectors.
 
         Args:
-            texts: List or array of strings. Any bytes are allowed, and an
-                empty text has a vector, too.
+            texts: List or array of strings. Any bytes and empty texts are
+                allowed.
             batch_size: Number of texts to encode at once. Default 2048.
             progress: Whether to show a progress bar. Default `False`.
 
@@ -265,8 +263,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes a string tensor `(batch,)` into unit vectors.
 
-        Runs as a TensorFlow graph, traced at the first call. `encode` runs
-        the same graph, and a served model has the same operations.
+        Runs as a TensorFlow graph, traced at the first call.
         """
         if tf.executing_eagerly():
             self.sync_weights()
@@ -275,8 +272,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes one short text into a unit vector, with few operations.
 
-        A served model contains this graph beside that of `unit_vectors`. For
-        one text both give the same numbers, up to the rounding of sums.
+        Served models have this graph for single texts. Its results equal
+        `unit_vectors` up to rounding.
 
         Args:
             text: String tensor `(1,)` for which `is_short` is true.
@@ -292,8 +289,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # A graph that is traced, as of an export, may read other variables
-            # than the graph below (`TrigramEmbedding.read_rows`).
+            # A traced graph, such as an export, may read other variables than
+            # the graph below (`TrigramEmbedding.read_rows`).
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -318,7 +315,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return super().predict(x, *args, **kwargs)
 
     def predict_on_batch(self, x: Any) -> np.ndarray:
-        """Encodes one batch of texts like a call; x as for `predict`."""
+        """Encodes one batch of texts like a call."""
         self.sync_weights()
         return super().predict_on_batch(as_strings(x))
 
@@ -326,7 +323,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Saves the encoder as a `.keras` file, see `keras.Model.save`.
 
         Raises:
-            InputError: The file is to be of HDF5.
+            InputError: `filepath` is an HDF5 file.
         """
         check_keras_file(filepath)
         super().save(filepath, *args, **kwargs)
@@ -341,9 +338,9 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> None:
         """Writes a SavedModel of the call, see `keras.Model.export`.
 
-        Its vectors do not have unit length. `TwoTower.export` and
-        `export_models` write versions with unit vectors, batching and warm-up
-        for TF Serving. To load the SavedModel in Python, import
+        The SavedModel's vectors do not have unit length. For TF Serving,
+        `TwoTower.export` and `export_models` write versions with unit vectors,
+        batching and warm-up. To load the SavedModel in Python, import
         `tensorflow_text` first.
 
         Args:
@@ -371,44 +368,44 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def resources(self) -> list[Any]:
-        """Objects other than variables that a SavedModel needs; here none."""
+        """Objects other than variables that a SavedModel needs."""
         return []
 
     @property
     def needs_adapt(self) -> bool:
-        """Whether `adapt` must be called before training; here `False`."""
+        """Whether `adapt` must be called before training."""
         return False
 
     def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
-        """Computes statistics of the titles of documents; here there are none.
+        """Computes statistics of titles, if an encoder has any.
 
         Args:
-            texts: The titles of all documents, each of them once.
+            texts: The distinct titles of all documents.
             **kwargs: See `CombinedEncoder.adapt`.
         """
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Returns what training hashes texts by: here, the given cache."""
+        """Returns the cache that hashes texts in training."""
         return cache
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
-        """Embedding and layer of each network that reads word by word.
+        """Embedding and layer of each recurrent network.
 
-        The second network, if any, reads from right to left. Here: none.
+        The second network, if any, reads from right to left.
         """
         return []
 
     @property
     def extra_state(self) -> list[np.ndarray]:
-        """Arrays beside the weights that change vectors, for a fingerprint."""
+        """Arrays other than weights that determine vectors (fingerprints)."""
         return []
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:
-        """The parts that are concatenated to a vector; by default only one."""
-        kind, whole = WORDS if self.fitted else TOWERS, type(self).compose
-        return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, whole),)
+        """The parts that are concatenated to a vector, by default one."""
+        kind, compose = WORDS if self.fitted else TOWERS, type(self).compose
+        return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, compose),)
 
     def parts(self) -> dict[str, int]:
         """Returns the name and the width of each part of the vectors."""
@@ -421,7 +418,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def tables(self) -> list[keras.Variable]:
-        """The trainable tables; a batch reads the rows of its trigrams."""
+        """The trainable tables of the embeddings."""
         return [layer.table for layer in self.embeddings if layer.trainable]
 
     def _embedding(self, units: int, name: str) -> TrigramEmbedding:
@@ -452,7 +449,7 @@ def run_network(
 ) -> tf.Tensor:
     """Encodes each distinct text as the last output of a recurrent layer.
 
-    The layer reads the embedded words of a text, one at each time step.
+    The layer reads one embedded word in each time step.
     """
     if words.words.shape[0] == 1 and not training:
         # A batch of one text has no padding.
@@ -487,13 +484,13 @@ def lstm_layers(
 class RNNEncoder(TextEncoder):
     """Runs an RNN over the words; y at the last word is the vector.
 
-    Palangi et al. 2016, section III-A, eq. (1). With 288 units it has as many
-    parameters as an LSTM of 96 cells.
+    Palangi et al. 2016, section III-A, eq. (1). An RNN with 288 units has as
+    many parameters as an LSTM with 96 cells.
 
     Args:
         units: Width of the state and of the vector, default 288.
         truncate: Number of words that the gradient goes back from the last
-            one, the T of (7). Default `None` for all.
+            word, T in eq. (7). Default `None` for all.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:
@@ -531,7 +528,7 @@ class RNNEncoder(TextEncoder):
 class LSTMEncoder(TextEncoder):
     """Runs an LSTM over the words; y at the last word is the vector.
 
-    Palangi et al. 2016, section III-B, eq. (2). The defaults are those of the
+    Palangi et al. 2016, section III-B, eq. (2). The defaults agree with the
     paper's experiments: no peepholes and no forget gate.
 
     Args:
@@ -540,7 +537,7 @@ class LSTMEncoder(TextEncoder):
             `PeepholeLSTMCell`.
         forget_gate: Whether the cells have a forget gate, default `False`.
         truncate: Number of words that the gradient goes back from the last
-            one, the T of (7). Default `None` for all.
+            word, T in eq. (7). Default `None` for all.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:
@@ -577,8 +574,8 @@ class LSTMEncoder(TextEncoder):
 class BidirectionalLSTMEncoder(LSTMEncoder):
     """Runs one LSTM forward and another backward over the words.
 
-    Palangi et al. 2016, section V. The second LSTM has its own weights. The
-    vector is the two final outputs concatenated, twice `cells` wide.
+    Palangi et al. 2016, section V. The two LSTMs have separate weights. The
+    vector is the concatenation of their final outputs, `2 * cells` wide.
 
     Args:
         cells: Number of cells of each LSTM, default 96.
@@ -598,10 +595,7 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
         )
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Encodes each distinct text by an LSTM in each direction.
-
-        The vector joins the final outputs of both.
-        """
+        """Concatenates both LSTMs' final outputs for each distinct text."""
         forward = super().compose(words, training)
         reverse = tf.reverse_sequence(words.words, words.lengths, seq_axis=1)
         backward = run_network(
@@ -614,7 +608,7 @@ class BidirectionalLSTMEncoder(LSTMEncoder):
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
-        """The LSTM that reads forward, and the one that reads backward."""
+        """The forward LSTM, then the backward LSTM."""
         return [
             *super().networks,
             (self.backward_embedding, self.backward_lstm),

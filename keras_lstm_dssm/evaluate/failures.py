@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.evaluate.titles import BM25, Measured, Report
+from keras_lstm_dssm.evaluate.titles import BM25, MODEL, Measured, Report
 from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.significance import (
     randomisation_test,
@@ -45,6 +45,17 @@ def tell_failures(
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])
+    if measured.ranked != MODEL and MODEL in measured.by_query:
+        ranked, model = (
+            100 * mean(measured.by_query[name], [measure])[measure]
+            for measure in [verdict["measure"]]
+            for name in (measured.ranked, MODEL)
+        )
+        if model > ranked:
+            report(
+                f"The model alone is better than the {measured.ranked} here:"
+                f" {verdict['measure']} {model:.2f} against {ranked:.2f}"
+            )
     report("\n".join(failure_lines(failures)))
     if settings.html:
         title = f"{measured.ranked}: {settings.split}, {measured.mode}"

@@ -259,7 +259,7 @@ def _postings(
         vocabulary, counts = tokenized.vocabulary, tokenized.counts
     else:
         vocabulary, counts = field_counts(titles, tokenizer, fields)
-    return Postings.of_counts(vocabulary, counts, k1, b)
+    return Postings.from_counts(vocabulary, counts, k1, b)
 
 
 def bm25_neighbours(

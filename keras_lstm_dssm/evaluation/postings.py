@@ -28,21 +28,30 @@ from lstm_dssm_client.bm25 import (
     STOP,
     Postings,
     number_forms,
+    unaccented,
     word_forms,
 )
+
+
+def _plain(word: str) -> str:
+    """Removes accents, but for a word that would be a stop word: "thé"."""
+    plain = unaccented(word)
+    return word if plain in STOP_WORDS else plain
 
 
 def _stem_of(word: str) -> list[str]:
     if word in STOP_WORDS:
         return []
-    return [ROMAN.get(word) or english_stem(word)]
+    return [ROMAN.get(word) or english_stem(_plain(word))]
 
 
 STEMS, WORDS, TRIGRAMS = fields.BM25_TERMS
 
 _TERMS_OF: dict[str, Callable[[str], list[str]]] = {
-    **FORMS, STEMS: _stem_of, WORDS: lambda word: [ROMAN.get(word, word)]
-}  # fmt: skip
+    **FORMS,
+    STEMS: _stem_of,
+    WORDS: lambda word: [ROMAN.get(word, _plain(word))],
+}
 """Name of `BM25_TERMS` -> function from a word to its terms."""
 
 
@@ -164,7 +173,7 @@ def title_postings(
         forms = _forms_of_stems(known.union(words), number)
         term_of = {form: number[stem] for form, stem in forms.items()}
         term_of |= romans | dict.fromkeys(STOP_WORDS, STOP)
-    postings = Postings.of_counts(term_of, counts, settings.k1, settings.b)
+    postings = Postings.from_counts(term_of, counts, settings.k1, settings.b)
     return _with_numbers(postings, words, counted)
 
 
@@ -213,10 +222,11 @@ def _forms_of_stems(
     words: Iterable[str], stems: Collection[str]
 ) -> dict[str, str]:
     """Returns form -> stem: words, and inflected forms of the stems."""
-    forms = {}
+    forms: dict[str, str] = {}
     for word in words:
-        if (stem := english_stem(word)) in stems:
-            forms[word] = stem
+        plain = _plain(word)
+        if (stem := english_stem(plain)) in stems:
+            forms |= {word: stem, plain: stem}
     for stem in stems:
         forms |= dict.fromkeys(inflections(stem), stem)
     return {form: s for form, s in forms.items() if form not in STOP_WORDS}

@@ -1,4 +1,4 @@
-"""Models of recipes: how they are checked, and how two towers are built."""
+"""Checks recipes, and builds and compiles their models; here two towers."""
 
 import inspect
 import json
@@ -21,43 +21,42 @@ from keras_lstm_dssm.settings.recipes import ModelRecipe, Recipe
 
 
 def find_recipe(recipe: str | ModelRecipe) -> Any:
-    """Returns the recipe of a preset's name, or a recipe that is right.
+    """Checks and returns a recipe, or the recipe of a preset's name.
 
     Raises:
-        InputError: There is no such preset, or the recipe names an encoder or
-            a matcher that is not registered, or an argument that it lacks.
+        InputError: There is no such preset; or the recipe names an unknown
+            encoder or matcher, or an argument that this class does not have.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
     96
     """
-    found = named_recipe(recipe)
-    if check := kind_of(found).load("check"):
-        check(found)
-    return found
+    checked = named_recipe(recipe)
+    if check := kind_of(checked).load("check"):
+        check(checked)
+    return checked
 
 
 def build_model(
     recipe: str | ModelRecipe, seed: int = 0, **arguments: Any
 ) -> Any:
-    """Makes the model of a recipe with random weights.
+    """Builds the model of a recipe with random weights.
 
-    `dssm.train` also gives it the words of the data, compiles and trains it as
-    the recipe says.
+    `dssm.train` also adapts, compiles and trains the model.
 
     Args:
         recipe: A recipe, such as `PRESETS["lstm_96"].replace(n=8)`, or the
             name of a preset.
         seed: Seed of the weights and of the random negatives. Default 0.
-        **arguments: For a pair scorer and a `KeyVec`, see `build_scorer` and
-            `build_keyvec`: the `vocabulary`.
+        **arguments: The `vocabulary` of a pair scorer or a `KeyVec`, see
+            `build_scorer` and `build_keyvec`.
 
     Returns:
         A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
         compiled.
 
     Raises:
-        InputError: There is no such preset, the recipe or the vocabulary is
+        InputError: There is no such preset, or the recipe or the vocabulary is
             wrong.
 
     Example:
@@ -66,14 +65,14 @@ def build_model(
     >>> model.query_encoder.dimension, model.negatives
     (32, 'in_batch')
     """
-    found = find_recipe(recipe)
-    return kind_of(found).load("build")(found, seed, **arguments)
+    checked = find_recipe(recipe)
+    return kind_of(checked).load("build")(checked, seed, **arguments)
 
 
 @contextmanager
 def seeded_initializers(seed: int) -> Iterator[None]:
-    """Makes all weights that are created meanwhile a function of `seed`."""
-    # An initializer without a seed draws one from Python's own generator.
+    """Makes all weights that the block creates a function of `seed`."""
+    # An initializer without a seed draws its seed from Python's generator.
     state = random.getstate()
     random.seed(seed)
     try:
@@ -83,21 +82,26 @@ def seeded_initializers(seed: int) -> Iterator[None]:
 
 
 def check_arguments(
-    made: type, base: type, name: str, config: Any, without: Collection[str]
+    model_class: type,
+    base: type,
+    name: str,
+    config: Any,
+    without: Collection[str],
 ) -> None:
-    """Checks that a class has the arguments of a configuration.
+    """Checks that the constructors of a class take the arguments of `config`.
 
-    Its constructors up to `base` are looked at; arguments in `without` are
-    those that a recipe sets itself.
+    Base classes are considered up to `base`. Arguments in `without` come from
+    the recipe itself and are not allowed.
     """
     known = {"dtype", "trainable"}
-    for each in made.__mro__:
-        if issubclass(each, base):
-            known.update(inspect.signature(each.__init__).parameters)
+    for parent in model_class.__mro__:
+        if issubclass(parent, base):
+            known.update(inspect.signature(parent.__init__).parameters)
     known -= {"self", "kwargs", "name", *without}
     if not isinstance(config, Mapping) or not known.issuperset(config):
         raise InputError(
-            f"{name} is {config!r}: expected arguments of {made.__name__}, "
+            f"{name} is {config!r}: expected arguments of"
+            f" {model_class.__name__}, "
             f"which are {', '.join(sorted(known))}"
         )
     try:
@@ -111,10 +115,10 @@ def check_arguments(
 
 
 def registered_class(argument: str, name: str, base: type) -> Any:
-    """Returns the registered class of a name that a recipe has.
+    """Returns the registered class of a name in a recipe.
 
-    It is `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a class that is
-    registered with Keras under this name.
+    Names are such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for classes
+    of other packages.
     """
     names = {
         full.removeprefix(f"{PACKAGE}>"): cls
@@ -131,7 +135,7 @@ def registered_class(argument: str, name: str, base: type) -> Any:
 
 
 def check_towers(recipe: Recipe) -> None:
-    """Checks the encoder of a recipe, and its arguments."""
+    """Checks the encoders' class and arguments in a recipe."""
     encoder = registered_class("encoder", recipe.encoder, TextEncoder)
     for name in ("encoder_config", "document_encoder_config"):
         config = getattr(recipe, name)
@@ -145,7 +149,7 @@ def check_towers(recipe: Recipe) -> None:
 
 
 def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
-    """Makes two towers; `sizes` are further arguments of the encoders."""
+    """Builds two towers; `sizes` are further arguments of the encoders."""
     make = registered_class("encoder", recipe.encoder, TextEncoder)
     config = {**recipe.encoder_config, **sizes}
     with seeded_initializers(seed):
@@ -161,7 +165,7 @@ def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
 
 
 def compile_towers(model: TwoTower, recipe: Recipe) -> None:
-    """Compiles two towers, adapted if they need that."""
+    """Compiles two towers."""
     model.compile(
         NesterovMomentum(
             recipe.learning_rate,

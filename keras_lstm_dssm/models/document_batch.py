@@ -1,4 +1,4 @@
-"""Batches of documents with their targets, checked and hashed for `KeyVec`."""
+"""Checks and hashes batches of documents and their targets, for `KeyVec`."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -21,12 +21,16 @@ from lstm_dssm_client.signatures import as_bytes
 
 
 class DocumentBatch(NamedTuple):
-    """Holds hashed documents, each distinct sentence once."""
+    """Hashed documents.
 
-    # The sentences; its `text_index` is `[sentences]`, one document after the
-    # other.
+    Attributes:
+        sentences: The distinct sentences. `text_index`, `[sentences]`, maps the
+            sentences of all documents, document after document, to them.
+        lengths: Number of sentences of each document, at least 1, int32
+            `[documents]`.
+    """
+
     sentences: WordBatch
-    # int32 `[documents]`, the number of sentences of each document, at least 1.
     lengths: tf.Tensor
 
     @property
@@ -36,22 +40,27 @@ class DocumentBatch(NamedTuple):
 
 
 class HashedDocuments(NamedTuple):
-    """Holds a hashed batch of training examples."""
+    """A hashed batch of training examples.
 
-    documents: DocumentBatch  # the documents
-    # bool `[sentences]`, whether a sentence is a key sentence.
+    Attributes:
+        documents: The documents.
+        salient: Whether each sentence is a key sentence, bool `[sentences]`.
+        key_words: The known key words of all documents, as indices in the
+            vocabulary of key words, int32 `[m]`.
+        key_word_document: The document of each key word, ascending, int32
+            `[m]`.
+    """
+
+    documents: DocumentBatch
     salient: tf.Tensor
-    # int32 `[m]`, the known key words of all documents, as indices in the
-    # vocabulary of key words.
     key_words: tf.Tensor
-    # int32 `[m]`, the document of each key word, ascending.
     key_word_document: tf.Tensor
 
 
 class DocumentHasher(Hasher):
     """Hashes batches of documents for a `KeyVec`.
 
-    Key words outside the vocabulary `key_words` are skipped, and sentences past
+    Skips key words outside the vocabulary `key_words` and sentences beyond
     `max_sentences`.
     """
 
@@ -73,11 +82,11 @@ class DocumentHasher(Hasher):
         salient: tf.RaggedTensor,
         key_words: tf.RaggedTensor,
     ) -> HashedDocuments:
-        """Hashes the documents, and looks up the key words, of a batch.
+        """Hashes the documents of a batch and looks up their key words.
 
-        Takes ragged sentences and bools `[batch, (sentences)]`, and key words
-        `[batch, (words)]`. Raises `tf.errors.InvalidArgumentError` if a
-        document has not one value in `salient` for each sentence.
+        Inputs are ragged: sentences and bools `[batch, (sentences)]`, key words
+        `[batch, (words)]`. If the sentences and bools of a document differ in
+        number, the graph raises `tf.errors.InvalidArgumentError`.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         rows = check_rows(
@@ -103,7 +112,7 @@ class DocumentHasher(Hasher):
         )
 
     def documents(self, documents: tf.RaggedTensor) -> DocumentBatch:
-        """Hashes documents; one without sentences has one, the empty text."""
+        """Hashes documents. An empty document gets the empty text."""
         return DocumentBatch(
             self.words.distinct(self._read_values(documents, "")),
             self._read_lengths(documents),
@@ -116,10 +125,10 @@ class DocumentHasher(Hasher):
         return tf.maximum(lengths, 1)
 
     def _read_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
-        """Lists the values of each row to read; `empty` for an empty row."""
+        """Lists the first values of each row, or `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._read_lengths(rows)
-        # Each value read is moved back by the values that are not.
+        # The difference of a value's index before and after the cut.
         shift = starts - tf.cumsum(lengths, exclusive=True)
         index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
         missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
@@ -130,10 +139,7 @@ class DocumentHasher(Hasher):
 
 
 def sentence_lists(documents: Any) -> list[list[bytes]]:
-    """Converts documents, each a string or sentences, to lists of sentences.
-
-    Raises `InputError`, with the index, if one is something else.
-    """
+    """Converts documents, strings or lists of sentences, to lists of bytes."""
     if isinstance(documents, str | bytes) or not isinstance(
         documents, Iterable
     ):
@@ -158,10 +164,9 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes a dataset of batches; a given dataset is returned as it is.
+    """Makes a dataset of batches of lists; checks and returns a dataset.
 
-    Lists of documents, of lists of booleans and of lists of words are shuffled
-    by `shuffle_seed`, anew in each pass; `None` keeps the order.
+    Lists are shuffled differently in each pass, unless `shuffle_seed` is None.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):
@@ -172,7 +177,7 @@ def document_batches(
     if shuffle_seed is not None:
         rows = rows.shuffle(max(len(x[0]), 1), shuffle_seed)
     return rows.batch(batch_size or 32).map(
-        lambda chosen: tuple(tf.gather(column, chosen) for column in columns)
+        lambda indices: tuple(tf.gather(column, indices) for column in columns)
     )
 
 

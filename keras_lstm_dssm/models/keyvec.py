@@ -1,4 +1,4 @@
-"""`KeyVec`, which turns documents into vectors, key sentences and key words."""
+"""`KeyVec`: vectors, key sentences and key words of documents."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -40,28 +40,28 @@ DOCUMENTS_AT_ONCE = 256
 class KeyVec(TextModel):
     """Represents documents by vectors that preserve their key content.
 
-    Bi and Ma 2017: a convolution represents each sentence, a bidirectional
-    LSTM reads the sentences: its state h_i at sentence i gives the probability
-    p_i that the sentence is key. The vector of the document is tanh(W_d m +
-    b_d) of the mean m of the states, weighted by p_i. In training, the p_i are
-    to find the key sentences, and the vector is to predict the key words, both
-    derived from a summary. A trained model needs the document alone.
+    Bi and Ma 2017: A convolution represents each sentence. A bidirectional LSTM
+    reads the sentences, and its state h_i at sentence i gives the probability
+    p_i that the sentence is a key sentence. The vector of the document is
+    tanh(W_d m + b_d), with m the mean of the states weighted by p_i. Training
+    targets come from a summary: the p_i should identify the key sentences, and
+    the vector should predict the key words. A trained model needs no summary.
 
-    A document is a string, which is split by `split_sentences`, or a list of
-    sentences. Each sentence is read up to `words.max_words`.
+    A document is a string, which `split_sentences` splits, or a list of
+    sentences. `words.max_words` limits each sentence.
 
     `fit` takes a `tf.data.Dataset` of batches `(documents, salient,
     key_words)`, each a `tf.RaggedTensor` `[batch, None]`: the sentences, a
-    bool for each of them, and the key words of each document; or a tuple of
+    bool for each sentence, and the key words of each document; or a tuple of
     three lists. The metrics are loss, read_loss (-L_read), key_word_loss
     (-L_enc) and accuracy, means over documents. Accuracy is the share of
-    documents whose sentence of the largest p_i is a key sentence.
+    documents with a key sentence as the sentence of the largest p_i.
 
     Args:
-        words: Layer that turns sentences into word vectors.
-        key_vocabulary: The words that can be key words, normalised. Default
-            `None`: the vocabulary of `words`. If `words` reads stems, a key
-            word stands for all words of its stem.
+        words: Layer that converts sentences to word vectors.
+        key_vocabulary: The possible key words, normalised. Default `None`: the
+            vocabulary of `words`. If `words` reads stems, a key word stands for
+            all words with the same stem.
         filters: Number of filters of each window of the convolution. Default
             50.
         windows: Numbers of words in a window. Default 3, 4 and 5.
@@ -69,11 +69,11 @@ class KeyVec(TextModel):
         dimension: Width of the documents' vectors. Default 100.
         weighted: Whether sentences are weighted by p_i. Default `True`; with
             `False` all p_i are 1, and L_read is 0.
-        dropout: Share of the numbers of the sentences' vectors that a
-            training step sets to 0, at random, as in Kim 2014. Default 0.
+        dropout: Dropout rate of the sentences' vectors, as in Kim 2014.
+            Default 0.
         max_sentences: Number of sentences to read of each document, from its
             start. Default 250; `None` for all.
-        seed: Seed of the order of lists in `fit`, and of dropout. Default 0.
+        seed: Seed of dropout and of shuffling lists in `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
     Call arguments:
@@ -164,7 +164,7 @@ class KeyVec(TextModel):
 
     @property
     def key_vocabulary(self) -> list[str]:
-        """The words that can be key words."""
+        """The possible key words."""
         return self._key_words.split(" ")
 
     def key_word_ids(self, words: Iterable[str]) -> np.ndarray:
@@ -174,8 +174,8 @@ class KeyVec(TextModel):
             words: Any words; they are normalised.
 
         Returns:
-            int32 `(words,)`, from 1 in the order of `key_vocabulary`; 0 for a
-            word that is none of them.
+            int32 `(words,)`, from 1 in the order of `key_vocabulary`; 0 for
+            other words.
         """
         normal = normalize(words, self.key_lookup.split)
         return self.key_lookup.ids(tf.constant(normal, tf.string)).numpy()
@@ -231,8 +231,8 @@ class KeyVec(TextModel):
                 for no dropout.
 
         Returns:
-            Float `(documents, dimension)`, eq. (3); and float
-            `(sentences,)`, of which p_i is the sigmoid, eq. (2).
+            The vectors, float `(documents, dimension)`, eq. (3), and the
+            logits, float `(sentences,)`, eq. (2).
         """
         sentences = self.sentence_encoder(
             self.words.embedding(documents.sentences, training=training),
@@ -255,8 +255,8 @@ class KeyVec(TextModel):
     def batch_loss(self, batch: HashedDocuments, training: bool) -> tf.Tensor:
         """Returns the loss of eq. (4), and updates the metrics."""
         documents, document = batch.documents, batch.documents.document
-        # A function of the training step, so that a resumed run draws the
-        # same numbers.
+        # The training step is in the seed, so that a resumed run draws the same
+        # numbers.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         seed = tf.stack([self.seed, step]) if training else None
         vectors, logits = self.vectors_and_logits(documents, training, seed)
@@ -346,8 +346,8 @@ class KeyVec(TextModel):
         `encode` is faster for documents of different lengths.
 
         Args:
-            x: Documents as for `encode`, or a dataset of batches of them.
-            batch_size: Documents in a batch, for lists; 32 by default.
+            x: Documents as for `encode`, or a dataset of batches of documents.
+            batch_size: Documents in a batch of a list, by default 32.
             verbose: See `keras.Model.predict`.
             **kwargs: See `keras.Model.predict`.
         """
@@ -368,8 +368,8 @@ class KeyVec(TextModel):
     def encode(self, documents: Any, progress: bool = False) -> np.ndarray:
         """Returns the vectors of any number of documents.
 
-        Documents of similar size are read together. A vector does not depend
-        on the other documents. May be called from several threads.
+        Documents of similar size are in the same batch. Vectors do not depend
+        on the batch. Several threads may call this method.
 
         Args:
             documents: Any iterable of documents, each a string or a list of
@@ -377,38 +377,38 @@ class KeyVec(TextModel):
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:
-            Float `[documents, dimension]`, in their order.
+            Float `[documents, dimension]`, in the order of the documents.
 
         Raises:
-            InputError: `documents` is something else.
+            InputError: `documents` has other elements than documents.
 
         Example:
         >>> model.encode(["First one. Long.", ["Second.", "Split."]]).shape
         (2, 100)
         """
-        found = self._read_in_batches(sentence_lists(documents), progress)
-        if not found:
+        results = self._read_in_batches(sentence_lists(documents), progress)
+        if not results:
             return np.zeros((0, self.dimension), self.compute_dtype)
-        return np.stack([vector for vector, _ in found])
+        return np.stack([vector for vector, _ in results])
 
     def probabilities(
         self, documents: Any, progress: bool = False
     ) -> list[np.ndarray]:
-        """Returns p_i, the probabilities that sentences of documents are key.
+        """Returns the probabilities p_i of key sentences.
 
         Args:
-            documents: As for `encode`.
+            documents: See `encode`.
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:
-            For each document float `[sentences]`, in the order of its
-            sentences, of which at most `max_sentences` are read.
+            For each document float `[sentences]`, for its first `max_sentences`
+            sentences.
 
         Raises:
-            InputError: `documents` is something else.
+            InputError: See `encode`.
         """
-        found = self._read_in_batches(sentence_lists(documents), progress)
-        return [probabilities for _, probabilities in found]
+        results = self._read_in_batches(sentence_lists(documents), progress)
+        return [probabilities for _, probabilities in results]
 
     def key_sentences(
         self, document: str | Sequence[str], n: int = 3
@@ -420,11 +420,11 @@ class KeyVec(TextModel):
             n: Number of sentences, default 3; a short document has fewer.
 
         Returns:
-            Pairs of a sentence and its p_i, the largest first; of equal ones,
-            the first sentence first.
+            Pairs of a sentence and its p_i, the largest first. Sentences with
+            equal p_i keep their order.
 
         Raises:
-            InputError: `document` is something else, or n is below 1.
+            InputError: `document` is no document, or n is below 1.
 
         Example:
         >>> model.key_sentences("Sorts a list. It is stable. See below.", 1)
@@ -443,7 +443,7 @@ class KeyVec(TextModel):
     def key_words(
         self, document: str | Sequence[str], n: int = 10
     ) -> list[tuple[str, float]]:
-        """Returns the words that the vector of a document predicts best.
+        """Returns the most probable key words of a document.
 
         Args:
             document: A string or a list of sentences.
@@ -454,7 +454,7 @@ class KeyVec(TextModel):
             largest first.
 
         Raises:
-            InputError: `document` is something else, or n is below 1.
+            InputError: `document` is no document, or n is below 1.
         """
         check_at_least(1, n=n)
         p = self.word_probabilities(self.encode([document]))[0].numpy()
@@ -484,7 +484,7 @@ class KeyVec(TextModel):
         """
         rows = [row[: self.max_sentences] or [b""] for row in documents]
         sizes = np.array([len(row) for row in rows], int)
-        # Documents of similar size need the fewest steps over time.
+        # Batches of documents of similar size need the fewest time steps.
         order = np.argsort(sizes, kind="stable")
         batches = [
             order[part].tolist()
@@ -506,8 +506,8 @@ class KeyVec(TextModel):
             )
 
         results: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for batch, found in run_batches(read, batches, "read", progress):
-            results.update(zip(batch, found, strict=True))
+        for batch, outputs in run_batches(read, batches, "read", progress):
+            results.update(zip(batch, outputs, strict=True))
         return [results[row] for row in range(len(documents))]
 
 
@@ -529,7 +529,7 @@ def _key_vocabulary(
 def _first_is_salient(
     logits: tf.Tensor, salient: tf.Tensor, document: tf.Tensor
 ) -> tf.Tensor:
-    """Returns for each document whether its sentence of largest p_i is key."""
+    """Returns whether each document's most probable sentence is salient."""
     largest = tf.math.segment_max(logits, document)
     rows = tf.range(tf.size(logits))
     is_largest = tf.equal(logits, tf.gather(largest, document))

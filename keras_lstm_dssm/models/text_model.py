@@ -1,4 +1,4 @@
-"""`TextModel`, the base of the models, and `Hasher`, of their batches."""
+"""`TextModel`, the base class of models, and `Hasher`, which hashes batches."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -27,11 +27,11 @@ from keras_lstm_dssm.private_api import (
 )
 
 _MARKER = tf.uint8
-"""Type of the tensors that stand for `None`; no field has this type."""
+"""Dtype of tensors that stand for `None`. No field has this dtype."""
 
 
 class Hasher:
-    """Base of the classes that turn batches of texts into hashed batches."""
+    """Base class of objects that hash batches of texts."""
 
     hashed: type
     """The class of a hashed batch."""
@@ -43,10 +43,9 @@ class Hasher:
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches, in parallel with the training steps.
+        """Hashes a dataset's batches, unless they are hashed already.
 
-        Hashed ones are left as they are. `PairHasher` can add the `untrained`
-        columns of vectors.
+        `PairHasher` can add the `untrained` columns of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -54,7 +53,7 @@ class Hasher:
 
 
 def is_hashed(spec: Any, hashed: type) -> bool:
-    """Returns whether a dataset's spec is that of batches of a class."""
+    """Returns whether a spec describes batches of the class `hashed`."""
     return isinstance(spec, tuple) and isinstance(spec[0], hashed)
 
 
@@ -63,11 +62,11 @@ def hashed_in_parallel(
 ) -> tf.data.Dataset:
     """Hashes the batches of a dataset in parallel with the training steps.
 
-    Returns a dataset of tuples `(hashed batch,)`: Keras would take the fields
-    of a batch that is not in a tuple for x, y and weights.
+    Returns a dataset of tuples `(hashed batch,)`, because Keras would interpret
+    the fields of a bare batch as x, y and weights.
     """
 
-    # AutoGraph would take 0.3 s to convert the function, and change nothing.
+    # AutoGraph would need 0.3 s to convert the function, without effect.
     @tf.autograph.experimental.do_not_convert
     def in_tuple(*batch: Any) -> tuple[Any]:
         return (hash_batch(*batch),)
@@ -78,7 +77,7 @@ def hashed_in_parallel(
 
 
 def is_string_batch(spec: Any) -> bool:
-    """Returns whether a spec is that of strings `[batch]`."""
+    """Returns whether a spec describes strings `[batch]`."""
     return (
         isinstance(spec, tf.TensorSpec)
         and spec.dtype == tf.string
@@ -87,9 +86,9 @@ def is_string_batch(spec: Any) -> bool:
 
 
 def check_three_lists(x: Any, parts: str, lists: str) -> None:
-    """Raises `InputError` if the examples of a model are not three lists.
+    """Checks that the examples of a model are three lists.
 
-    The message calls the parts of a batch `parts`, and the lists `lists`.
+    `parts` and `lists` describe the batches and the lists in the error message.
     """
     if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
         raise InputError(
@@ -102,15 +101,15 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    In a graph, the numbers are known only when it runs. It then raises
-    `tf.errors.InvalidArgumentError`; returns the operation that checks it, for
-    `tf.control_dependencies`.
+    Returns an operation for `tf.control_dependencies`, which checks numbers
+    that are unknown until a graph runs. The graph then raises
+    `tf.errors.InvalidArgumentError`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     known = {name: part.shape[0] for name, part in parts.items()}
     if len({*known.values()} - {None}) > 1:
-        found = ", ".join(f"{rows} {name}" for name, rows in known.items())
-        raise InputError(f"{message} {found}")
+        listed = ", ".join(f"{rows} {name}" for name, rows in known.items())
+        raise InputError(f"{message} {listed}")
     rows = tf.stack([tf.shape(part)[0] for part in parts.values()])
     return tf.Assert(
         tf.reduce_all(rows == rows[0]),
@@ -120,10 +119,11 @@ def check_rows(**parts: Any) -> Any:
 
 
 def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
-    """Divides the weights of a batch's rows, if there are any, by their mean.
+    """Divides the weights of a batch's rows, if any, by their mean.
 
-    Keras divides the sum of the losses by the number of rows; with these
-    weights that is sum(w loss) / sum(w). A loss that is a sum keeps them.
+    Keras divides the sum of the losses by the number of rows, so that the loss
+    becomes sum(w loss) / sum(w). Losses with the reduction `sum` keep their
+    weights.
     """
     if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
@@ -131,11 +131,7 @@ def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
 
 
 def sample_weights(weights: Any, rows: int) -> tf.Tensor:
-    """Returns weights of examples as float32 `(rows,)`.
-
-    Raises `InputError` if there are not as many, or one is negative or not
-    finite.
-    """
+    """Checks weights of examples and returns them as float32 `(rows,)`."""
     values = np.asarray(weights, np.float32)
     if values.shape != (rows,):
         raise InputError(
@@ -163,7 +159,7 @@ def check_not_empty(batches: tf.data.Dataset) -> None:
 
 @tf.autograph.experimental.do_not_convert
 def _with_markers(*batch: Any) -> Any:
-    """Replaces `None`, which no distributed dataset may contain."""
+    """Replaces `None`, which distributed datasets do not support."""
     marker = tf.zeros([0], _MARKER)
     return tf.nest.map_structure(
         lambda part: marker if part is None else part, batch
@@ -175,13 +171,13 @@ def _is_marker(part: Any) -> bool:
 
 
 class OneProcess:
-    """What a training step exchanges with other processes: nothing.
+    """A training step without other processes.
 
     `JointStep` overrides all methods, for a training by several workers.
     """
 
     def join(self, model: Any, batch: Any) -> Any:
-        """Adds to a batch what the other processes' batches have."""
+        """Adds the titles and weights of the other processes' batches."""
         return batch
 
     def share_titles(
@@ -191,7 +187,7 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns the clicked title of each row of all, and the first row."""
+        """Returns all processes' clicked titles, and this process's first."""
         return batch.candidates[:, 0], 0
 
     def sum(
@@ -206,37 +202,37 @@ class OneProcess:
 
 
 class TextModel(BuiltModel):
-    """Base of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
+    """Base class of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
     A subclass implements `batch_loss`, `call` and `get_config`, and sets
-    `batches_of` and the hints below; `seed` orders the lists that `fit` gets.
+    `batches_of` and the hints below. `seed` shuffles the lists of `fit`.
     """
 
     kind: str
-    """The name of its `ModelKind`."""
+    """The name of the `ModelKind`."""
 
     takes_metrics = False
-    """Whether `compile` takes metrics of Keras."""
+    """Whether `compile` accepts metrics of Keras."""
 
     given_metrics = False
-    """Whether `compile` was given metrics."""
+    """Whether `compile` got metrics of Keras."""
 
     own_metrics = "two metrics, loss and accuracy"
-    """What the error message says of the metrics when others are requested."""
+    """The model's metrics, for the error message if others are requested."""
 
     rankings_hint: str
-    """How to measure rankings, for users who ask for other metrics."""
+    """How to measure rankings, for the same error message."""
 
     weights_hint: str
-    """What to do in place of giving labels or weights."""
+    """Alternative to labels or weights, for an error message."""
 
     batches_of: Callable[..., tf.data.Dataset]
-    """Makes string batches of examples, their size and a shuffle seed."""
+    """Function from examples, batch size and shuffle seed to string batches."""
 
     train_function: Any
 
     exchange = OneProcess()
-    """What a training step exchanges with other processes."""
+    """The training step's communication with other processes."""
 
     def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -248,10 +244,10 @@ class TextModel(BuiltModel):
         self.built = True
 
     def sync_weights(self) -> None:
-        """Brings lazily updated tables up to date; here there are none."""
+        """Brings lazily updated tables up to date, if there are any."""
 
     def fit_callbacks(self) -> list[keras.callbacks.Callback]:
-        """Returns what a training calls before the user's callbacks."""
+        """Returns callbacks to run before the user's callbacks."""
         return []
 
     def batch_loss(self, batch: Any, training: bool) -> tf.Tensor:
@@ -265,8 +261,8 @@ class TextModel(BuiltModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: Any Keras loss.
             **kwargs: See `keras.Model.compile`, such as
-                `steps_per_execution`; `jit_compile` must be `False`. Loss and
-                accuracy are the only metrics, but of a `TwoTower`.
+                `steps_per_execution`. `jit_compile` must be `False`. Only a
+                `TwoTower` accepts other metrics than loss and accuracy.
 
         Raises:
             InputError: Metrics, XLA or half precision are requested, or the
@@ -317,31 +313,32 @@ class TextModel(BuiltModel):
         """Trains on a dataset of batches, or on lists in a tuple.
 
         Args:
-            x: `tf.data.Dataset` of batches of examples, or a tuple of lists;
-                the parts of an example are in the docstring of the class.
-            batch_size: Examples in a batch, for lists. Default: 128 triples
+            x: `tf.data.Dataset` of batches of examples, or a tuple of lists.
+                The class describes the parts of an example.
+            batch_size: Examples in a batch of lists. Default: 128 triples
                 of a `PairScorer`, 32 documents of a `KeyVec`.
             epochs: See `keras.Model.fit`.
             verbose: See `keras.Model.fit`.
             callbacks: See `keras.Model.fit`.
-            validation_data: Examples like x, which are measured after each
+            validation_data: Examples like x, for an evaluation after each
                 epoch.
-            shuffle: Whether lists are shuffled, anew in each epoch.
+            shuffle: Whether to shuffle lists differently in each epoch.
             **kwargs: See `keras.Model.fit`: `initial_epoch`,
                 `steps_per_epoch`, `validation_steps`, `validation_freq`; and
-                `sample_weight`, for lists of pairs or triples: a number of 0
-                or more for each. The loss of a batch is sum(w loss) / sum(w).
+                `sample_weight` for lists of pairs or triples: a number of 0 or
+                more for each example. The loss of a batch is
+                sum(w loss) / sum(w).
 
         Returns:
             The history: the metrics of each epoch, see the class.
 
         Raises:
             InputError: x is neither a dataset of such batches nor lists of
-                equal length, labels, weights of classes or `validation_split`
-                are given, or the model needs `adapt` or `pretrain` first.
+                equal length; labels, weights of classes or `validation_split`
+                are given; or the model needs `adapt` or `pretrain` first.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
-                parts of a batch have different numbers of rows; the weights
-                are those before the step.
+                parts of a batch have different numbers of rows. The weights
+                do not change in this training step.
         """
         self._check_ready()
         self._refuse(
@@ -352,7 +349,7 @@ class TextModel(BuiltModel):
             raise InputError(
                 f"batch_size is {batch_size!r:.60}: expected a whole number"
             )
-        # A `fit` that continues another one shuffles in another order.
+        # Each call of `fit` shuffles differently.
         seed = self.seed + self._steps_done() if shuffle else None
         batches = self._batches(
             x,
@@ -390,7 +387,7 @@ class TextModel(BuiltModel):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Measures the metrics of the class; x and weights as for `fit`."""
+        """Returns loss and metrics; x and weights as for `fit`."""
         weights = kwargs.pop("sample_weight", None)
         batches = self._hashed(
             self._batches(x, batch_size=batch_size, sample_weight=weights)
@@ -398,10 +395,7 @@ class TextModel(BuiltModel):
         return super().evaluate(batches, verbose=verbose, **kwargs)
 
     def train_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
-        """Takes one training step.
-
-        A function of the batch alone, so that `tf.distribute` can run it.
-        """
+        """Runs a training step, as a function of the batch alone."""
         batch = self.exchange.join(self, self._batch(data))
         variables = self.trainable_variables
         with tf.GradientTape() as tape:
@@ -410,14 +404,13 @@ class TextModel(BuiltModel):
             )
         gradients = tape.gradient(loss, [v.value for v in variables])
         loss, gradients = self.exchange.sum(self, batch, loss, gradients)
-        # Checking one number in the graph takes no measurable time.
         finite = tf.debugging.assert_all_finite(loss, NOT_FINITE)
         with tf.control_dependencies([finite]):
             self.optimizer.apply(gradients, variables)
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function; after each call variables hold W of (6)."""
+        """Makes a train function that leaves the variables at W of eq. (6)."""
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(
@@ -427,7 +420,7 @@ class TextModel(BuiltModel):
             )
 
     def test_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
-        """Measures loss and accuracy of a batch, as for `train_step`."""
+        """Updates the metrics with a batch."""
         if tf.executing_eagerly():
             self.sync_weights()
         self.batch_loss(self._batch(data), training=False)
@@ -441,10 +434,10 @@ class TextModel(BuiltModel):
         class_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Takes one training step, on all examples of lists.
+        """Runs a training step on all examples of lists.
 
-        All rows of trigram tables are brought up to date after it, which
-        takes longer than the step itself: for many steps, `fit` is faster.
+        Afterwards all rows of trigram tables are brought up to date, which
+        takes longer than the step. For many steps `fit` is faster.
 
         Args:
             x: List or lists, as for `fit`.
@@ -471,14 +464,14 @@ class TextModel(BuiltModel):
         sample_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Measures the metrics of one batch; see `train_on_batch`."""
+        """Returns the metrics of one batch, see `train_on_batch`."""
         batch = self._only_batch(x, y, sample_weight)
         self.sync_weights()
         self.reset_metrics()
         return super().test_on_batch(*batch, return_dict=return_dict)
 
     def predict_on_batch(self, x: Any, y: Any = None) -> Any:
-        """Returns what `predict` returns, of one batch of pairs."""
+        """Returns the predictions of one batch of pairs, see `predict`."""
         if y is None and isinstance(x, list | tuple) and len(x) == 2:
             x, y = x
         return self.predict(x, y, batch_size=max(1, len(x)), verbose=0)
@@ -493,10 +486,9 @@ class TextModel(BuiltModel):
         """Publishes the trained model for TF Serving, by `export_models`.
 
         Args:
-            filepath: Folder of the models. Two towers become
-                `query_encoder/1` and `document_encoder/1`, SavedModels whose
-                signature `serving_default` is described in
-                `export_models`; a later export has the version 2.
+            filepath: Folder of the models. The first export of two towers makes
+                the SavedModels `query_encoder/1` and `document_encoder/1`, the
+                second export version 2.
             format: `"tf_saved_model"`; other formats have no string
                 operations.
             verbose: Whether to show a progress bar of the documents.
@@ -506,7 +498,7 @@ class TextModel(BuiltModel):
             The folders of the new versions.
 
         Raises:
-            InputError: `format` is another one, or as in `export_models`.
+            InputError: `format` is not supported, or see `export_models`.
 
         Example:
         >>> model.export("models")
@@ -521,7 +513,7 @@ class TextModel(BuiltModel):
         """Saves the model as a `.keras` file, see `keras.Model.save`.
 
         Raises:
-            InputError: The file is to be of HDF5.
+            InputError: `filepath` is an HDF5 file.
         """
         check_keras_file(filepath)
         super().save(filepath, *args, **kwargs)
@@ -531,16 +523,16 @@ class TextModel(BuiltModel):
         if not self.compiled:
             return None
         serialize = keras.saving.serialize_keras_object
-        given = super().get_compile_config()
-        kept = ("metrics", "weighted_metrics", "steps_per_execution")
+        config = super().get_compile_config()
+        names = ("metrics", "weighted_metrics", "steps_per_execution")
         return {
             "optimizer": serialize(self.optimizer),
             "loss": serialize(self.loss),
-            **{name: given[name] for name in kept if given[name]},
+            **{name: config[name] for name in names if config[name]},
         }
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded model as it was compiled when saved."""
+        """Compiles a loaded model with the saved arguments."""
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def _steps_done(self) -> int:
@@ -548,7 +540,7 @@ class TextModel(BuiltModel):
         return int(self.optimizer.iterations.numpy()) if self.compiled else 0
 
     def _check_ready(self) -> None:
-        """Raises `InputError` if something must be called before `fit`."""
+        """Raises `InputError` if the model is not ready for training."""
 
     def _batches(
         self, x: Any, y: Any = None, **options: Any
@@ -577,9 +569,9 @@ class TextModel(BuiltModel):
                 )
 
     def _nesterov(self) -> NesterovMomentum | None:
-        """Returns the optimizer if it moves weights to a look-ahead point.
+        """Returns the optimizer if it is `NesterovMomentum`.
 
-        Not an attribute or a property, under which Keras would save it.
+        A method, because Keras would save an attribute or a property.
         """
         optimizer = self.optimizer if self.compiled else None
         return optimizer if isinstance(optimizer, NesterovMomentum) else None
@@ -607,9 +599,9 @@ class TextModel(BuiltModel):
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # The autotuning thread of `tf.data` waits 10 ms, then twice as long,
-        # and so on. In two of five calls of `fit`, the end waited for this
-        # thread, up to as long as the call had taken.
+        # The autotuning thread of `tf.data` sleeps 10 ms, then 20, 40 and so
+        # on. In two of five calls of `fit`, the end waited for this thread, and
+        # took up to twice the time.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
@@ -620,9 +612,9 @@ class TextModel(BuiltModel):
         accurate: tf.Tensor,
         weights: tf.Tensor | None = None,
     ) -> None:
-        """Updates the metrics: mean loss of a batch, and bool `(batch,)`.
+        """Updates loss and accuracy, weighted by the rows' `weights`.
 
-        They are means over the weights of the rows, `(batch,)`, or over rows.
+        `loss` is the mean of a batch, `accurate` bool `(batch,)`.
         """
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
         total = tf.size(accurate) if weights is None else tf.reduce_sum(weights)

@@ -1,7 +1,4 @@
-"""`TwoTower`, a query and a document encoder that are trained together.
-
-The functions above it compare clicked documents with their negatives.
-"""
+"""`TwoTower`, a query and a document encoder that are trained together."""
 
 import sys
 from collections.abc import Sequence
@@ -41,17 +38,18 @@ Blocks = Sequence[tf.Tensor]
 def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     """Computes the cosine of each query with each title, `(batch, titles)`.
 
-    Blocks of vectors of length 1 are multiplied apart: the product of
-    untrained columns has no gradient and does not depend on the recurrence,
-    so that TensorFlow can compute it meanwhile.
+    Several blocks are multiplied separately, because the product of untrained
+    columns needs no gradient and can run beside the recurrence.
     """
-    widths = [[block.shape[-1] for block in each] for each in (queries, titles)]
+    widths = [
+        [block.shape[-1] for block in blocks] for blocks in (queries, titles)
+    ]
     if len(queries) == 1 or widths[0] != widths[1]:
         return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
     return tf.add_n(
         [
-            tf.matmul(of_query, of_title, transpose_b=True)
-            for of_query, of_title in zip(queries, titles, strict=True)
+            tf.matmul(query_block, title_block, transpose_b=True)
+            for query_block, title_block in zip(queries, titles, strict=True)
         ]
     )
 
@@ -67,13 +65,23 @@ def random_negatives(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query, as the paper does (n = 4).
 
-    They are drawn from the clicked documents of the other rows of the batch. A
-    shuffled batch is a random sample of the training documents, and so are the
-    negatives; no further document has to be encoded. `candidates`, `(batch, 1 +
-    k)`, are rows of `document`, `(distinct, d)`; `all_clicked` has the clicked
-    ones of a batch of which these rows, from `first_row` on, are a part.
-    Returns `(cosines, labels)`, both `(batch, 1 + n + k)`, the clicked document
-    first; a negative equal to it has the label -1.
+    Negatives are clicked documents of other rows of the batch. A shuffled batch
+    is a random sample of the training documents, and so are its negatives; no
+    other document must be encoded.
+
+    Args:
+        query: Vectors of the queries, `(batch, d)`.
+        document: Vectors of distinct documents, `(distinct, d)`.
+        candidates: Rows of `document` for each query, `(batch, 1 + k)`: the
+            clicked document, then k further negatives.
+        n: Number of negatives to draw.
+        seed: Seed of the draw, int32 `(2,)`.
+        all_clicked: Clicked documents of the batches of all workers.
+        first_row: This worker's first row in `all_clicked`.
+
+    Returns:
+        Cosines and labels, both `(batch, 1 + n + k)`, with the clicked document
+        first. A negative that equals the clicked document has the label -1.
     """
     batch = tf.shape(all_clicked)[0]
     # An offset of 1 to batch - 1 never hits the row itself.
@@ -93,52 +101,52 @@ def random_negatives(
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns for each query whether its clicked document is the nearest.
 
-    Labels of cosines `(batch, candidates)` are as in `random_negatives`; or int
-    `(batch,)`, the columns of the clicked documents.
+    `labels` are as in `random_negatives`, or the columns of the clicked
+    documents, int `(batch,)`.
     """
     if labels.shape.rank == 1:
-        of_clicked = tf.gather(cosines, labels, batch_dims=1)
-        # No document but the clicked one itself is as near.
-        near = cosines >= of_clicked[:, tf.newaxis]
+        clicked = tf.gather(cosines, labels, batch_dims=1)
+        # Only the clicked document itself is as near as the clicked document.
+        near = cosines >= clicked[:, tf.newaxis]
         return tf.math.count_nonzero(near, axis=-1) == 1
     best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
-    of_clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
-    return of_clicked > best_negative
+    clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
+    return clicked > best_negative
 
 
 class EpochBounds(keras.callbacks.Callback):
-    """Clears outdated caches before an epoch, updates all rows after it.
-
-    A callback may set weights after `fit` has built its dataset, such as
-    `keras.callbacks.BackupAndRestore` in `on_train_begin`.
-    """
+    """Clears outdated caches before an epoch, updates all rows after it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Compares the weights with those that filled the caches (15 ms)."""
+        """Clears caches that were filled with other weights (15 ms).
+
+        A callback may set weights after `fit` has made its dataset, such as
+        `keras.callbacks.BackupAndRestore` in `on_train_begin`.
+        """
         self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Brings the rows that no batch has read up to date."""
+        """Brings rows that no batch has read up to date."""
         self.model.sync_weights()
 
 
 class ZeroLossWarning(keras.callbacks.Callback):
-    """Warns if nothing was learnt in the first epoch of a training.
+    """Warns if the loss of the first epoch of a training is 0.
 
-    Without a negative, as in a log of one title or in batches of one click,
-    loss and accuracy are those of a perfect model, and all gradients 0.
+    Without negatives, as with a single title or batches of one click, loss and
+    accuracy look perfect, but all gradients are 0.
     """
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Forgets the losses of another training."""
+        """Clears the losses of an earlier training."""
         self._epoch_losses: list[float] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Warns after the first epoch, below its progress bar."""
+        """Warns before the second epoch, below the first progress bar."""
         self._warn()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Keeps the loss."""
+        """Records the loss."""
         self._epoch_losses.append(logs["loss"])
         self._epoch = epoch + 1
 
@@ -163,30 +171,31 @@ class TwoTower(SyncedWeights, TextModel):
 
     Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
-    A batch may have a third part, a dict: `negatives`, strings `(batch, k)`,
-    further negatives for each query (`GivenNegatives` adds them);
-    `sample_weight`, float `(batch,)`, how much each click counts; `log_q`,
-    float `(batch, 1 + k)`, for the logQ correction (`ClickFrequencies` adds
-    it).
+    A batch may have a third part, a dict with these keys:
+
+    * `negatives`, strings `(batch, k)`: further negatives for each query, by
+      `GivenNegatives`.
+    * `sample_weight`, float `(batch,)`: weights of the clicks.
+    * `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
+      `ClickFrequencies`.
 
     Rows of the trigram tables that a batch does not read are updated later
-    (`LazyRows`). They are brought up to date before the weights are read:
-    by `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and
-    a direct call. Within an epoch, call `sync_weights()` from a callback
-    before your own `tf.function` or functional model uses an encoder, and
-    before you read a variable itself.
+    (`LazyRows`). `encode`, `get_weights`, saving, `evaluate`, `predict`,
+    exporting and direct calls bring them up to date first. Within an epoch,
+    call `sync_weights()` from a callback before your own `tf.function` or
+    functional model uses an encoder, and before you read a variable itself.
 
     Args:
         query_encoder: Encoder of queries, parameters Lambda_Q: a
             `TextEncoder`, or any Keras layer or model from strings `(batch,)`
             to vectors `(batch, d)`, which becomes a `LayerEncoder`.
-        document_encoder: Encoder of document titles, Lambda_D; the same
+        document_encoder: Encoder of document titles, Lambda_D. The same
             object as `query_encoder` ties the towers.
-        negatives: `"random"`, the default: `n` documents of the batch, drawn
-            for each query; `"in_batch"`: all other documents of the batch; or
+        negatives: `"random"` (default): `n` documents of the batch for each
+            query; `"in_batch"`: all other documents of the batch; or
             `"corpus"`, as printed in the paper: `n` documents of all training
-            titles. `fit` and `evaluate` of lists draw these from the titles
-            of the lists; to a dataset, `CorpusNegatives` adds them.
+            titles. For `"corpus"`, `fit` and `evaluate` draw negatives from
+            the titles of lists; `CorpusNegatives` adds them to a dataset.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
 
@@ -247,7 +256,7 @@ class TwoTower(SyncedWeights, TextModel):
 
     @property
     def towers(self) -> list[TextEncoder]:
-        """The distinct encoders: two, or the one of tied towers."""
+        """The distinct encoders: two, or one if the towers are tied."""
         both = [self.query_encoder, self.document_encoder]
         return both[:1] if self.tied else both
 
@@ -257,13 +266,12 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes the statistics of titles that some encoders need.
+        """Computes statistics of titles, such as document frequencies of words.
 
-        `CombinedEncoder` needs document frequencies of words; for other
-        encoders nothing happens.
+        Only `CombinedEncoder` needs them.
 
         Args:
-            titles: The document titles, each of them once.
+            titles: The distinct document titles.
         """
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
@@ -283,18 +291,18 @@ class TwoTower(SyncedWeights, TextModel):
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
             **kwargs: See `keras.Model.compile`, such as
-                `steps_per_execution` and `metrics`, beside loss and accuracy.
-                Their `y_pred` are the cosines of each query with its
-                candidates, `(batch, candidates)`: without the logQ
-                correction; -1 for a random negative that is the clicked
-                document. `y_true` is 1.0 for the clicked document, 0.0 for
-                the negatives, as in
-                `metrics=[keras.metrics.TopKCategoricalAccuracy(k=5)]`. For
+                `steps_per_execution`, and `metrics` in addition to loss and
+                accuracy, such as
+                `[keras.metrics.TopKCategoricalAccuracy(k=5)]`. The `y_pred` of
+                a metric are the cosines of each query with its candidates,
+                `(batch, candidates)`, without the logQ correction; -1 for a
+                random negative that equals the clicked document. `y_true` is
+                1.0 for the clicked document and 0.0 for negatives. For
                 rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: XLA or half precision are requested, or accuracy,
-                which is measured anyway.
+            InputError: XLA or half precision are requested, or accuracy, which
+                is always a metric.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -336,15 +344,15 @@ class TwoTower(SyncedWeights, TextModel):
             x: `tf.data.Dataset` of batches `(query, document)`, or a list
                 of queries.
             y: List of the clicked titles, when x is a list.
-            batch_size: Pairs in a batch, for lists; 256 by default.
+            batch_size: Pairs in a batch of lists, by default 256.
             epochs: See `keras.Model.fit`.
             verbose: See `keras.Model.fit`.
             callbacks: See `keras.Model.fit`.
-            validation_split: Share of the lists, at their end, whose loss is
-                measured after each epoch and that are not trained on.
-            validation_data: A dataset, or a pair of lists, shuffled once;
-                a third list has weights.
-            shuffle: Whether lists are shuffled anew in each epoch.
+            validation_split: Share of the lists, from their end, to evaluate
+                after each epoch instead of training on it.
+            validation_data: A dataset; or two lists, shuffled once, and
+                optionally a third list of weights.
+            shuffle: Whether to shuffle lists differently in each epoch.
             **kwargs: See `keras.Model.fit`: `initial_epoch`,
                 `steps_per_epoch`, `validation_steps`,
                 `validation_batch_size`, `validation_freq`; and
@@ -354,13 +362,12 @@ class TwoTower(SyncedWeights, TextModel):
 
         Returns:
             The history: loss and accuracy of each epoch. Accuracy is the
-            share of rows whose clicked document is nearer than every
-            negative.
+            share of rows with the clicked document nearer than all negatives.
 
         Raises:
             InputError: x and y are neither a dataset of pairs nor two lists
-                of equal length, `validation_split` and weights are
-                given, or an encoder was not adapted.
+                of equal length; both `validation_split` and weights are
+                given; or an encoder was not adapted.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
                 parts of a batch have different numbers of rows.
         """
@@ -410,10 +417,10 @@ class TwoTower(SyncedWeights, TextModel):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Measures loss and accuracy; x, y and weights as for `fit`.
+        """Returns loss and accuracy; x, y and weights as for `fit`.
 
-        The negatives of a pair come from its batch, so lists are shuffled
-        first, always in the same order; `"corpus"` draws the same each time.
+        Lists are shuffled, because the negatives of a pair come from its batch.
+        The order, and the negatives of `"corpus"`, are the same in each call.
         """
         pairs = self._batches(
             x,
@@ -465,7 +472,7 @@ class TwoTower(SyncedWeights, TextModel):
         """Returns the vectors of the queries, and of the distinct titles."""
         blocks = self.query_encoder.blocks(batch.query, training)
         queries = [tf.gather(block, batch.query.text_index) for block in blocks]
-        if self.tied:  # `query` and `document` have the same distinct texts
+        if self.tied:  # `batch.query` also has the distinct titles
             return queries, [tf.gather(block, batch.titles) for block in blocks]
         return queries, self.document_encoder.blocks(batch.document, training)
 
@@ -478,13 +485,12 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns cosines with the clicked titles and negatives, and labels."""
         if self.negatives == "in_batch":
-            # All distinct titles of the batch, clicked or from
-            # `GivenNegatives`. Each counts once: the clicked one is never
-            # among the negatives, and a frequent title is only one negative.
+            # Titles are distinct: the clicked title is not among the negatives,
+            # and a frequent title is a negative once.
             return all_cosines(queries, titles), batch.candidates[:, 0]
-        # A function of the training step, so that a resumed run draws the
-        # same; Keras does not save the state of a generator. An evaluation
-        # always draws the same negatives.
+        # The seed contains the training step, so that a resumed run draws the
+        # same negatives; Keras does not save the state of a generator. All
+        # evaluations draw the same negatives.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         return random_negatives(
             tf.concat(queries, axis=1),
@@ -501,8 +507,8 @@ class TwoTower(SyncedWeights, TextModel):
         """Subtracts the log of each title's share of the clicks ("logQ").
 
         In-batch negatives are sampled in proportion to their clicks. The
-        correction trains them as if they were sampled uniformly (Bengio and
-        Senecal 2008; Yi et al. 2019). A title without `log_q` keeps its score.
+        correction makes training equal to uniform sampling (Bengio and Senecal
+        2008; Yi et al. 2019). Titles without `log_q` keep their score.
         """
         if batch.log_q is None:
             return cosines
@@ -516,7 +522,7 @@ class TwoTower(SyncedWeights, TextModel):
         return cosines - tf.cast(log_q / gamma, cosines.dtype)
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        """Converts indices to one-hot labels for losses that need those."""
+        """Converts indices to one-hot labels, unless the loss takes indices."""
         if labels.shape.rank == 1 and not getattr(
             self.loss, "takes_indices", False
         ):
@@ -526,7 +532,7 @@ class TwoTower(SyncedWeights, TextModel):
     def _update_metrics(
         self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
     ) -> None:
-        """Updates the metrics that `compile` was given."""
+        """Updates the user's metrics."""
         if not self.given_metrics:
             return
         if labels.shape.rank == 1:
@@ -565,21 +571,21 @@ class TwoTower(SyncedWeights, TextModel):
             tower.sync_weights()
 
     def fit_callbacks(self) -> list[keras.callbacks.Callback]:
-        """Returns what a training calls before the user's callbacks."""
+        """See `TextModel`."""
         return [EpochBounds()]
 
     def train_jointly(self, exchange: OneProcess) -> None:
-        """Makes each training step one of all workers' batches.
+        """Makes each training step use the batches of all workers.
 
         All workers must have equal weights and call `fit` with the same
         number of batches.
 
         Args:
-            exchange: What the workers exchange, a `JointStep`.
+            exchange: The communication between workers, a `JointStep`.
         """
         self.exchange = exchange
         self.hasher.fingerprints = True
-        self.train_function = None  # traced anew
+        self.train_function = None  # to be traced again
 
     def _batches(
         self, x: Any, y: Any = None, reshuffle: bool = True, **options: Any
@@ -614,7 +620,7 @@ class TwoTower(SyncedWeights, TextModel):
         return {
             "name": self.name,
             "query_encoder": serialize(self.query_encoder),
-            # `None`: one encoder is both towers.
+            # `None` for tied towers.
             "document_encoder": None
             if self.tied
             else serialize(self.document_encoder),

@@ -1,4 +1,4 @@
-"""Models with word vectors, pair scorers and KeyVec, made of their recipes."""
+"""Builds and compiles models with word vectors: pair scorers and KeyVecs."""
 
 import math
 from collections.abc import Sequence
@@ -33,10 +33,7 @@ def _new_words(
     vocabulary: Sequence[str],
     vectors: np.ndarray | None,
 ) -> VocabularyVectors | TrigramVectors:
-    """Makes the layer that turns texts into word vectors.
-
-    Without `vectors`, `[words, word_dimension]`, they start at random.
-    """
+    """Makes the layer of word vectors; `vectors` are initial values."""
     options: dict[str, Any] = {
         "dimension": recipe.word_dimension,
         "max_words": recipe.max_words,
@@ -51,7 +48,7 @@ def _new_words(
 
 
 def check_scorer(recipe: ScorerRecipe) -> None:
-    """Checks the matcher of a recipe, and its arguments."""
+    """Checks the matcher's class and arguments in a recipe."""
     check_arguments(
         registered_class("matcher", recipe.matcher, Matcher),
         Matcher,
@@ -67,11 +64,11 @@ def build_scorer(
     vocabulary: Sequence[str] = (),
     vectors: np.ndarray | None = None,
 ) -> PairScorer:
-    """Makes a pair scorer.
+    """Builds a pair scorer.
 
-    `vocabulary` has words or stems, see `vocabulary_of`, and is not used for
-    trigrams; `vectors` are their vectors, `[words, word_dimension]`, such as
-    those of `skip_gram_vectors`, or random.
+    `vocabulary` has words or stems, see `vocabulary_of`, and has no effect with
+    trigrams. `vectors` are initial word vectors, `[words, word_dimension]`,
+    such as from `skip_gram_vectors`; by default they are random.
     """
     make = registered_class("matcher", recipe.matcher, Matcher)
     with seeded_initializers(seed):
@@ -97,12 +94,11 @@ def build_keyvec(
     vectors: np.ndarray | None = None,
     stems: Sequence[str] = (),
 ) -> KeyVec:
-    """Makes a `KeyVec`.
+    """Builds a `KeyVec`.
 
-    `vocabulary` has the words that can be key words, with
-    `words="vocabulary"` also those that are read; with `words="stems"`,
-    `stems` are read, another one for each key word. `vectors` are those of
-    the words or stems that are read, see `build_scorer`.
+    `vocabulary` has the possible key words, and with `words="vocabulary"` also
+    the words with a vector. With `words="stems"`, `stems` have a vector
+    instead. `vectors` are the initial vectors, see `build_scorer`.
     """
     with seeded_initializers(seed):
         return KeyVec(
@@ -124,10 +120,7 @@ def build_keyvec(
 
 
 def compile_keyvec(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
-    """Compiles a `KeyVec`, to be trained on this number of documents.
-
-    With `decay` the learning rate falls to 0 over all epochs.
-    """
+    """Compiles a `KeyVec` for a training on this number of documents."""
     learning_rate: Any = recipe.learning_rate
     if recipe.decay:
         steps = recipe.epochs * math.ceil(documents / recipe.batch_size)

@@ -1,4 +1,4 @@
-"""Adagrad: exact for tables of which a batch reads few rows."""
+"""Adagrad with exact updates of only the rows that a batch reads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from keras_lstm_dssm.registration import Configured, register
 
 
 def sum_rows(gradient: Any) -> Any:
-    """Sums rows of equal index in a sparse gradient."""
+    """Sums the rows with equal indices in a sparse gradient."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
-    indices, place = tf.unique(gradient.indices)
+    indices, positions = tf.unique(gradient.indices)
     values = tf.math.unsorted_segment_sum(
-        gradient.values, place, tf.size(indices)
+        gradient.values, positions, tf.size(indices)
     )
     return tf.IndexedSlices(values, indices, gradient.dense_shape)
 
@@ -28,27 +28,25 @@ class Adagrad(Configured, JointUpdateOptimizer):
 
         G <- G + g * g          W <- W - eps g / (sqrt(G) + epsilon)
 
-    Duchi et al. 2011, as Wan et al. 2016 used it: G starts at 0. A row
-    without gradient stays as it is, so that the update of a sparse gradient
-    needs the rows with a gradient only and equals the dense update. Keras's
-    `Adagrad` computes the root of the whole accumulator in each training
-    step; it adds epsilon inside the root; and where an index occurs twice in
-    a sparse gradient, it adds the squares of the parts, not the square of
-    their sum.
+    Duchi et al. 2011, as in Wan et al. 2016: G starts at 0. Rows without a
+    gradient do not change, so the sparse update equals the dense update.
+    Keras's `Adagrad` differs in three ways: it computes the root of the whole
+    accumulator in each training step, it adds epsilon inside the root, and for
+    an index that occurs twice in a sparse gradient it adds the squares of the
+    parts instead of the square of their sum.
 
     Args:
         learning_rate: eps, a float or a `LearningRateSchedule`. Default 0.03.
         epsilon: Constant that prevents a division by zero. Default 1e-7.
-        multipliers: Name -> factor of the learning rate, for weights that
-            are to be trained more slowly. A name is a part of a variable's
-            `path` between slashes, or several of them: `"embedding"`,
-            `"matcher/kernel"`. The factors of all names that occur in the
-            path of a variable are multiplied. Default `None`: 1 for all.
+        multipliers: Name -> factor of the learning rate. A name is one or more
+            parts of a variable's `path` between slashes, such as `"embedding"`
+            or `"matcher/kernel"`. If several names occur in a path, their
+            factors are multiplied. Default `None`: 1 for all variables.
         name: Name of the optimizer.
 
     Raises:
         InputError: A name of `multipliers` occurs in no variable's path, or a
-            variable is of half precision.
+            variable has half precision.
 
     Example:
     >>> model.compile(Adagrad(0.03), PairwiseHinge())
@@ -71,7 +69,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
         if self.built:
             return
         for variable in variables:
-            if variable.dtype not in PRECISIONS:  # a square may be 0
+            if variable.dtype not in PRECISIONS:  # squares would underflow
                 raise InputError(
                     f"{variable.path} is of {variable.dtype}: expected "
                     "float32 or float64; pass dtype='float32' to its layer"
@@ -110,12 +108,9 @@ class Adagrad(Configured, JointUpdateOptimizer):
         variable: tf.Variable,
         learning_rate: tf.Tensor,
     ) -> None:
-        """Updates one variable.
+        """Updates a variable by a tensor, or by `IndexedSlices` of rows.
 
-        Args:
-            gradient: Tensor, or `tf.IndexedSlices` of distinct rows.
-            variable: TensorFlow's variable.
-            learning_rate: Scalar float tensor.
+        The indices of the rows must be distinct.
         """
         index = self.variable_index(variable)
         accumulator = only_copy(self._accumulators[index].value)
@@ -123,7 +118,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
         sparse = isinstance(gradient, tf.IndexedSlices)
         slope = gradient.values if sparse else gradient
         if sparse:
-            # Not scatter_add, which guards against repeated rows, is slower.
+            # scatter_add is slower, because it allows repeated rows.
             rows = gradient.indices
             total = tf.gather(accumulator, rows) + tf.square(slope)
             accumulator.scatter_update(tf.IndexedSlices(total, rows))

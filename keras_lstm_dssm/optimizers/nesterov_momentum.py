@@ -1,7 +1,7 @@
 """The optimizer of Palangi et al. 2016, Algorithm 1, and its schedule of mu.
 
-`LazyRows` updates a table of which a batch reads few rows, with equal results;
-`LazyTables` has the tables of an optimizer.
+`LazyRows` delays the updates of a table's rows until a batch reads them, with
+equal results. `LazyTables` has the tables of an optimizer.
 """
 
 import math
@@ -29,10 +29,10 @@ class _Read(NamedTuple):
 
 
 def _are_rows(indices: tf.Tensor, rows: tf.Tensor) -> bool:
-    """Returns whether the indices of a gradient are exactly these rows.
+    """Returns whether the indices of a gradient are the tensor `rows`.
 
-    TensorFlow reshapes them. A graph of the whole training step then need not
-    gather the rows again; other workers may have added rows.
+    TensorFlow reshapes the tensor. If the indices are `rows`, the graph need
+    not gather the rows again. Otherwise other workers may have added rows.
     """
     return (
         tf.is_symbolic_tensor(indices)
@@ -44,17 +44,17 @@ def _are_rows(indices: tf.Tensor, rows: tf.Tensor) -> bool:
 class LazyRows:
     """Updates the rows of a table when they are next read, exactly.
 
-    Momentum moves every row in every training step, whether the batch reads
-    it or not. But a row without gradient moves by a geometric sum: over m
-    training steps with momentum mu,
+    Momentum moves every row in every training step, even if the batch does not
+    read it. But m training steps without a gradient, with momentum mu, move a
+    row by a geometric sum,
 
         V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
 
-    so its update can wait until a batch reads it. The rows then equal those
-    of the dense update up to rounding, at the cost of the rows read. mu must
-    not change between two updates of a row: before it changes, all rows are
-    brought up to date (`sync`). `updated`, int `[rows]`, is the number of the
-    last training step that each row of W and V `[rows, units]` includes.
+    so that the update can wait until a batch reads the row. The result equals
+    the dense update up to rounding, but only rows that are read cost time. All
+    rows are brought up to date (`sync`) before mu changes. `updated`, int
+    `[rows]`, is the number of the last training step that each row of W and V
+    `[rows, units]` includes.
     """
 
     def __init__(
@@ -82,36 +82,36 @@ class LazyRows:
         return ahead
 
     def update(self, change: tf.IndexedSlices) -> None:
-        """Takes distinct rows to the end of the training step.
+        """Completes the training step for distinct rows.
 
-        `change` is -eps times their gradient at the look-ahead point.
+        `change` is -eps times the rows' gradient at the look-ahead point.
         """
         rows = change.indices
-        read, self._read = self._read, None
-        if read is None or not _are_rows(rows, read.rows):
+        state, self._read = self._read, None
+        if state is None or not _are_rows(rows, state.rows):
             self.read(rows)
-            read, self._read = self._read, None
-            assert read is not None
-        done = tf.cast(self.steps + 1, self.updated.dtype)
-        # Not scatter_add, which guards against repeated rows and is slower.
+            state, self._read = self._read, None
+            assert state is not None
+        step = tf.cast(self.steps + 1, self.updated.dtype)
+        # scatter_add is slower, because it allows repeated rows.
         for variable, values in (
-            (self.velocity, read.velocity * read.decay + change.values),
-            (self.table, read.ahead + change.values),
-            (self.updated, tf.fill(tf.shape(rows), done)),
+            (self.velocity, state.velocity * state.decay + change.values),
+            (self.table, state.ahead + change.values),
+            (self.updated, tf.fill(tf.shape(rows), step)),
         ):
             variable.scatter_update(tf.IndexedSlices(values, rows))
 
     def sync(self) -> None:
         """Brings all rows up to date with the last complete training step."""
-        if tf.executing_eagerly() and not self._behind():
+        if (
+            tf.executing_eagerly()
+            and self.updated.numpy().min() >= self.steps.numpy()
+        ):
             return
         decay, distance = self._powers(self.updated, self.steps)
         self.table.assign_add(self.velocity * distance)
         self.velocity.assign(self.velocity * decay)
         self.restart()
-
-    def _behind(self) -> bool:
-        return bool(self.updated.numpy().min() < self.steps.numpy())
 
     def restart(self) -> None:
         """Marks all rows as up to date with the last complete step."""
@@ -122,7 +122,7 @@ class LazyRows:
         self, updated: tf.Tensor, steps: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns mu^m and mu + ... + mu^m, `[r, 1]`, m = steps - updated."""
-        # In double precision: 1 - mu^m cancels most of a float's digits.
+        # Double precision, because 1 - mu^m cancels most digits of a float32.
         m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
         mu = tf.cast(self.mu, tf.float64)
         decay = mu**m
@@ -138,10 +138,9 @@ class LazyRows:
 
 
 class LazyTables:
-    """The tables whose rows an optimizer updates when a batch reads them.
+    """The lazily updated tables of an optimizer, by the key of their variable.
 
-    Tables are found by the key of their variable. A table that is no longer
-    active, because its tower was frozen, stays as it is.
+    The tables of a frozen tower are not active and do not change.
     """
 
     def __init__(self) -> None:
@@ -151,9 +150,9 @@ class LazyTables:
         self._pending = False
 
     def activate(self, tables: Mapping[str, Callable[[], LazyRows]]) -> None:
-        """Replaces the active tables. All tables must be up to date.
+        """Replaces the active tables, which must be up to date.
 
-        New tables are made by the functions.
+        The values of `tables` make new `LazyRows`.
         """
         before, self.active = self.active, {}
         for key, make in tables.items():
@@ -174,8 +173,8 @@ class LazyTables:
     def pending_rows_saved(self) -> Iterator[None]:
         """Delays `sync` while a checkpoint is saved.
 
-        `sync` rounds, so that a run which was saved within an epoch and
-        resumed would differ from a run that was not.
+        `sync` rounds. With it, a run that was saved within an epoch and resumed
+        would differ from an uninterrupted run.
         """
         self._pending = True
         try:
@@ -187,7 +186,7 @@ class LazyTables:
 def renormalise(
     gradients: Sequence[Any], groups: Sequence[int], threshold: float
 ) -> list[Any]:
-    """Scales each group's gradient down to a norm of at most `threshold`.
+    """Scales the gradient of each group to a norm of at most `threshold`.
 
         if ||grad|| > th then grad <- th grad / ||grad||
 
@@ -196,13 +195,14 @@ def renormalise(
     pairs = list(zip(gradients, groups, strict=True))
     factors = {}
     for group in set(groups):
-        norm = tf.linalg.global_norm([g for g, of in pairs if of == group])
+        members = [gradient for gradient, number in pairs if number == group]
+        norm = tf.linalg.global_norm(members)
         factors[group] = threshold / tf.maximum(norm, threshold)
     return [scaled(g, tf.cast(factors[group], g.dtype)) for g, group in pairs]
 
 
 def scaled(gradient: Any, factor: tf.Tensor) -> Any:
-    """Multiplies a gradient; `*` would make a sparse one dense."""
+    """Multiplies a gradient; `*` would make a sparse gradient dense."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient * factor
     return tf.IndexedSlices(
@@ -218,42 +218,41 @@ _ALL_ROWS = (
 
 
 def _only_copy(variable: keras.Variable) -> tf.Variable:
-    """Returns the variable that a training step can assign."""
     return only_copy(variable.value)
 
 
 @register
 class NesterovMomentum(JointUpdateOptimizer):
-    """Optimizes by Nesterov's method, Palangi et al. 2016, (6), Algorithm 1.
+    """Optimizes by Nesterov's method: Palangi et al. 2016, (6), Algorithm 1.
 
         V_k = mu V_{k-1} - eps grad L(W_{k-1} + mu V_{k-1})
         W_k = W_{k-1} + V_k
 
-    Between training steps the variables hold the look-ahead point W + mu V,
-    where the next gradient is taken. Keras's `SGD(nesterov=True)` takes equal
-    steps while mu is constant. Here mu may change: each step computes it from
-    `iterations`. `finalize_variable_values`, which Keras calls at the end of
-    `fit`, takes the variables to W. With `NesterovSchedule` among the
-    callbacks, and in the models of this package, they hold W whenever no
-    training step runs: in callbacks, validation, files, after an exception.
+    Between training steps the variables are at the look-ahead point W + mu V,
+    where the next gradient is computed. While mu is constant, the steps equal
+    Keras's `SGD(nesterov=True)`. mu may change: each step computes mu from
+    `iterations`. At the end of `fit`, `finalize_variable_values` moves the
+    variables to W. In the models of this package, and in other models with the
+    callback `NesterovSchedule`, the variables are at W whenever no training
+    step runs: in callbacks, validation, files, after an exception.
 
     Before the update, the gradient of each tower is renormalised separately:
     a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
 
     Args:
-        learning_rate: epsilon, default 0.1: a float or a schedule.
-        momentum: mu, default 0.9; `NesterovSchedule` changes it.
-        threshold: th_G, default 1; `None` leaves gradients as they are.
-        lazy: Whether `TwoTower` registers its tables (`set_tables`), so that
-            rows which a batch does not read are updated later, with equal
-            weights up to rounding. Default `True`.
+        learning_rate: epsilon, a float or a schedule, default 0.1.
+        momentum: mu, default 0.9. `NesterovSchedule` changes mu.
+        threshold: th_G, default 1. `None` disables renormalisation.
+        lazy: Whether `TwoTower` registers its tables (`set_tables`): rows that
+            a batch does not read are updated later, with equal weights up to
+            rounding. Default `True`.
         name: Name of the optimizer.
         **kwargs: See `keras.optimizers.Optimizer`. Weight decay, averages and
             constraints apply to W.
 
     Raises:
-        InputError: An option needs all rows of a table that is updated
-            lazily, or `tf.distribute` has several replicas.
+        InputError: An option needs all rows of a lazily updated table, or
+            `tf.distribute` has several replicas.
 
     Example:
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -277,17 +276,17 @@ class NesterovMomentum(JointUpdateOptimizer):
         self.lazy = lazy
 
         def start(shape: Any, dtype: str) -> tf.Tensor:
-            # `initializers.Constant` rounds to float32 first.
+            # `initializers.Constant` would round to float32.
             return tf.constant(momentum, dtype, shape)
 
         self.momentum = self.add_variable((), start, name="momentum")
         self.middle_momentum = self.add_variable((), start, name="middle")
         self.phases = self.add_variable((3,), "zeros", "int64", name="phases")
-        # mu of the coming step, and of all pending updates of rows.
+        # mu of the next step, and of all pending updates of rows.
         self._pace = self.add_variable((), start, name="pace")
-        # The dense variables hold W + ahead V.
+        # The dense variables are at W + ahead V.
         self._ahead = _only_copy(self.add_variable((), "zeros", name="ahead"))
-        # Steps after which the variables are left at W; never if 0.
+        # Steps until the variables stay at W; 0 for never.
         self._left = _only_copy(
             self.add_variable((), "zeros", "int32", name="left")
         )
@@ -312,14 +311,13 @@ class NesterovMomentum(JointUpdateOptimizer):
         }
 
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
-        """Registers the tables whose rows are updated when they are read.
+        """Registers the tables to update lazily, see `LazyRows`.
 
-        A table that is left out now, because its tower was frozen, is no
-        longer changed. See `LazyRows`.
+        Other tables, such as the tables of a frozen tower, do not change.
 
         Args:
             tables: Variables `[rows, units]` that are built. A training step
-                reads distinct rows of each once, by `row_reader`.
+                calls `row_reader` once for each table, with distinct rows.
 
         Raises:
             InputError: The optimizer has an option that needs all rows.
@@ -359,15 +357,15 @@ class NesterovMomentum(JointUpdateOptimizer):
     ) -> None:
         """Sets mu of all training steps: `middle` within `phases`, else `ends`.
 
-        `phases` are three values of `iterations`: of the first step with mu =
-        `middle`, of the first step after it, and of the end of the training.
+        `phases` are three values of `iterations`: the first step with mu =
+        `middle`, the first step of the last phase, and the end of training.
         """
         self.momentum.assign(ends)
         self.middle_momentum.assign(middle)
         self.phases.assign(phases)
 
     def momentum_at(self, step: Any) -> tf.Tensor:
-        """Returns mu of a step, counted by `iterations` from 0."""
+        """Returns mu of a step, counted from 0."""
         first, end, _ = tf.unstack(self.phases.value)
         middle = (first <= step) & (step < end)
         return tf.where(middle, self.middle_momentum.value, self.momentum.value)
@@ -375,17 +373,17 @@ class NesterovMomentum(JointUpdateOptimizer):
     def from_weights(
         self, train_function: Callable[[Any], Any], steps: int, eager: bool
     ) -> Callable[[Any], Any]:
-        """Wraps a train function: variables hold W before and after each call.
+        """Wraps a train function to start and end with the variables at W.
 
         Args:
             train_function: See `keras.Model.make_train_function`.
-            steps: The largest number of training steps that it takes.
-            eager: Whether they run eagerly.
+            steps: The maximum number of training steps of a call.
+            eager: Whether the steps run eagerly.
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
-        # Called by itself, a `tf.function` counts how often it is traced, for
-        # all optimizers together, and warns of the fifth.
+        # Concrete functions, because calling a `tf.function` that all
+        # optimizers share would warn of the fifth trace.
         graph = cache(
             tf.function(self._begin, autograph=False).get_concrete_function
         )
@@ -395,14 +393,13 @@ class NesterovMomentum(JointUpdateOptimizer):
     def _run_from_weights(
         self, train_function: Any, steps: int, begin: Any, iterator: Any
     ) -> Any:
-        # A graph is traced for each set of variables.
         begin(steps, tuple(key for key, *_ in self._dense()))
         self._in_steps = True
         try:
             return train_function(iterator)
         finally:
             self._in_steps = False
-            if self._left.numpy():  # it failed, or took fewer steps
+            if self._left.numpy():  # it failed, or ran fewer steps
                 self._left.assign(0)
                 self._shift(0.0)
 
@@ -412,9 +409,9 @@ class NesterovMomentum(JointUpdateOptimizer):
         self._shift(self._pace)
 
     def sync(self) -> None:
-        """Takes all weights to W of the last complete training step.
+        """Moves all variables to W of the last complete training step.
 
-        Does nothing inside a training step that runs eagerly.
+        Has no effect inside of an eager training step.
         """
         with tf.init_scope():
             if not self._in_steps:
@@ -422,7 +419,7 @@ class NesterovMomentum(JointUpdateOptimizer):
                 self._tables.sync()
 
     def finalize_variable_values(self, var_list: Any) -> None:
-        """Takes all weights to W, or to their averages (`use_ema`)."""
+        """Moves all variables to W, or to their averages (`use_ema`)."""
         self.sync()
         super().finalize_variable_values(var_list)
 
@@ -433,17 +430,17 @@ class NesterovMomentum(JointUpdateOptimizer):
     def apply(
         self, grads: Sequence[Any], trainable_variables: Any = None
     ) -> None:
-        """Takes a training step, and looks ahead to the next."""
+        """Runs the update, and moves to the next look-ahead point."""
         variables = list(trainable_variables or self.built_variables)
         self.build(variables)
-        # V is dense, and Keras cannot clip rows that occur twice.
+        # Dense, because V is dense, and Keras cannot clip repeated rows.
         grads = [
             gradient
             if gradient is None or self.row_reader(variable)
             else tf.convert_to_tensor(gradient)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
-        # A batch that cannot be read must not run a part of the update.
+        # An unreadable batch must not run a part of the update.
         with tf.control_dependencies([g for g in grads if g is not None]):
             if self.weight_decay or self.gradient_accumulation_steps:
                 self._shift(0.0)  # Keras decays, averages and constrains W
@@ -459,11 +456,10 @@ class NesterovMomentum(JointUpdateOptimizer):
         variables: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
-        """Renormalises the gradients and takes all variables to W_k."""
-        self._shift(self._pace)  # unless they are there, as in `fit`
+        """Renormalises the gradients and moves all variables to W_k."""
+        self._shift(self._pace)  # has no effect in `fit`
         keys = [self.variable_key(variable) for variable in variables]
         if self.threshold is not None:
-            # Without groups, all variables are in group -1.
             groups = [self._group_of.get(key, -1) for key in keys]
             gradients = renormalise(gradients, groups, self.threshold)
         changes = {
@@ -474,50 +470,52 @@ class NesterovMomentum(JointUpdateOptimizer):
             if key in changes:
                 lazy.update(changes[key])
         for key, weight, velocity in self._dense():
-            way = tf.cast(self._pace, weight.dtype) * velocity
+            lead = tf.cast(self._pace, weight.dtype) * velocity
             if key in changes:
-                velocity.assign(way + changes[key])
+                velocity.assign(lead + changes[key])
                 weight.assign_add(changes[key])
-            else:  # it has no gradient, and stays at W
-                weight.assign_sub(way)
+            else:  # without a gradient the variable returns to W
+                weight.assign_sub(lead)
         self._ahead.assign(0)
 
     def _set_pace(self) -> None:
-        """Sets mu of the coming step; if mu changes, updates all rows first."""
+        """Sets mu of the next step. If mu changes, updates all rows first."""
         pace, mu = _only_copy(self._pace), self.momentum_at(self.iterations)
-        # Rows move by a geometric sum as long as mu does not change.
         tf.cond(tf.not_equal(pace, mu), self._tables.sync, lambda: None)
         pace.assign(mu)
 
     def _shift(self, ahead: Any) -> None:
-        """Takes the dense variables to W + ahead V."""
+        """Moves the dense variables to W + ahead V."""
 
         def move() -> None:
             for _, weight, velocity in self._dense():
-                way = tf.cast(ahead - self._ahead, weight.dtype)
-                weight.assign_add(way * velocity)
+                factor = tf.cast(ahead - self._ahead, weight.dtype)
+                weight.assign_add(factor * velocity)
             self._ahead.assign(ahead)
 
         tf.cond(tf.not_equal(self._ahead, ahead), move, lambda: None)
 
     def _dense(self) -> list[tuple[str, tf.Variable, tf.Variable]]:
-        """Returns key, W and V of each variable that is trained, not lazily."""
-        both = zip(self.built_variables, self.velocity, strict=True)
+        """Returns key, W and V of the trainable variables of no lazy table."""
+        pairs = zip(self.built_variables, self.velocity, strict=True)
         return [
             (
                 self.variable_key(weight),
                 _only_copy(weight),
                 _only_copy(velocity),
             )
-            for weight, velocity in both
+            for weight, velocity in pairs
             if weight.trainable and not self.row_reader(weight)
         ]
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
-        own = {"threshold": self.threshold, "lazy": self.lazy}
-        momentum = self.initial_momentum
-        return {**super().get_config(), "momentum": momentum, **own}
+        return {
+            **super().get_config(),
+            "momentum": self.initial_momentum,
+            "threshold": self.threshold,
+            "lazy": self.lazy,
+        }
 
 
 class NesterovSchedule(keras.callbacks.Callback):
@@ -525,28 +523,28 @@ class NesterovSchedule(keras.callbacks.Callback):
 
     Palangi et al. 2016, section IV: "in the first and last 2% of all
     parameter updates mu = 0.9 and for the other 96% mu = 0.995". Updates are
-    counted by `optimizer.iterations`, which checkpoints hold, so that a
-    resumed run continues the schedule. `NesterovMomentum` computes mu inside
-    each training step; `steps_per_execution` changes nothing.
+    counted by `optimizer.iterations`, which checkpoints contain, so that a
+    resumed run continues the schedule. `NesterovMomentum` computes mu inside of
+    each training step, so `steps_per_execution` has no effect on mu.
 
     Each epoch's logs get `momentum`, mu of its last step. Outside of training
-    steps the model holds the weights W of Algorithm 1, not the look-ahead
-    point: in other callbacks, wherever they are listed, in the validation of
-    `fit`, in what they save, and after an exception.
+    steps the model has the weights W of Algorithm 1, not the look-ahead point:
+    in all other callbacks, in the validation of `fit`, in saved files, and
+    after an exception.
 
-    `keras.optimizers.SGD` reads its momentum when a training step is traced.
-    It works only with `compile(run_eagerly=True)`.
+    `keras.optimizers.SGD` works with `compile(run_eagerly=True)` only, because
+    it reads its momentum when a training step is traced.
 
     Args:
-        total_steps: Number of training steps from the optimizer's first
-            step on. By default the schedule spans this `fit`, from its
-            `initial_epoch` to its last epoch, which needs a dataset of known
-            cardinality; but a training that was interrupted, and is resumed
-            by `keras.callbacks.BackupAndRestore`, goes on with its schedule.
-        ends: mu in the first and in the last part. Default 0.9.
-        middle: mu in between. Default 0.995.
-        fraction: Share of the training steps in the first part, and also in
-            the last part. Default 0.02.
+        total_steps: Number of training steps from the optimizer's first step
+            on. By default the schedule spans this `fit`, from `initial_epoch`
+            to the last epoch. This needs a dataset of known cardinality. A
+            training that `keras.callbacks.BackupAndRestore` resumes continues
+            its schedule.
+        ends: mu in the first and in the last phase. Default 0.9.
+        middle: mu in the middle phase. Default 0.995.
+        fraction: Share of the training steps in the first phase, and also in
+            the last phase. Default 0.02.
 
     Raises:
         InputError: The number of training steps is neither given nor known,
@@ -575,7 +573,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:
-        """Returns the first step of the middle, its end, and the last end."""
+        """Returns the start and end of the middle phase, and the last step."""
         edge = self.fraction * total
         middle = math.ceil(edge), math.ceil(total - edge)
         return [start + step for step in (*middle, total)]
@@ -611,7 +609,7 @@ class NesterovSchedule(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Sets the momentum of all steps before the first epoch.
 
-        Not in `on_train_begin`, where other callbacks load checkpoints.
+        `on_train_begin` is too early: other callbacks load checkpoints there.
         """
         if self._phases is not None:
             return
@@ -625,9 +623,9 @@ class NesterovSchedule(keras.callbacks.Callback):
             done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
-            # An interrupted training; part of an epoch may be repeated.
-            goes_on = done < stored[2] <= done + total < stored[2] + steps
-            self._phases = stored if goes_on else self._phases_of(done, total)
+            # A resumed training may repeat a part of an epoch.
+            resumes = done < stored[2] <= done + total < stored[2] + steps
+            self._phases = stored if resumes else self._phases_of(done, total)
         if isinstance(optimizer, NesterovMomentum):
             optimizer.set_phases(self.ends, self.middle, self._phases)
 

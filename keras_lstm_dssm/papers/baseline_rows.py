@@ -64,11 +64,11 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 class DocumentOrder(System):
-    """Keeps the order of the input, as a stable sort by one score would.
+    """Keeps the order of the input, as a stable sort by equal scores would.
 
-    Where answers are listed in the order of the text that they come from,
-    this order is better than that of many a model. A model whose measures
-    are exactly those of this order has given all documents one score.
+    Answers are often listed in the order of a text, and then this order is
+    better than many a model. A model with exactly the same measures gives all
+    documents the same score.
     """
 
     def list_scores(
@@ -117,7 +117,7 @@ def baseline_grid(name: str) -> list[Hyperparameters]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Describes a row whose system is trained as its name says."""
+    """Describes a row whose system is named by the row."""
 
     seeded: bool = False  # whether another seed gives another result
     group: ClassVar[str] = "baseline"
@@ -134,17 +134,16 @@ class Baseline:
     ) -> TrainedSystem:
         """Trains a baseline, and measures it on dev.
 
-        Skip-Thought is trained on paragraphs, the sums of skip-gram vectors on
-        the texts of the training triples, as the words of pair scorers are,
-        and all others that learn on the texts of the data.
+        Skip-Thought is trained on paragraphs, sums of skip-gram vectors on the
+        texts of the training triples, and other baselines on the data's texts.
         """
         settings, texts = data.settings, data.texts
         if name == "random":
             return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
         system: Any
         if name in ("document_order", "teacher"):
-            taught = name == "teacher"
-            system = teacher_system(settings) if taught else DocumentOrder()
+            is_teacher = name == "teacher"
+            system = teacher_system(settings) if is_teacher else DocumentOrder()
             return TrainedSystem(system, 0, data.measure_on_dev(system))
         options = dict(options)
         if "tokenizer" in options:
@@ -189,7 +188,7 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # of the training, which may be cached
+            seconds = system.seconds  # the training may have been cached
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
@@ -209,10 +208,9 @@ def _classes(data: TableData) -> list[str]:
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
     """Makes a system that ranks by the cosine of sums of word vectors.
 
-    The vectors are those with which the words of pair scorers start, so that
-    LSTM-RNN, which is trained from them, can be compared with their sum. With
-    `idf` they are multiplied by log(n / n_w), where n_w of the n texts have the
-    word.
+    The words of pair scorers start from the same vectors, so that a trained
+    LSTM-RNN can be compared with the sum. With `idf` they are multiplied by
+    log(n / n_w), where n_w of the n texts have the word.
     """
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
@@ -233,11 +231,7 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
 
 def teacher_system(settings: TableSettings) -> DenseSystem:
-    """Returns the system that ranks by the vectors of the teacher.
-
-    Its vectors of the training queries and titles are read from the folder
-    `settings.teacher`; its encoder computes those of other queries.
-    """
+    """Returns the system that ranks by the vectors of the teacher."""
     folder = settings.teacher_folder()
     encode = CachedEncoder(open_outside_encoder(folder))
     return DenseSystem(encode, encode)
@@ -248,9 +242,11 @@ _BM25 = "bm25"
 
 @dataclass(frozen=True)
 class Mixed:
-    """Describes a row that is a mixture of others; nothing is trained anew."""
+    """Describes a row that is a mixture of other rows, without training.
 
-    # Rows of the same table: `"teacher"`, `"bm25"` or saved ones.
+    `parts` are rows of the same table: `"teacher"`, `"bm25"` or saved rows.
+    """
+
     parts: tuple[str, ...]
     seeded: bool = True  # whether a part depends on the seed
     group: ClassVar[str] = "baseline"
@@ -268,19 +264,18 @@ class Mixed:
         start = time.perf_counter()
         parts = {part: _part(part, seed, data) for part in self.parts}
         chosen = choose_weights(parts, data.dev, data.dev_measure)
-        return _chosen(Mixture(parts, chosen.weights), chosen, start)
+        return _trained_mixture(Mixture(parts, chosen.weights), chosen, start)
 
 
 @dataclass(frozen=True)
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does.
 
-    The towers are those that another row has trained, without their sketch of
-    words; word vectors are fitted to the teacher of the table. Without `towers`
-    the row learns from no click.
+    `towers` is the row of the trained towers; word vectors are fitted to the
+    teacher of the table. Without `towers` the row learns from no click.
     """
 
-    towers: str | None = None  # row of the same table
+    towers: str | None = None
     group: ClassVar[str] = "baseline"
 
     @property
@@ -290,7 +285,7 @@ class Hybrid:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The rows that it is made of, see `Mixed`."""
+        """The rows that the hybrid is made of, see `Mixed`."""
         return tuple(filter(None, (self.towers, "teacher")))
 
     next_trial = Mixed.next_trial
@@ -309,10 +304,10 @@ class Hybrid:
             data.dev_measure,
             [query for query, _ in data.examples],
         )
-        return _chosen(fitted.system, fitted.chosen, start)
+        return _trained_mixture(fitted.system, fitted.chosen, start)
 
 
-def _chosen(
+def _trained_mixture(
     system: System, chosen: ChosenWeights, start: float
 ) -> TrainedSystem:
     """Returns a system with the weights that were chosen since `start`."""
@@ -326,7 +321,7 @@ def _chosen(
 
 
 def _part(name: str, seed: int, data: TableData) -> Any:
-    """Returns the system of a part, whose results are in the table's folder."""
+    """Returns the system of a part, from the table's folder."""
     if name == "teacher":
         return teacher_system(data.settings)
     if name == _BM25:

@@ -1,7 +1,7 @@
 """Baselines of the papers: TF-IDF, LSA, a unigram language model, word2vec.
 
-Paragraph vectors and averaged word2vec are those of gensim.
-`document_baselines` trains those that document vectors are compared with.
+Paragraph vectors and averaged word2vec are trained by gensim.
+`document_baselines` trains the baselines for document vectors.
 """
 
 import zlib
@@ -21,11 +21,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     training_titles,
 )
 from keras_lstm_dssm.evaluation.runs import System
-from keras_lstm_dssm.evaluation.systems import (
-    CorpusSystem,
-    DenseSystem,
-    Scores,
-)
+from keras_lstm_dssm.evaluation.systems import CorpusSystem, DenseSystem, Scores
 from keras_lstm_dssm.training.skip_gram import train_gensim
 
 
@@ -33,10 +29,9 @@ class TfidfSystem(CorpusSystem):
     """Ranks by the cosine of sparse TF-IDF vectors.
 
     The weight of a word in a text is (1 + ln tf) (1 + ln((1 + n)/(1 + df))),
-    where n and df count the training texts, all of them and those with the
-    word. Words that are not in the training texts are dropped. Retrieval
-    returns only documents that share a word with the query. Needs the extra
-    `[baselines]`.
+    where df of n training texts have the word. Words of no training text are
+    dropped. Retrieval returns only documents that share a word with the query.
+    Needs the extra `[baselines]`.
 
     Args:
         min_count: Least number of training texts with a word; rarer words
@@ -87,10 +82,8 @@ class TfidfSystem(CorpusSystem):
     def encode(self, texts: Sequence[str]) -> Any:
         """Computes vectors: float32 `[n, words]`, a CSR matrix of SciPy.
 
-        Rows have length 1, or 0 for a text without a known word.
-
-        Raises:
-            InputError: `fit` was not called.
+        Rows have length 1, or 0 for a text without a known word. Raises
+        `InputError` before `fit`.
         """
         if not self.parameters:
             raise not_fitted("TfidfSystem")
@@ -112,13 +105,13 @@ class TfidfSystem(CorpusSystem):
 class LSASystem(DenseSystem):
     """Ranks by the cosine of TF-IDF vectors reduced by a truncated SVD.
 
-    Latent semantic analysis: the vectors of `TfidfSystem` are projected onto
-    the first right singular vectors of the training texts. Needs the extra
+    Latent semantic analysis: projects the vectors of `TfidfSystem` onto the
+    first right singular vectors of the training texts. Needs the extra
     `[baselines]`.
 
     Args:
-        components: Width of the vectors; they are narrower if the training
-            has fewer texts or fewer words. Default 100.
+        components: Width of the vectors, or less if the training has fewer
+            texts or words. Default 100.
         min_count: See `TfidfSystem`.
         tokenizer: See `TfidfSystem`.
         seed: Seed of the randomised SVD.
@@ -161,11 +154,7 @@ class LSASystem(DenseSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Computes the vectors of n texts, float32 `[n, components]`.
-
-        Raises:
-            InputError: `fit` was not called.
-        """
+        """Computes vectors, float32 `[n, components]`; needs `fit`."""
         if not self.parameters:
             raise not_fitted("LSASystem")
         return self.tfidf.encode(texts) @ self._components.T
@@ -179,8 +168,8 @@ class UnigramLMSystem(CorpusSystem):
     that do not occur in the corpus are dropped from queries.
 
     Retrieval returns only documents that share a word with the query, as
-    engines with an inverted index do: the model would order the others by
-    their length alone.
+    engines with an inverted index do: the model would order other documents by
+    length alone.
 
     Args:
         mu: Weight of the corpus model, as a number of words. Zhai and
@@ -219,8 +208,8 @@ class UnigramLMSystem(CorpusSystem):
         total = counts.sum(axis=0, dtype=np.float64)
         prior = self.mu * total / total.sum()  # mu p(w|C)
         lengths = counts.sum(axis=1, dtype=np.float64)
-        # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to a title's
-        # score; a word that the title has adds log(1 + tf / (mu p(w|C))) more.
+        # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to the score,
+        # and if the title has the word also log(1 + tf / (mu p(w|C))).
         norms = np.log(lengths + self.mu)
         for query in queries:
             ids = [
@@ -239,7 +228,7 @@ class UnigramLMSystem(CorpusSystem):
 
 
 class _GensimSystem(DenseSystem):
-    """Base of systems whose vectors gensim trains, by the same settings."""
+    """Base of systems whose vectors gensim trains."""
 
     def __init__(
         self, tokenizer: Tokenizer, seed: int, **settings: Any
@@ -254,11 +243,7 @@ class _GensimSystem(DenseSystem):
         return train_gensim(model, texts, name, seed=self.seed, **self.settings)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Computes the vectors of n texts, float32 `[n, vector_size]`.
-
-        Raises:
-            InputError: `fit` was not called.
-        """
+        """Computes vectors, float32 `[n, vector_size]`; needs `fit`."""
         if not self.parameters:
             raise not_fitted(type(self).__name__)
         return self._encode(texts, self.settings["vector_size"])
@@ -271,14 +256,11 @@ class Doc2VecSystem(_GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred in the same way. The
-    defaults are the settings of Palangi et al. 2016, who trained on all
-    queries and titles, including those of the test set; `fit` takes any
-    texts. The vector of a text depends only on the text, the seed and the
-    training, and is the same in every process. A text without a known word
-    has a zero vector, and cosine 0 with all others.
-
-    Inferred vectors are cached, so that the titles of a corpus are inferred
-    once. Needs the extra `[baselines]`.
+    defaults are from Palangi et al. 2016, who trained on all queries and
+    titles, including the test set; `fit` takes any texts. A vector depends on
+    the text, the seed and the training only, and is the same in every process.
+    A text without a known word has a zero vector, and cosine 0 with all others.
+    Inferred vectors are cached. Needs the extra `[baselines]`.
 
     Args:
         vector_size: See `Word2VecSystem`.
@@ -287,7 +269,7 @@ class Doc2VecSystem(_GensimSystem):
         negative: Number of negative samples for each word.
         epochs: Passes over the titles in training, and over a text when its
             vector is inferred.
-        min_count: See `Word2VecSystem`, as `tokenizer` and `seed`.
+        min_count: See `Word2VecSystem`.
         tokenizer: String -> words.
         seed: Seed of all random numbers.
 
@@ -328,15 +310,14 @@ class Doc2VecSystem(_GensimSystem):
 
         Args:
             titles: The texts.
-            classes: The class of each text, `""` for none. Each class has a
-                vector, too, and predicts the words of its texts together with
-                the vectors of the texts. The inferred vector of a text does
-                not depend on its class. Default: no classes.
+            classes: The class of each text, or `""`. Each class has a vector,
+                too, which predicts the words of its texts together with the
+                vectors of the texts. The inferred vector of a text does not
+                depend on its class. Default: no classes.
 
         Raises:
-            InputError: `titles` is not a sequence of strings, or has no
-                word; the number of classes is another; or gensim is not
-                installed.
+            InputError: `titles` is not a sequence of strings, or has no word;
+                the number of classes is another; or gensim is not installed.
         """
         tokenized = training_titles(titles, self.tokenizer)
         if len(classes) not in (0, len(titles)):
@@ -349,11 +330,11 @@ class Doc2VecSystem(_GensimSystem):
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # Numbers are rows of the texts; a class may be called "0".
+                # Numbers are indices of texts; a class may be called "0".
                 tags[row].append(f"class {name}")
         tagged = [
-            gensim.TaggedDocument([words[i] for i in ids], of_text)
-            for ids, of_text in zip(tokenized.ids, tags, strict=True)
+            gensim.TaggedDocument([words[i] for i in ids], text_tags)
+            for ids, text_tags in zip(tokenized.ids, tags, strict=True)
         ]
         model = self._train("Doc2Vec", tagged, f"{len(titles)} titles")
         self.model_: Any = model
@@ -371,7 +352,7 @@ class Doc2VecSystem(_GensimSystem):
         return np.array([self._vectors[text] for text in texts])
 
     def _infer(self, text: str, size: int) -> np.ndarray:
-        # Like `model.infer_vector`, but reproducible. Gensim continues the
+        # Like `model.infer_vector`, but reproducible: gensim continues the
         # model's random numbers, and starts from a vector drawn by Python's
         # hash of the text, which differs between processes.
         gensim = import_optional("gensim.models.doc2vec", "baselines")
@@ -382,7 +363,7 @@ class Doc2VecSystem(_GensimSystem):
         model.random.seed(self.seed)
         vector = gensim.pseudorandom_weak_vector(size, " ".join(known), _hash)
         vector = vector.reshape(1, size)
-        # Without these gensim writes into arrays that it has freed.
+        # Without these arrays gensim writes into freed memory.
         work, means = np.zeros((2, size), np.float32)
         for alpha in np.linspace(model.alpha, model.min_alpha, model.epochs):
             gensim.train_document_dm(
@@ -410,10 +391,10 @@ _LONGEST = 10_000  # gensim ignores further words of a sentence
 class Word2VecSystem(_GensimSystem):
     """Ranks by the cosine of the mean skip-gram vectors of the words.
 
-    This is the baseline "averaged word2vec" of Bi and Ma 2017, trained on
-    one's own texts. The vector of a text is the mean over all of its words
-    that occur in training often enough; a text without any has a zero vector,
-    and cosine 0 with all others. Needs the extra `[baselines]`.
+    This is the baseline "averaged word2vec" of Bi and Ma 2017, trained on the
+    texts of the collection. The vector of a text is the mean over its words
+    with `min_count` occurrences in training; a text without such words has a
+    zero vector, and cosine 0 with all others. Needs the extra `[baselines]`.
 
     Args:
         vector_size: Width of the vectors. Default 100.
@@ -424,8 +405,8 @@ class Word2VecSystem(_GensimSystem):
         min_count: Least number of occurrences of a word in training; rarer
             words are ignored. Default 5.
         tokenizer: String -> words; one of `TOKENIZERS`, or any function.
-        seed: Seed of all random numbers. Training runs in one thread, so that
-            a seed gives one result.
+        seed: Seed of all random numbers; one thread makes the result depend on
+            the seed only.
 
     Attributes:
         words_: The `gensim.models.KeyedVectors`; set by `fit`.
@@ -485,7 +466,7 @@ class Word2VecSystem(_GensimSystem):
 
 
 def _lines(texts: Sequence[str]) -> Any:
-    """Splits texts at line ends; `training_titles` refuses what is no text."""
+    """Splits texts at line ends; `training_titles` rejects other types."""
     if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
         return texts
     return [line for text in texts for line in text.split("\n")]
@@ -528,10 +509,10 @@ class RandomVectorSystem(DenseSystem):
 def document_baselines(
     texts: Sequence[str], seed: int = 0
 ) -> dict[str, System]:
-    """Trains the baselines that document vectors are compared with, by name.
+    """Trains the baselines for document vectors, by name.
 
-    The documents have one sentence on each line; without any, only systems that
-    need no training are returned. Dense vectors are 100 wide.
+    The documents have one sentence on each line; without documents, only
+    systems that need no training are returned. Dense vectors are 100 wide.
     """
     trained: dict[str, System] = {}
     if texts:

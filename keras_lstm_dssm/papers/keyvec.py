@@ -60,10 +60,13 @@ KEYVEC_ROWS: dict[str, Row] = {
 
 
 class Published(NamedTuple):
-    """Metrics published by Bi and Ma 2017, from 0 to 1, on their data."""
+    """Metrics published by Bi and Ma 2017, from 0 to 1, on their data.
 
-    retrieval: tuple[float, float, float]  # P@10, MAP and MRR of Table 1
-    # F1, V-measure and adjusted Rand index of Table 2.
+    `retrieval` is P@10, MAP and MRR of Table 1; `clustering` is F1, V-measure
+    and adjusted Rand index of Table 2.
+    """
+
+    retrieval: tuple[float, float, float]
     clustering: tuple[float, float, float]
 
 
@@ -73,7 +76,7 @@ PUBLISHED: dict[str, Published] = {
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
 """Name -> published metrics. The paper's row of public 300-wide word2vec
-vectors (P@10 .221, F1 .019) is left out, as these need a download."""
+vectors (P@10 .221, F1 .019) is left out, since these need a download."""
 
 
 _RECALL = "recall@10"

@@ -60,8 +60,8 @@ MV_LSTM_ROWS: dict[str, Row] = {
     "mv_lstm_bilinear": _row("MV-LSTM bilinear, k = 5", "mv_lstm_bilinear"),
     "mv_lstm_tensor": _row("MV-LSTM tensor, k = 5", "mv_lstm_tensor"),
 }
-"""Name -> row, in the paper's order. Rows that are called small have the form
-of the model that Wan et al. ran; the others that of the model's own paper."""
+"""Name -> row, in the paper's order. Small models have the form that Wan et al.
+ran, the others the form of the model's own paper."""
 
 POOLING_ROWS = ("mv_lstm_cosine_k1", "mv_lstm_cosine_k3", "mv_lstm_cosine_k10")
 """The rows of Table 2 that are not in Tables 3 and 5."""
@@ -73,14 +73,17 @@ TABLE_2_ROWS = (
 
 
 class Published(NamedTuple):
-    """Metrics published by Wan et al. 2016, from 0 to 1, on their data."""
+    """Metrics published by Wan et al. 2016, from 0 to 1, on their data.
 
-    precision: float  # P@1 on question answering (Tables 2 and 3)
-    reciprocal: float  # MRR there
-    # Whether another publication prints the same two figures.
+    `precision` (P@1) and `reciprocal` (MRR) are on question answering (Tables 2
+    and 3); `confirmed` means that another publication prints both, too.
+    `completion` is P@1 on sentence completion (Table 5), `None` unless another
+    publication prints it, too.
+    """
+
+    precision: float
+    reciprocal: float
     confirmed: bool = False
-    # P@1 on sentence completion (Table 5), where another publication prints it,
-    # too; else `None`.
     completion: float | None = None
 
 
@@ -102,7 +105,7 @@ PUBLISHED: dict[str, Published] = {
     "mv_lstm_bilinear": Published(0.751, 0.860),
     "mv_lstm_tensor": Published(0.766, 0.869),
 }
-"""Name -> published metrics; a small form has those of its model."""
+"""Name -> published metrics; a small form has the metrics of its model."""
 
 
 def published(name: str) -> Published | None:
@@ -175,10 +178,7 @@ def _published_cells(name: str) -> Sequence[str]:
 
 
 def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
-    """Returns whether all measures of a system equal those of a random order.
-
-    They do if the system gives all documents of a query the same score.
-    """
+    """Returns whether a system's measures equal the random order's."""
     return all(
         abs(system["test"][_MODE][name]["mean"] - value) < 1e-9
         for name, value in summary["random"][_MODE].items()

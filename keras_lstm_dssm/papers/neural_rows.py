@@ -1,7 +1,7 @@
 """Rows of neural systems in a table, and how they are trained.
 
-They are two towers, pair scorers and KeyVecs; the learning rate, and gamma of
-two towers, are chosen on dev, and so is the epoch.
+The systems are two towers, pair scorers and KeyVecs. The learning rate, gamma
+of two towers, and the epoch are chosen on dev.
 """
 
 import functools
@@ -53,10 +53,7 @@ class EpochTimes(keras.callbacks.Callback):
 
     @property
     def results(self) -> dict[str, Any]:
-        """The arguments of `TrainedSystem` that follow from the history.
-
-        The best epoch is the first of those with the highest value on dev.
-        """
+        """Arguments of `TrainedSystem`, for the first best epoch on dev."""
         measured = [row for row in self.history if row["dev"] is not None]
         best = max(measured, key=lambda row: row["dev"])
         return {
@@ -69,24 +66,25 @@ class EpochTimes(keras.callbacks.Callback):
 
 @dataclass(frozen=True)
 class Neural:
-    """Describes a row whose system is trained by a recipe with `dssm.train`."""
+    """Describes a row whose system `dssm.train` trains by a recipe.
 
-    # The recipe of two towers, of a pair scorer or of a `KeyVec`.
+    Attributes:
+        recipe: The recipe of two towers, a pair scorer or a `KeyVec`.
+        group: See `RowSystem`: `"recurrent"` or `"feed-forward"`.
+        tuned: Whether the learning rate (and gamma of towers) is chosen on dev,
+            with the table's epochs and batch size; `False` keeps the recipe.
+        saved: Whether the model is saved beside the results, for mixtures.
+        salience: KeyVec: the teacher of its key sentences; by default from the
+            settings.
+        trained: KeyVec: `False` measures the initial weights, which are random
+            but for the skip-gram vectors of words and key words.
+    """
+
     recipe: ModelRecipe
-    # See `RowSystem`: `"recurrent"` or `"feed-forward"`.
     group: str = "recurrent"
-    # Whether the learning rate (and gamma, of towers) is chosen on dev, and
-    # epochs and batch size are the table's, equal for all such rows; `False`
-    # keeps all of the recipe.
     tuned: bool = True
-    # Whether the model is saved beside the results, for mixtures.
     saved: bool = False
-    # Of a `KeyVec`: the teacher of its key sentences; `None` for that of the
-    # settings.
     salience: str | None = None
-    # Of a `KeyVec`: whether it is trained; `False` measures its initial
-    # weights: those of words and key words are skip-gram vectors, the others
-    # are random.
     trained: bool = True
     seeded: ClassVar[bool] = True
 
@@ -96,33 +94,32 @@ class Neural:
         """Returns the next trial on dev, the same for all tuned rows of a kind.
 
         First each learning rate is tried, for two towers with the first gamma,
-        then the other gammas with the best learning rate; other combinations
-        are not tried. A row that is not tuned keeps its recipe's values.
+        then the other gammas with the best learning rate. A row that is not
+        tuned keeps its recipe's values.
         """
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
-        own = self.recipe.to_dict()
+        values = self.recipe.to_dict()
         if not self.tuned:
-            rates = (own["learning_rate"],)
-        if "gamma" in own:
-            gammas = settings.gammas if self.tuned else (own["gamma"],)
+            rates = (values["learning_rate"],)
+        if "gamma" in values:
+            gammas = settings.gammas if self.tuned else (values["gamma"],)
         if len(tried) < len(rates):
             rate = {"learning_rate": rates[len(tried)]}
             return {**rate, "gamma": gammas[0]} if gammas else rate
-        later = len(tried) - len(rates) + 1
-        if later >= len(gammas):
+        gamma_index = len(tried) - len(rates) + 1
+        if gamma_index >= len(gammas):
             return None
         best = max(tried, key=lambda trial: trial["dev"])
-        return {"learning_rate": best["learning_rate"], "gamma": gammas[later]}
+        return {
+            "learning_rate": best["learning_rate"],
+            "gamma": gammas[gamma_index],
+        }
 
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Trains a model, keeps its best epoch on dev, and measures its speed.
-
-        The seed is that of the initial weights, the order of the examples, the
-        negatives and the word vectors.
-        """
+        """Trains a model, restores its best epoch, and measures its speed."""
         keras.backend.clear_session()  # frees the model trained before
         settings = data.settings
         recipe: Any = self.recipe.replace(**options)
@@ -163,9 +160,9 @@ class Neural:
         self, model: Any, data: TableData, results: dict[str, Any]
     ) -> TrainedSystem:
         """Adds the number of parameters and the speed to results."""
-        counted = kind_of(model).counted
-        counted = getattr(model, counted) if counted else model
-        sizes = map(keras.ops.size, counted.trainable_variables)
+        part = kind_of(model).counted
+        part = getattr(model, part) if part else model
+        sizes = map(keras.ops.size, part.trainable_variables)
         system = system_of(model)
         return TrainedSystem(
             system=system,
@@ -203,7 +200,7 @@ _TIMED_TEXTS = 20_000
 
 
 def _speed(system: System, dev: Any) -> dict[str, Any]:
-    """Measures documents encoded, or pairs scored, in a second."""
+    """Measures encoded documents, or scored pairs, per second."""
     if isinstance(system, DenseSystem):
         texts = list(dict.fromkeys(dev.documents.values()))[:_TIMED_TEXTS]
         start = time.perf_counter()
@@ -236,11 +233,7 @@ _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 def _salience_agreement(
     model: KeyVec, folder: DocumentFolder, targets: DocumentTargets
 ) -> dict[str, float]:
-    """Compares the p_i of the test documents with their salient sentences.
-
-    The order of the sentences in the document is compared with them, too.
-    Returns nothing if no test document has a summary.
-    """
+    """Measures how well p_i, and sentence order, find salient sentences."""
     documents = list(folder.of("test"))
     agreements = key_sentence_agreements(model, documents, targets)
     if not agreements:

@@ -16,11 +16,11 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
-# Number of words in a block of titles: their rows of `topics` fit the cache.
+# Number of words in a block of titles, whose rows of `topics` fit the cache.
 _EM_BLOCK = 512
 
-# Least probability, too small to matter. Without it and without a prior, EM
-# would make some probabilities subnormal numbers, which are slow.
+# Least probability, too small to matter. Without it and without priors, EM
+# would produce subnormal numbers, which are slow.
 _TINY = np.float32(1e-12)
 
 
@@ -58,10 +58,7 @@ def em_step(
 def fold_in(
     counts: Any, topics: np.ndarray, topic_prior: float, steps: int
 ) -> np.ndarray:
-    """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`.
-
-    EM starts from the uniform mixture, which a title without words keeps.
-    """
+    """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`."""
     mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
     for titles, cells in _blocks(counts):
         mixtures[titles] = _infer(
@@ -80,11 +77,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields blocks of B titles that have the same number of words, L.
-
-    They are titles `[B]` and the positions of their words in `counts.data`,
-    `[B, L]`.
-    """
+    """Yields B titles of L words: titles `[B]`, positions of words `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -101,10 +94,7 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """Estimates P(z|d) `[B, T]` by EM.
-
-    The inputs are P(w|z) `[B, L, T]`, n(d, w) `[B, L]` and P(z|d) before.
-    """
+    """Estimates P(z|d) `[B, T]` from P(w|z) `[B, L, T]`, n(d, w) `[B, L]`."""
     for _ in range(steps):
         ratios = numbers / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)
@@ -130,10 +120,10 @@ class PLSASystem(CorpusSystem):
 
     P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
     (`em_step`). P(z|d) of any title is estimated with P(w|z) fixed, and is
-    uniform for a title without a known word. Words that are not in the
-    training titles are dropped from queries and titles. Retrieval ranks all
-    titles, as topics match without a common word. Unlike Hofmann's PLSI-U,
-    half of which is a unigram model, it uses the title's topics only.
+    uniform for a title without a known word. Unknown words are dropped from
+    queries and titles. Retrieval ranks all titles, since topics can match
+    without a common word. Half of Hofmann's PLSI-U is a unigram model; this
+    model uses topics only.
 
     Args:
         topics: T, the number of topics.
@@ -192,10 +182,8 @@ class PLSASystem(CorpusSystem):
     def fit(self, titles: Sequence[str]) -> "PLSASystem":
         """Estimates P(w|z) from titles, and returns this object.
 
-        A title that occurs twice counts twice.
-
-        Raises:
-            InputError: `titles` is not a sequence of strings, or has no word.
+        Repeated titles count again. Raises `InputError` if `titles` is not a
+        sequence of strings, or has no word.
         """
         tokenized = training_titles(titles, self.tokenizer)
         counts = tokenized.counts
@@ -235,8 +223,8 @@ class PLSASystem(CorpusSystem):
 
     def _fold_in(self, titles: tuple[str, ...]) -> "_Folded":
         if self._folded is None or self._folded.titles != titles:
-            # Titles with the same words share one row, so that their scores
-            # are bitwise equal.
+            # Titles with the same words share a row, so that their scores are
+            # bit-equal.
             rows: dict[tuple[int, ...], int] = {}
             row = [
                 rows.setdefault(tuple(sorted(ids)), len(rows))
@@ -255,7 +243,7 @@ class PLSASystem(CorpusSystem):
 
 
 class _Folded(NamedTuple):
-    """Cached P(z|d) of a corpus: each title's row of `mixtures`."""
+    """Cached P(z|d) of a corpus; `row` is each title's row of `mixtures`."""
 
     titles: tuple[str, ...]
     mixtures: np.ndarray

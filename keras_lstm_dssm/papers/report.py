@@ -1,8 +1,8 @@
 """Finished results of systems, and their report: Markdown, HTML and charts.
 
-Results are averaged over seeds and compared. The charts show the systems as
-bars, dev by epoch, and the loss by misspelled queries; `write_overview`
-compares several data sets.
+Results are averaged over seeds and compared. Charts show systems as bars, dev
+by epoch, and losses by misspelled queries; `write_overview` compares several
+data sets.
 """
 
 import datetime
@@ -71,7 +71,7 @@ class SystemResults:
     def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a measure on test over seeds; `rate` is of misspellings."""
+        """Averages a measure on test over seeds, at a rate of misspellings."""
         tests = [
             seed["misspelled"][str(rate)] if rate else seed["test"]
             for seed in self.seeds
@@ -81,7 +81,7 @@ class SystemResults:
     def values(
         self, rate: float = 0.0
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """Returns mode -> measure -> `value`, as JSON holds it."""
+        """Returns mode -> measure -> `value`, for JSON."""
         return {
             mode: {
                 name: self.value(mode, name, rate)._asdict() for name in values
@@ -127,10 +127,7 @@ class SystemResults:
 def read_results(
     output: Path, rows: Mapping[str, Row], seeds: int
 ) -> dict[str, SystemResults]:
-    """Reads the finished results of systems, in the order of `rows`.
-
-    Systems without a finished seed are left out.
-    """
+    """Reads the finished results of systems, in the order of `rows`."""
     results = {}
     for name, row in rows.items():
         folders = seed_folders(output, name, row, seeds)
@@ -154,9 +151,8 @@ def summarise(
 ) -> Summary:
     """Collects all results, and tests differences for significance.
 
-    They are tested by the measures of `MAIN_MEASURES`, under the name of the
-    mode, and by those of `compared` (measure -> mode), under their own. Of the
-    systems to compare with, those without results are left out.
+    Keys of the tests are the modes, for `MAIN_MEASURES`, and the measures of
+    `compared` (measure -> mode). References without results are left out.
     """
     references = [name for name in references if name in results]
     systems = {
@@ -191,7 +187,7 @@ def summarise(
             systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):
-        if settings[name]:  # without the folders of a machine
+        if settings[name]:  # without the machine's folders
             settings[name] = Path(settings[name]).name
     return {
         "date": datetime.date.today().isoformat(),
@@ -236,36 +232,42 @@ def _all_trained(results: Mapping[str, SystemResults]) -> list[str]:
 
 
 class PaperTable(NamedTuple):
-    """Declares the tables of one paper: rows, columns, notes and charts."""
+    """Declares the tables of one paper: rows, columns, notes and charts.
 
-    title: str  # what the tables are called
-    rows: Mapping[str, Row]  # name -> row, in the paper's order
-    # Results -> names of the systems to compare with.
+    Attributes:
+        title: The name of the tables.
+        rows: Name -> row, in the paper's order.
+        references: Results -> names of the systems to compare with.
+        tables: `table.json` -> the tables of text, see `measure_table`; tables
+            without rows are left out.
+        notes: The template of the notes: how the results were measured.
+        speed: The entry of a system with its speed, and its heading.
+        page: The heading of the page, before "on" and the data; by default the
+            title.
+        curves: Results -> names of the systems in the chart of dev by epoch, at
+            most six for a legible chart; by default all with epochs.
+        pictures: (folder, data, results) -> further pictures by caption, and
+            what failed -> reason.
+        compared: Measure -> the mode in which differences are tested by the
+            measure, in addition to `MAIN_MEASURES`.
+        further: Adds entries to `table.json`, from the results.
+    """
+
+    title: str
+    rows: Mapping[str, Row]
     references: Callable[[Mapping[str, SystemResults]], Sequence[str]]
-    # Content of `table.json` -> the tables of text, see `measure_table`; those
-    # without rows are left out.
     tables: Callable[[Summary], Sequence[Table]]
-    # The template whose lines state how the results were measured.
     notes: str
-    # The entry of a system with its speed, and its heading.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
-    # The heading of the page, before "on" and the data; by default the title.
     page: str = ""
-    # Results -> names of the systems whose values on dev are drawn by epoch, at
-    # most six for a legible chart; by default all that were trained by epochs.
     curves: Callable[[Mapping[str, SystemResults]], Sequence[str]] = (
         _all_trained
     )
-    # Folder, data and results -> further pictures by caption, and what failed
-    # -> reason.
     pictures: Callable[
         [Path, TableData, Mapping[str, SystemResults]],
         tuple[dict[str, Path], dict[str, str]],
     ] = lambda *_: ({}, {})
-    # Measure -> the mode in which differences are tested by it, beside those of
-    # `MAIN_MEASURES`.
     compared: Mapping[str, str] = {}
-    # Adds to the content of `table.json`, from the results.
     further: Callable[[Summary, Mapping[str, SystemResults]], None] = (
         lambda *_: None
     )
@@ -285,8 +287,8 @@ def measure_table(
 ) -> Table:
     """Makes a table of measures with a row for each system.
 
-    `differences` is key of `significance` -> what precedes "against BM25" in
-    the headings; `published_of` has the values of a system below the headings
+    `differences` is key of `significance` -> the words before "against BM25" in
+    headings; `published_of` returns the values of a system for the columns
     `published`.
     """
     systems = summary["systems"]
@@ -321,7 +323,7 @@ _KINDS = {
 
 
 def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
-    """Returns a curve of means with their deviations, by position."""
+    """Returns a curve of means with their deviations."""
     means, deviations = zip(*values.values(), strict=True)
     return Curve(list(values), means, deviations)
 
@@ -333,7 +335,7 @@ def _bar_panels(
     """Writes a figure of horizontal bar charts, one panel for each title.
 
     Yields the panels' axes, on which the caller draws the bar of system i at
-    the height i. The y axes are then labelled with the systems' names, from top
+    the height i. Then the y axes are labelled with the systems' names, from top
     to bottom, and a legend is added.
     """
     labels = [system["label"] for system in summary["systems"].values()]
@@ -349,11 +351,7 @@ def _bar_panels(
 
 
 def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
-    """Draws each system's mean and deviation.
-
-    There is a panel for each mode and each of its `CHART_MEASURES`. Bars
-    begin at the value of random order on the same queries.
-    """
+    """Draws means and deviations; bars begin at the value of random order."""
     systems = list(summary["systems"].values())
     panels = [
         (mode, name)
@@ -512,11 +510,7 @@ def write_table(
     summary: Summary,
     charts: Mapping[str, Path],
 ) -> None:
-    """Writes the files of a table.
-
-    They are `table.json`, `table.md`, `table.html` and `chart.png`, and with
-    misspelled queries `robustness.md`, `.json` and `.png`.
-    """
+    """Writes the files of a table, and of misspelled queries if measured."""
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
     notes = _notes(paper, summary)
@@ -608,11 +602,7 @@ def _choices_table(summary: Summary, speed: str, heading: str) -> Table:
 def write_overview(
     output: Path, title: str, summaries: Mapping[str, Summary]
 ) -> dict[str, Summary]:
-    """Writes `table.md`, `table.json` and `table.html` of several data sets.
-
-    There is a table for each mode, with the `CHART_MEASURES` on each data set
-    that has the mode.
-    """
+    """Writes `table.md`, `.json` and `.html` that compare several data sets."""
     tables = [_table(mode, summaries) for mode in MODE_TITLES]
     tables = [table for table in tables if table.rows]
     notes = [
@@ -626,19 +616,19 @@ def write_overview(
 
 
 def _table(mode: str, summaries: Mapping[str, Summary]) -> Table:
-    having = {n: s for n, s in summaries.items() if mode in s["random"]}
+    with_mode = {n: s for n, s in summaries.items() if mode in s["random"]}
     names = CHART_MEASURES[mode]
     labels = {
         system: values["label"]
-        for summary in having.values()
+        for summary in with_mode.values()
         for system, values in summary["systems"].items()
     }
     header = ["System"]
-    header += [f"{data} {name.upper()}" for data in having for name in names]
+    header += [f"{data} {name.upper()}" for data in with_mode for name in names]
     rows = []
     for system, label in labels.items():
         row = [label]
-        for summary in having.values():
+        for summary in with_mode.values():
             values = summary["systems"].get(system, {"test": {}})
             row += measure_cells(values, mode, names)
         rows.append(row)

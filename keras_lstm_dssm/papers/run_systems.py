@@ -1,7 +1,7 @@
 """The rows of a table: each system is trained and measured in its own process.
 
-The hyperparameters of a system are chosen on dev first. A run that was
-stopped is continued.
+The hyperparameters of a system are chosen on dev first. An interrupted run is
+continued.
 """
 
 import dataclasses
@@ -42,27 +42,31 @@ MODEL_FILE = "model.keras"
 
 
 class TrainedSystem(NamedTuple):
-    """A system that is ready to be measured on test."""
+    """A system that is ready to be measured on test.
 
-    # The system; `None` for random order, whose measures are exact.
+    Attributes:
+        system: The system; `None` for random order, whose measures are exact.
+        parameters: Number of learnt parameters; two towers: of one tower, as
+            the paper counts; pair scorer: without the word vectors.
+        dev: The dev measure, from 0 to 1.
+        train_seconds: Duration of the training, without evaluation on dev.
+        titles_per_second: Speed of the document encoder, if there is one.
+        best_epoch: The epoch of the weights, best on dev; `None` for baselines.
+        history: The loss and the dev measure of each epoch.
+        pairs_per_second: Speed of a pair scorer.
+        further: Further metrics of this training, by name.
+        model: The two towers, if other rows need them saved.
+    """
+
     system: System | None
-    # Number of learnt parameters: of one of two towers, as in their paper; of a
-    # pair scorer, those beside its word vectors.
     parameters: int
-    dev: float  # its value of the dev measure, from 0 to 1
-    # Duration of the training, without evaluation on dev.
+    dev: float
     train_seconds: float = 0.0
-    # Speed of its document encoder, if it has one.
     titles_per_second: float | None = None
-    # The epoch of these weights, the best on dev; `None` for baselines.
     best_epoch: int | None = None
-    # The loss and the dev measure of each epoch.
     history: tuple[dict[str, Any], ...] = ()
-    pairs_per_second: float | None = None  # speed of a pair scorer
-    # Further metrics of this training, by name.
+    pairs_per_second: float | None = None
     further: Mapping[str, float] = {}
-    # The two towers, to be saved beside the results; `None` if no other row
-    # needs them.
     model: Any = None
 
 
@@ -80,7 +84,7 @@ class RowSystem(Protocol):
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns what to try next on dev, after trials with their `dev`."""
+        """Returns the next trial on dev; `tried` trials have their `dev`."""
 
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
@@ -108,7 +112,7 @@ class Row(NamedTuple):
     vectors: bool = True
 
     def tests(self, data: TableData) -> dict[str, Any]:
-        """Returns mode -> task on test: all, or those without vectors."""
+        """Returns mode -> task on test; clustering needs vectors."""
         return {
             mode: task
             for mode, task in data.tests.items()
@@ -151,13 +155,12 @@ def choose_on_dev(
     """Returns the best hyperparameters on dev; of equals, the first.
 
     Neural systems are trained with seed 0 and for a share of the epochs
-    (`TableSettings.search`). A trial whose training fails, see
-    `FailedTraining`, has a measure of 0. A search that was interrupted
-    continues with the next trial.
+    (`TableSettings.search`). A failed training (`FailedTraining`) has a measure
+    of 0. An interrupted search continues with the next trial.
 
-    The JSON file `path` holds the search: `options`, the best
-    hyperparameters; `measure`; and `tried`, all trials, each with its `dev`
-    measure. It is not written if there is only one choice.
+    The JSON file `path` holds the search: `options`, the best hyperparameters;
+    `measure`; and `tried`, all trials, each with its `dev` measure. It is not
+    written if there is only one choice.
     """
     settings, system = data.settings, row.system
     trials = read_json(path)["tried"] if path.exists() else []
@@ -174,7 +177,7 @@ def choose_on_dev(
         start = time.perf_counter()
         try:
             dev = system.train(name, options, 0, short).dev
-        except FailedTraining:  # as with a learning rate that is too large
+        except FailedTraining:  # for example a too large learning rate
             dev = 0.0
         seconds = time.perf_counter() - start
         trials.append({**options, "dev": dev, "seconds": seconds})
@@ -198,12 +201,10 @@ def run_systems(
 ) -> dict[str, str]:
     """Trains and measures the unfinished systems, one after the other.
 
-    Each system has its own process, so that its memory is free afterwards,
-    and one that crashes or is killed leaves the others running. A process for
-    each seed would need 6 seconds more per seed to start TensorFlow.
-
-    `rows` and `options` map the systems' names to the arguments `row` and
-    `options` of `run_system`; the other arguments are the same.
+    Each system has its own process, which frees its memory at the end, and can
+    crash without ending other systems. A process for each seed would need 6
+    seconds more per seed to start TensorFlow. `rows` and `options` map names to
+    arguments of `run_system`. Returns name -> reason of failure.
     """
     failed = {}
     for name, row in rows.items():
@@ -264,11 +265,7 @@ def run_system(
 def measure_system(
     task: Task | ClusterTask, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
-    """Returns a system's run and the measures of each query.
-
-    Random order has no run, as its measures are exact expectations, and
-    clusters have none.
-    """
+    """Returns a system's run, if it ranks, and the measures of each query."""
     if trained.system is None:
         return None, task.random_queries()
     return task.measure(trained.system)
@@ -293,11 +290,11 @@ def _write_seed(
         write_csv(folder / f"test.{mode}.queries.csv", rows)
     misspelled: dict[str, dict[str, Any]] = {}
     for rate in data.settings.misspelled:
-        of_rate = misspelled[str(rate)] = {}
+        at_rate = misspelled[str(rate)] = {}
         for mode, task in tasks.items():
             changed = change_queries(task, partial(misspell, rate=rate))
             _, values = measure_system(changed, trained)
-            of_rate[mode] = mean(values, task.measures)
+            at_rate[mode] = mean(values, task.measures)
     if trained.model is not None:
         trained.model.save(folder / MODEL_FILE)
     if trained.history:

@@ -1,7 +1,7 @@
 """Skip-Thought: sentence vectors that predict neighbouring sentences.
 
-The networks, a sentence encoder and two decoders, learn from paragraphs of
-docstrings or of a text file.
+A sentence encoder and two decoders are trained on paragraphs of docstrings or
+of a text file.
 """
 
 import hashlib
@@ -69,9 +69,8 @@ def word_ids(
 ) -> keras.layers.TextVectorization:
     """Makes the layer that maps the most frequent words to `size` ids.
 
-    They include those of padding, unknown words and the end mark. More
-    frequent words have smaller ids; words of the same frequency are in
-    alphabetical order.
+    Ids include padding, unknown words and the end mark. More frequent words
+    have smaller ids; words of the same frequency are in alphabetical order.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -87,11 +86,11 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches every sentence from `mark` with those before and after it.
+    """Batches every sentence from `mark` with the sentences before and after.
 
-    The first and the last one of a paragraph have only one neighbour; a
-    paragraph of one sentence is left out. Batches, of sentences of similar
-    length, are inputs of `SkipThought`; their order differs between epochs.
+    The first and the last sentence of a paragraph have only one neighbour;
+    single sentences are left out. Batches have sentences of similar length, in
+    another order in each epoch.
     """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
@@ -110,7 +109,7 @@ def triples(
         starts = np.arange(0, len(order), batch_size)
         for start in random.permutation(starts):
             rows = order[start : start + batch_size]
-            # The decoder needs one time step even without a neighbour.
+            # The decoder needs a time step even without a neighbour.
             yield {
                 name: word_ids[rows, : max(1, lengths[name][rows].max())]
                 for name, word_ids in ids.items()
@@ -135,7 +134,7 @@ def sentence_encoder(
 ) -> keras.Model:
     """Makes an encoder that returns the last state of a GRU over words.
 
-    A second one reads right to left if `bidirectional`; each then has half of
+    If `bidirectional`, a second GRU reads right to left, and each has half of
     the units. Word ids `(batch, words)`, 0 for padding, become `(batch,
     units)`; the layer `words` has the word vectors.
     """
@@ -161,12 +160,12 @@ class SkipThought(keras.Model):
 
     Each decoder is a language model of a neighbouring sentence, a GRU whose
     input at every time step is the previous word's vector x and the sentence's
-    vector h_i: with the input [x; h_i], the matrices [W, C] of a stock GRU are
-    those of equations (5)-(7). The decoders use the encoder's word vectors, and
-    share the output layer, a softmax over all words or, with `sampled` ones,
-    over negatives drawn log-uniformly by rank for each batch. Takes word ids
-    `(batch, words)` of `sentence`, `previous` and `next`, 0 after the end;
-    returns -log P of each word of the neighbours. Reference: Kiros et al. 2015,
+    vector h_i: with the input [x; h_i], the matrices of a stock GRU are [W, C]
+    of equations (5)-(7). The decoders use the encoder's word vectors, and share
+    the output layer, a softmax over all words or, with `sampled`, over negative
+    words drawn log-uniformly by rank for each batch. Takes word ids `(batch,
+    words)` of `sentence`, `previous` and `next`, 0 after the end; returns -log
+    P of each word of the neighbours. Reference: Kiros et al. 2015,
     "Skip-Thought Vectors", section 2.1.
     """
 
@@ -228,10 +227,10 @@ class SkipThought(keras.Model):
         steps = tf.shape(words)[1]
         condition = tf.repeat(vector[:, None], steps, axis=1)
         inputs = tf.concat([self.word_vectors(last), condition], axis=-1)
-        real = words != 0
-        states = tf.boolean_mask(decoder(inputs), real)
+        is_word = words != 0
+        states = tf.boolean_mask(decoder(inputs), is_word)
         return self._cross_entropy(
-            states, tf.boolean_mask(words, real), training
+            states, tf.boolean_mask(words, is_word), training
         )
 
     def _cross_entropy(
@@ -263,23 +262,22 @@ _ENCODE_BATCH = 512
 class SkipThoughtSystem(DenseSystem):
     """Ranks by the cosine of Skip-Thought vectors of query and title.
 
-    An encoder is trained so that two decoders predict the sentences before
-    and after a sentence from its vector (`SkipThought`). It is trained
-    on paragraphs, not on clicks. Words are runs of letters and digits, case
-    folded, the first 30 of a text. Words that are not among the most frequent
-    of the paragraphs share one id; the paper's vocabulary expansion, which
-    needs published word vectors, is not supported. The defaults suit about
-    44,000 sentences and a laptop; the paper has 74 million sentences, 2,400
-    units and 20,000 words.
+    An encoder is trained so that two decoders predict the sentences before and
+    after a sentence from its vector (`SkipThought`), on paragraphs, not on
+    clicks. Words are the first 30 runs of letters and digits of a text, case
+    folded. Words that are rare in the paragraphs share one id; the paper's
+    vocabulary expansion, which needs published word vectors, is not supported.
+    The defaults suit about 44,000 sentences and a laptop; the paper has 74
+    million sentences, 2,400 units and 20,000 words.
 
     Args:
         mode: `"uni"`, a GRU that reads left to right; `"bi"`, two GRUs of half
             the width in both directions; `"combined"`, a uni and a bi encoder
-            trained one after the other, their vectors concatenated.
+            trained separately, with concatenated vectors.
         units: Width of a uni or bi vector; `"combined"` has twice as many.
         embedding: Width of the word vectors.
-        vocabulary: Largest number of word ids, including those of padding, of
-            unknown words and of the end of a sentence.
+        vocabulary: Largest number of word ids, including padding, unknown words
+            and the end of a sentence.
         epochs: Passes over the paragraphs.
         batch_size: Number of sentences in a training batch.
         learning_rate: Learning rate of Adam.
@@ -290,8 +288,8 @@ class SkipThoughtSystem(DenseSystem):
     Attributes:
         encoders: `"uni"`, `"bi"` or both -> model, strings -> vectors.
         history: Encoder -> mean -log P of a word, by epoch; lower with a
-            sampled softmax than with the full one.
-        seconds: Duration of the training, also of what was cached.
+            sampled softmax than with a full softmax.
+        seconds: Duration of the training, also if it was cached.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors".
 
@@ -343,17 +341,14 @@ class SkipThoughtSystem(DenseSystem):
         progress: bool = False,
         cache: str | os.PathLike[str] | None = None,
     ) -> "SkipThoughtSystem":
-        """Trains on contiguous sentences.
-
-        It sets Keras's global seed, so that training is reproducible.
+        """Trains on contiguous sentences; sets Keras's global seed.
 
         Args:
-            paragraphs: The sentences of each paragraph, in their order; see
+            paragraphs: The sentences of each paragraph in order; see
                 `api_paragraphs`.
             progress: Whether to show Keras's progress bar.
-            cache: Folder in which each trained encoder is stored; one that
-                was trained in the same way before is loaded. Default `None`:
-                nothing is stored.
+            cache: Folder in which trained encoders are stored, and from which
+                they are loaded. Default `None`: nothing is stored.
 
         Returns:
             This object.
@@ -368,7 +363,7 @@ class SkipThoughtSystem(DenseSystem):
                 encoder, training = self._train(name, paragraphs, progress)
             else:
                 folder = Path(cache, self._cache_name(name, paragraphs))
-                # This file is written last: the folder is complete with it.
+                # This file is written last, and marks a complete folder.
                 if not (folder / _TRAINING).exists():
                     encoder, training = self._train(name, paragraphs, progress)
                     folder.mkdir(parents=True, exist_ok=True)
@@ -391,16 +386,9 @@ class SkipThoughtSystem(DenseSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes texts, which may be empty.
+        """Encodes texts, which may be empty; needs `fit`.
 
-        Args:
-            texts: The texts to encode.
-
-        Returns:
-            float32 `[texts, units]`, twice as wide if "combined".
-
-        Raises:
-            InputError: `fit` was not called.
+        Returns float32 `[texts, units]`, twice as wide if "combined".
         """
         if not self.encoders:
             raise not_fitted("SkipThoughtSystem")
@@ -466,15 +454,13 @@ PROSE_FORMAT = 1  # increment when the same packages give other paragraphs
 def api_paragraphs() -> list[list[str]]:
     """Reads the prose of the docstrings that API search is made from.
 
-    A paragraph is a run of consecutive sentences of one docstring (of a
-    module, class or function, private ones too), with the summary first.
-    Code, lists of parameters, tables and boilerplate end a run; runs of one
-    sentence, and runs in which every sentence occurred before, are left out.
-    The paragraphs are written once to a file in API search's folder.
-
-    The paragraphs contain the training queries of API search, but no query
-    of dev or test and no title. The other sentences of a docstring that
-    begins with a dev or test query are included.
+    A paragraph is a run of consecutive sentences of one docstring, also of
+    private names, with the summary first. Code, lists of parameters, tables and
+    boilerplate end a run; runs of one sentence, and runs without a new
+    sentence, are left out. The paragraphs are written once to a file in API
+    search's folder. They contain the training queries of API search, but no
+    query of dev or test (only the other sentences of its docstring) and no
+    title.
     """
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
@@ -484,7 +470,7 @@ def api_paragraphs() -> list[list[str]]:
             for split in ("dev", "test")
             for query in collection.qrels(split)
         }
-        docs = (one.doc for one in documented())
+        docs = (definition.doc for definition in documented())
         with replacing(path) as partial:
             paragraphs = _clean(docs, held_out)
             write_lines(partial, ("\n".join(p) + "\n\n" for p in paragraphs))
@@ -492,10 +478,7 @@ def api_paragraphs() -> list[list[str]]:
 
 
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Reads paragraphs: one sentence a line, blank lines between paragraphs.
-
-    The file is UTF-8, compressed if its name ends in `.gz`.
-    """
+    """Reads paragraphs: one sentence a line, blank lines between paragraphs."""
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):
         if line:

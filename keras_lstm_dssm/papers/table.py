@@ -1,7 +1,4 @@
-"""A table from its rows to its report, and the learning curve.
-
-The learning curve measures the same systems trained on fewer clicks.
-"""
+"""A table from its rows to its report, and the learning curve."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -37,11 +34,11 @@ PAPERS = {
     "keyvec": KEYVEC_TABLE,
     "few_clicks": FEW_CLICKS,
 }
-"""Name that `lstm-dssm-table --paper` takes -> the tables of that paper."""
+"""Name for `lstm-dssm-table --paper` -> the tables of the paper."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
-"""`"retrieve"`, the search of the whole corpus -> measures that are listed in
-`curve.csv`, too. Each chart shows one measure, of `MAIN_MEASURES`."""
+"""Mode -> further measures in `curve.csv`. A chart shows one measure of
+`MAIN_MEASURES`."""
 
 
 def check_pairs(pairs: Sequence[int], data: TableData) -> None:
@@ -61,11 +58,11 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    Systems are trained on each size for as many updates as on all clicks,
+    For each size, systems are trained for as many updates as on all clicks,
     with the hyperparameters that were chosen with all clicks, and the best
-    epoch on dev is measured. Each size consists of whole queries in the order
-    of a hash, so that a larger one contains a smaller one. The folders
-    `pairs/SIZE` are laid out like that of the table.
+    epoch on dev is measured. Sizes consist of whole queries in the order of a
+    hash, so that a larger size contains smaller sizes. Folders `pairs/SIZE` are
+    laid out like the table's folder.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
@@ -97,9 +94,9 @@ def run_learning_curve(
         for name, reason in reasons.items():
             failed[f"{name} with {size} clicks"] = reason
         by_size[part.sizes["clicks"]] = read_results(folder, trained, seeds)
-    # Systems that are not trained on clicks have the same results at any size.
-    level = {n: r for n, r in results.items() if n not in trained}
-    by_size = {size: {**level, **part} for size, part in by_size.items()}
+    # Systems that do not learn from clicks have the same results at any size.
+    unaffected = {n: r for n, r in results.items() if n not in trained}
+    by_size = {size: {**unaffected, **part} for size, part in by_size.items()}
     by_size[clicks] = results
     pictures = {}
     values = []
@@ -138,11 +135,10 @@ def make_table(
 ) -> tuple[Summary, dict[str, str]]:
     """Runs the unfinished systems of a table, and writes its report.
 
-    `pairs` are the sizes of the learning curve. Returns the content of
-    `table.json`, and what failed -> reason.
+    Returns the content of `table.json`, and what failed -> reason.
     """
     if any(_needs_teacher(name, row) for name, row in rows.items()):
-        settings.teacher_folder()  # raises before hours of other systems
+        settings.teacher_folder()  # raises before other systems run for hours
     data = open_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)

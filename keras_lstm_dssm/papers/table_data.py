@@ -1,7 +1,6 @@
 """The data of a table: what is trained on, and the tasks on dev and test.
 
-There are clicks or judged lists for queries and titles, and folders of
-documents.
+Data are clicks or judged lists of queries and titles, or folders of documents.
 """
 
 import hashlib
@@ -38,24 +37,32 @@ from keras_lstm_dssm.settings.programs import TableSettings
 
 @dataclass(frozen=True)
 class TableData:
-    """What the systems of a table are trained on, and the tasks."""
+    """What the systems of a table are trained on, and the tasks.
 
-    settings: TableSettings  # the table's settings
-    folder: Path  # the table's folder
-    # The texts that baselines are trained on: all distinct titles, or the
-    # documents of train with one sentence on each line.
+    Attributes:
+        settings: The table's settings.
+        folder: The table's folder.
+        texts: The texts that baselines are trained on: all distinct titles, or
+            the documents of train with one sentence on each line.
+        examples: What `train` takes for neural systems: clicks, the name of
+            judged lists, or a `DocumentFolder`.
+        training: Further arguments of `train`, which belong to the examples.
+        dev: The task on the dev split, for choices.
+        dev_measure: The measure to maximise on dev.
+        tests: Mode -> the task on the test split.
+        sizes: The numbers of documents, queries and others, by name.
+        words: Function that counts words, for the report.
+    """
+
+    settings: TableSettings
+    folder: Path
     texts: list[str]
-    # What `train` takes for neural systems: clicks, the name of judged lists,
-    # or a `DocumentFolder`.
     examples: Any
-    # Further arguments of `train`, which belong to the examples.
     training: Mapping[str, Any]
-    dev: Any  # the task on the dev split, for choices
-    dev_measure: str  # name of the measure to maximise on dev
-    tests: Mapping[str, Any]  # mode -> the task on the test split
-    # The numbers of documents, queries and others, by name.
+    dev: Any
+    dev_measure: str
+    tests: Mapping[str, Any]
     sizes: dict[str, int]
-    # Function that counts words, for the report.
     words: Callable[[], dict[str, float]]
 
     def measure_on_dev(self, system: Any) -> float:
@@ -77,9 +84,9 @@ _DEV_MEASURES = {RETRIEVE: "map", CLUSTER: "ari"}
 def _open_documents(settings: TableSettings, table: Path) -> TableData:
     """Opens a folder of documents; systems are trained on the split train.
 
-    Choices on dev are made by the mean average precision of the queries of
-    dev, which counts all of a query's documents, or by the adjusted Rand index
-    of the clusters of its documents where there are no queries.
+    Choices on dev maximise the mean average precision of the dev queries, which
+    counts all documents of a query, or without queries the adjusted Rand index
+    of the clusters.
     """
     folder = open_documents(settings.data)
     texts = [document_text(d.sentences) for d in folder.of("train")]
@@ -122,9 +129,8 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
 
 
 _DEV_DEPTH = 100
-"""Documents that a system ranks on dev. MRR@10 needs ten of them; but those
-that the parts of a mixture rank below can be among the first ten of their
-sum."""
+"""Number of documents that a system ranks on dev. MRR@10 needs ten; but a
+mixture can move documents up that its parts rank below ten."""
 
 
 def _open_collection(settings: TableSettings, folder: Path) -> TableData:
@@ -132,15 +138,15 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
 
     With `settings.lists` there is one mode, `"lists"`: systems are measured
     on the judged documents of each query, in expectation over ties. Choices
-    on dev are made by `settings.select`, by default P@1 where each dev query
-    has one relevant document, and otherwise MAP.
+    on dev maximise `settings.select`, by default P@1 if each dev query has one
+    relevant document, and otherwise MAP.
 
-    Otherwise the judged documents of the test queries are reranked if some
-    query has documents of different grades. On dev, systems rerank if half of
-    the queries or more have such documents, and otherwise retrieve from the
-    whole corpus, unless `settings.dev_mode` says which. For reranking, as in
-    Table IV of Palangi et al. 2016, a document of grade 1 is relevant,
-    whatever `min_relevant` is.
+    Otherwise the judged documents of the test queries are reranked if a query
+    has documents of different grades. On dev, unless `settings.dev_mode` is
+    set, systems rerank if at least half of the queries have such documents, and
+    otherwise retrieve from the whole corpus. For reranking, as in Table IV of
+    Palangi et al. 2016, a document of grade 1 is relevant, whatever
+    `min_relevant` is.
     """
     collection = open_collection(settings.data)
     for split in ("dev", "test"):
@@ -163,8 +169,8 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     else:
         mode = settings.dev_mode
         if mode is None:
-            ranked = _rerankable(collection, "dev") >= 0.5
-            mode = "rerank" if ranked else "retrieve"
+            can_rerank = _rerankable(collection, "dev") >= 0.5
+            mode = "rerank" if can_rerank else "retrieve"
         dev = task("dev", mode, _DEV_DEPTH)
         tests = {
             name: task("test", name, settings.depth)
@@ -190,7 +196,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         "dev_queries": len(dev.queries),
         **{f"{m}_queries": len(t.queries) for m, t in tests.items()},
     }
-    *_, widest = tests.values()  # of all queries with a relevant title
+    *_, widest = tests.values()  # has all queries with a relevant title
     return TableData(
         settings, folder, texts, examples, training, dev, measure, tests, sizes,
         partial(describe_words, log, texts, widest),
@@ -220,11 +226,11 @@ def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
 
 def _list_measure(dev: Task) -> str:
     """Returns the default measure for choices on judged lists."""
-    one_each = all(
+    has_single_answers = all(
         sum(grade >= dev.min_relevant for grade in judged.values()) == 1
         for judged in dev.qrels.values()
     )
-    return MAIN_MEASURES["lists"] if one_each else "map"
+    return MAIN_MEASURES["lists"] if has_single_answers else "map"
 
 
 def _rerankable(collection: Collection, split: str) -> float:
@@ -239,9 +245,9 @@ def describe_words(
 ) -> dict[str, float]:
     """Counts the words (runs of letters and digits) of queries and titles.
 
-    `overlap` is the share of a test query's distinct words that are in a
-    relevant title, `seen` that of the test queries' words that occur in a
-    training query.
+    `overlap` is the share of a test query's distinct words that a relevant
+    title has, `seen` the share of the test queries' words that a training
+    query has.
     """
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)

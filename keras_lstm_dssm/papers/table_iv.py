@@ -18,11 +18,7 @@ from keras_lstm_dssm.papers.report import (
     measure_table,
     read_results,
 )
-from keras_lstm_dssm.papers.run_systems import (
-    Hyperparameters,
-    Row,
-    run_systems,
-)
+from keras_lstm_dssm.papers.run_systems import Hyperparameters, Row, run_systems
 from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.plain_files import read_json
 
@@ -36,10 +32,9 @@ def train_with_one_gamma(
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
     """Trains the RNN with the LSTM's gamma, so that their costs compare.
 
-    The cost (4) grows with gamma, so that systems can only be compared at
-    equal gamma. Where different ones were chosen on dev, the RNN is trained
-    anew (in `figure_7/`, with as many seeds) with the LSTM's gamma and the
-    learning rate that was best with it on dev.
+    The cost (4) grows with gamma. If different gammas were chosen on dev, the
+    RNN is trained again (in `figure_7/`, with as many seeds) with the LSTM's
+    gamma and the best learning rate for this gamma on dev.
     """
     shown = {
         name: results[name]
@@ -83,7 +78,7 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the best of the search in a folder among those with one gamma."""
+    """Returns the best trial with this gamma, of the search in a folder."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),
@@ -104,10 +99,7 @@ _DEV_CURVES = (
 
 
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
-    """Returns BM25, the CLSM that is best on dev, and the DSSM.
-
-    Both are among those that are trained with the paper's negatives.
-    """
+    """Returns BM25, the CLSM that is best on dev, and the DSSM."""
     clsm = {
         name: result.dev
         for name, result in results.items()
@@ -120,7 +112,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table of each mode, and the paper's values if rows have any."""
+    """Returns a table of each mode, with the paper's values if it has any."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [
@@ -146,13 +138,13 @@ _COMPARED = {"ndcg@1": "rerank", "ndcg@3": "rerank"}
 
 def _tables(summary: Summary) -> list[Table]:
     """Returns the tables of the modes, and differences in NDCG@1 and @3."""
-    tested = "rerank" in summary["random"] and summary["references"]
+    names = "rerank" in summary["random"] and summary["references"]
     differences = measure_table(
         summary,
         "Differences of reranking by further measures",
         "rerank",
         (),
-        names=None if tested else (),
+        names=None if names else (),
         differences={measure: measure.upper() for measure in _COMPARED},
     )
     return [*mode_tables(summary), differences]

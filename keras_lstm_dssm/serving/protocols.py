@@ -2,7 +2,7 @@
 
 `ROUTES` has each path with the function that makes the JSON of a reply from
 that of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
-and metrics are those of all requests. docs/local_server.md lists what differs
+and metrics are those of all requests. docs/clients.md lists what differs
 from those services.
 """
 
@@ -48,17 +48,10 @@ TOWERS = "towers"
 """Name of both encoders; the side that a request names chooses one of them."""
 
 _TOWERS = ("query_encoder", "document_encoder")
-_SIDES = {
-    **dict.fromkeys(("search_query", "retrieval.query", "query"), 0),
-    **dict.fromkeys(("search_document", "retrieval.passage"), 1),
-    **dict.fromkeys(("document", "passage"), 1),
-}
-"""The index of an encoder by the name of a side, as clients send it.
-
-The names are Cohere's, Jina's, Voyage's and NVIDIA's.
-"""
-
 _SIDE_FIELDS = ("input_type", "task")
+_SIDE = re.compile(r"(?:\w+[._])?(?:(query)|document|passage)")
+"""A side, such as search_query (Cohere), retrieval.passage (Jina), query."""
+
 _PAIR = {"query": "string", "document": "string"}
 _RERANKERS = ("scorer", "query_encoder", "keyvec")
 """Models that answer a request without `model`, the first that is served."""
@@ -121,26 +114,24 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
 def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
     """Returns the encoder of a request, which may name a side."""
     found = find_models(models, string_of(request, "model"))
-    sides = {
-        _SIDES[request[field]]: f"{field!r} is {excerpt(request[field])}"
-        for field in _SIDE_FIELDS
-        if isinstance(request.get(field), str) and request[field] in _SIDES
-    }
+    side = None
+    for field in _SIDE_FIELDS:
+        if match := _SIDE.fullmatch(str(request.get(field))):
+            side, named = 0 if match[1] else 1, f"{field!r} is {match[0]!r}"
     if found[1:]:
-        if len(sides) != 1:
+        if side is None:
             raise InvalidError(
                 f"{TOWERS} are {' and '.join(_TOWERS)}: send one of these as "
                 "'model', or a side, as 'input_type' (search_query or "
                 "search_document) or 'task' (retrieval.query or "
                 "retrieval.passage)"
             )
-        return found[next(iter(sides))]
-    for side, field in sides.items():
-        if found[0].name == _TOWERS[1 - side]:
-            raise InvalidError(
-                f"{field}, and 'model' the encoder of the other side: send "
-                f"{_TOWERS[side]} or {TOWERS}"
-            )
+        return found[side]
+    if side is not None and found[0].name == _TOWERS[1 - side]:
+        raise InvalidError(
+            f"{named}, and 'model' is the encoder of the other side: send "
+            f"{_TOWERS[side]} or {TOWERS}"
+        )
     return found[0]
 
 
@@ -286,8 +277,7 @@ def _scores(
     if spec.name in _TOWERS:
         name = TOWERS + name.removeprefix(spec.name)
     servable, *others = find_models(models, name)
-    call = servable.signature("")
-    if call is not None and call.input_dtypes == _PAIR:
+    if servable.default(_PAIR):
         queries = [query] * len(documents)
         pairs = {"query": queries, "document": documents}
         return servable, _run(servable, bounds, "score", **pairs)
@@ -317,12 +307,8 @@ def _encode(
 
 
 def _is_encoder(servable: Servable) -> bool:
-    call = servable.signature("")
-    return (
-        call is not None
-        and call.input_dtypes == {"text": "string"}
-        and "embedding" in call.outputs
-    )
+    call = servable.default({"text": "string"})
+    return call is not None and "embedding" in call.outputs
 
 
 def _run(

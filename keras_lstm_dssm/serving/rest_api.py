@@ -2,7 +2,7 @@
 
 Paths, JSON, messages and status codes are those of TF Serving:
 `tensorflow_serving/model_servers/http_rest_api_handler.cc` and
-`http_server.cc`. docs/local_server.md lists the differences.
+`http_server.cc`. docs/tf_serving.md lists the differences.
 """
 
 import json

@@ -1,7 +1,6 @@
-"""`Settings` and `setting`, which declares a field with its bounds and choices.
+"""`Settings`, the base of all settings, and `setting`, which declares a field.
 
-Flags, checks and help are all read from the fields of such a dataclass, so
-that an option is written once.
+Flags, checks and help texts are all derived from the declared fields.
 """
 
 import dataclasses
@@ -29,7 +28,7 @@ MEASURES = (
 """Ranking measures of searches for titles, in the order of reports."""
 
 LIST_MEASURES = ("p@1", "mrr", "map", "ndcg@3", "ndcg@5")
-"""Ranking measures of lists with relevance grades, in the order of reports."""
+"""Ranking measures of judged lists, in the order of reports."""
 
 CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
 """Measures of clusters: pairwise F1, V-measure, adjusted Rand index and
@@ -39,13 +38,13 @@ MODES = ("rerank", "retrieve")
 """What is evaluated: the order of judged documents, or a search."""
 
 RANDOM_ORDER = "random"
-"""The name of a random order in results."""
+"""The name of the baseline that ranks at random, in results."""
 
 TOWERS = ("separate", "equal_start", "tied")
-"""How the weights of two encoders start, see `Recipe`."""
+"""How the weights of the two encoders are initialised, see `Recipe`."""
 
 NEGATIVES = ("random", "in_batch", "corpus")
-"""The negatives of two towers, see `TwoTower`."""
+"""Where the negatives of two towers come from, see `TwoTower`."""
 
 WORDS = ("vocabulary", "stems", "trigrams")
 """Where word vectors come from, see `WordsRecipe`."""
@@ -54,10 +53,9 @@ KEY_WORDS_OF = ("summary", "document")
 """The texts whose words of highest TF-IDF are key words, see `KeyWords`."""
 
 SALIENCE_TEACHERS = ("bm25", "trigrams", "lead")
-"""The names of teachers of salient sentences that are not trained."""
+"""Untrained teachers, which mark the salient sentences of a document."""
 
 DEFAULT_SALIENCE = "bm25"
-"""The default teacher of salient sentences."""
 
 TOKENIZERS = ("space", "alphanumeric", "stemmed")
 """How systems like BM25 split texts into words."""
@@ -80,7 +78,7 @@ FORMATS = ("npy", "parquet")
 """How parts are written: NumPy arrays and text, or one parquet file."""
 
 MAX_K = 1000
-"""Maximum number of results for a query; default of `max_k`."""
+"""Maximum number of results for a query, by default."""
 
 BATCH_SIZES = (
     *(1, 2, 3, 4, 6, 8, 12, 16, 24),
@@ -88,9 +86,9 @@ BATCH_SIZES = (
 )
 """Batch sizes, in rows, to which a server pads its batches.
 
-Padding costs as much as other rows, so each size is half as much again as the
-one before, at most twice. Exports write them into `batching.config`; the last
-is `max_batch_size`.
+A row of padding costs as much as another row, so each size is at most twice the
+size before. Exports write them into `batching.config`; the last size is
+`max_batch_size`.
 """
 
 
@@ -102,17 +100,19 @@ def setting(default: Any, **facts: Any) -> Any:
 
     Args:
         default: The default.
-        **facts: Bounds: `choices`, the names allowed; for a float `above`,
-            `least`, or `below` (from 0); for an int `least` (by default
-            0 if that is the default, else 1), `most`, and `expected`, what
-            the error says instead of these bounds; for a tuple `each`, the
-            names that it may have, or `each_least`, the least of its whole
-            numbers, one or more; `path=True` for the path of a file. A type
-            with `None` allows `None`, too. `unused_if`, names of other fields
-            -> the value with which this one has no effect, see `check_used`.
-            `names`, the names that a flag allows, but not only they are
-            allowed in Python; `flag=False` for a field without a flag. Other
-            facts are read by the subclass, see `TrainingConfig`.
+        **facts: Bounds of the value:
+            `choices`: the allowed names;
+            float: `above`, `least` (with `most`), or `below` (from 0);
+            int: `least` (1, or 0 if the default is 0), `most`, and `expected`,
+            the error's text in place of these bounds;
+            tuple: `each`, the allowed names, or `each_least`, the least whole
+            number of a tuple that is not empty;
+            path: `path=True`.
+            `None` is a value if the field's type includes it. `unused_if` maps
+            the name of another field to the value with which this field has no
+            effect, see `check_used`. `names` are the names that the flag
+            allows, where Python allows more; `flag=False` makes no flag.
+            Subclasses read further facts, see `TrainingConfig`.
     """
     return dataclasses.field(default=default, metadata=facts)
 
@@ -145,21 +145,13 @@ class Settings:
 
     @classmethod
     def from_dict(cls: type[_Self], values: Mapping[str, Any]) -> _Self:
-        """Makes an object from the result of `to_dict`.
-
-        Raises:
-            InputError: A name is unknown, or a value is wrong.
-        """
+        """Makes an object from a result of `to_dict`; checks its names."""
         cls.check_names(values)
         return cls(**values)
 
     @classmethod
     def check_names(cls, values: Mapping[str, Any]) -> None:
-        """Checks that all names are attributes.
-
-        Raises:
-            InputError: One is not.
-        """
+        """Raises `InputError` unless all names are attributes."""
         names = {field.name for field in dataclasses.fields(cls)}
         for name in values:
             if name not in names:
@@ -169,11 +161,7 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Checks that no field has been set that the other fields disable.
-
-        Raises:
-            InputError: One has none.
-        """
+        """Raises `InputError` if a set field has no effect with the others."""
         for field in dataclasses.fields(self):
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():
@@ -205,7 +193,7 @@ def types_of(field: dataclasses.Field[Any]) -> tuple[Any, ...]:
 
 
 def least_of(field: dataclasses.Field[Any]) -> int:
-    """Returns the least value of a whole number."""
+    """Returns the least value that an `int` field allows."""
     return field.metadata.get("least", 0 if field.default == 0 else 1)
 
 
@@ -217,7 +205,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
-    """Returns whether a field may have a value, and what it must be."""
+    """Returns whether the value is allowed, and a text of what is expected."""
     bounds, types = field.metadata, types_of(field)
     is_number = isinstance(value, int | float) and type(value) is not bool
     if value is None and type(None) in types:
@@ -270,10 +258,10 @@ def _is_list(value: Any) -> bool:
 
 
 def help_of(cls: type) -> dict[str, str]:
-    """Returns the entries of the `Attributes:` section, for users of flags.
+    """Returns the `Attributes:` section of a docstring, for help of flags.
 
-    They have no references to classes and functions of Python, and no
-    sentences that begin with "In Python".
+    References such as "see `Recipe`" and sentences that begin with "In Python"
+    are left out.
     """
     section = re.search(
         r"^Attributes:\n(.*?)(?=^\S|\Z)",
@@ -286,9 +274,7 @@ def help_of(cls: type) -> dict[str, str]:
             r'`"([^"`]*)"`',
             r"`\1`",
             re.sub(
-                r", see `[^`]*`| In Python [^.]*\.",
-                "",
-                " ".join(entry.split()),
+                r", see `[^`]*`| In Python [^.]*\.", "", " ".join(entry.split())
             ),
         )
         for name, entry in re.findall(
@@ -298,11 +284,7 @@ def help_of(cls: type) -> dict[str, str]:
 
 
 def named_weights(option: str, text: str, example: str) -> dict[str, float]:
-    """Reads an option of names and weights, such as `click:1,purchase:3`.
-
-    Raises:
-        InputError: It is malformed, or a weight is not a number from 0 to 1e6.
-    """
+    """Parses names with weights from 0 to 1e6, such as `click:1,purchase:3`."""
     pairs = [part.rpartition(":")[::2] for part in text.split(",")]
     try:
         weights = {key.strip(): float(weight) for key, weight in pairs}
@@ -317,11 +299,7 @@ def named_weights(option: str, text: str, example: str) -> dict[str, float]:
 
 
 def field_weights(fields: str) -> dict[str, float]:
-    """Reads the fields of products and their weights, `title:1,brand:0.5`.
-
-    Raises:
-        InputError: It is malformed, or the title has no weight above 0.
-    """
+    """Parses the weights of product fields, such as `title:1,brand:0.5`."""
     example = "title:1,brand:0.5"
     weights = named_weights("fields", fields, example)
     if not weights.get("title"):

@@ -1,8 +1,8 @@
-"""`ModelKind`, all that the package has for one kind of model, and `KINDS`.
+"""`ModelKind`, which names all pieces of a kind of model, and `KINDS`.
 
-A kind is a record of data. Pieces that need TensorFlow are named as in entry
-points, "package.module:name", and are imported when they are used. Other
-modules ask the record, and compare no names.
+Pieces that need TensorFlow are named as in entry points, "package.module:name",
+and are imported when they are used. Other modules ask the `ModelKind` of a
+model, and compare no names.
 """
 
 import dataclasses
@@ -38,18 +38,18 @@ class ModelKind:
         recipe: The class of its recipes, a `ModelRecipe`.
         marker: A field of this recipe only, by which `config.json` is read.
         model: The Keras class, a `TextModel`.
-        build: Function of recipe and seed that returns a model.
+        build: Function (recipe, seed) -> model.
         training: The `Training` that opens the data and compiles the model.
-        graphs: Function of model, documents, `vectors`, `max_k` and `progress`
-            that returns what is exported, see `export_models`.
-        check: Function that checks a recipe's names of classes.
-        report: Function like `report_on_run`, which is the default.
+        graphs: Function (model, documents, `vectors`, `max_k`, `progress`) ->
+            what is exported, see `export_models`.
+        check: Function that checks the class names in a recipe.
+        report: Function like `report_on_run`, the default.
         table: Function that prepares the row of a paper's table.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
-        reads: What models rank, and evaluations and cards are about.
-        options: Fields of `TrainingConfig` and of `ReportSettings` that it
-            uses, and not every kind.
-        counted: Attribute of a model whose parameters a paper counts.
+        reads: What models rank: titles or documents.
+        options: Fields of `TrainingConfig` and of `ReportSettings` that this
+            kind uses, and not every kind.
+        counted: Attribute of a model: the part whose parameters papers count.
         pipeline_tag: The task on the card, a name of the Hugging Face Hub.
         joint: Whether several workers can train a model.
 
@@ -164,8 +164,8 @@ def register_kind(kind: ModelKind) -> None:
         kind: The record of the kind.
 
     Raises:
-        InputError: Its name or the name of a preset is taken, or the marker is
-            no field of its recipe alone, or a field has no description.
+        InputError: Its name or the name of a preset is taken, or another recipe
+            has the field `marker`, or a field has no description.
 
     Example:
     >>> register_kind(KINDS["scorer"])
@@ -178,11 +178,12 @@ def register_kind(kind: ModelKind) -> None:
             f"the name {min(taken)!r} is taken by another kind or preset:"
             " choose another name"
         )
-    others = [other.recipe for other in KINDS.values()]
-    fields, known = (
-        {field.name for each in recipes for field in dataclasses.fields(each)}
-        for recipes in ([kind.recipe], others)
-    )
+    fields = {field.name for field in dataclasses.fields(kind.recipe)}
+    known = {
+        field.name
+        for other in KINDS.values()
+        for field in dataclasses.fields(other.recipe)
+    }
     if kind.marker not in fields - known:
         raise InputError(
             f"marker of the kind {kind.name} is {kind.marker!r}: expected a"
@@ -220,7 +221,7 @@ def kind_of(model: Any) -> ModelKind:
 
 
 def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
-    """Returns the recipe of a preset's name; a recipe is returned as it is.
+    """Returns the preset of this name; a recipe is returned as it is.
 
     Raises:
         InputError: There is no such preset.
@@ -243,7 +244,7 @@ def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
 
 
 def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
-    """Returns the kind of the recipe with these values, by default towers."""
+    """Returns the kind whose recipe has these values, by default towers."""
     for kind in KINDS.values():
         if kind.marker in values:
             return kind

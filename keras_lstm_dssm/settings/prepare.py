@@ -48,6 +48,8 @@ class PrepareSettings(Settings):
             without a catalogue.
         time: Column of the time in the log: ISO 8601, or seconds, milliseconds
             or microseconds since 1970.
+        time_format: How other times are written, such as %d/%m/%Y %H:%M:%S for
+            31/12/2026 23:59:00.
         session: Column of the session or of the user in the log.
         weight: Column of the weight, or of the number of clicks, of a row.
         action: Column of the action of a row.
@@ -88,6 +90,7 @@ class PrepareSettings(Settings):
     query: str | None = None
     clicked: str | None = None
     time: str | None = None
+    time_format: str | None = None
     session: str | None = None
     weight: str | None = None
     action: str | None = None
@@ -123,11 +126,7 @@ class PrepareSettings(Settings):
         self.weight_of_action()
 
     def weight_of_action(self) -> dict[str, float]:
-        """Returns action -> weight.
-
-        Raises:
-            InputError: `actions` is malformed.
-        """
+        """Returns action -> weight, or raises `InputError`."""
         text = self.actions or DEFAULT_ACTIONS
         actions = named_weights("actions", text, _ACTIONS_EXAMPLE)
         if not all(actions.values()):

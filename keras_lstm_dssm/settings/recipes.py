@@ -1,7 +1,7 @@
-"""Recipes, the settings that determine the trained weights of a model.
+"""Recipes: the settings that determine the trained weights of a model.
 
-They are data: `models.builders` checks what they say of registered classes,
-builds the models and compiles them.
+Recipes are data. `models.builders` checks the class names in recipes, builds
+the models and compiles them.
 """
 
 import dataclasses
@@ -22,15 +22,15 @@ from keras_lstm_dssm.settings.fields import (
 
 
 def _arguments() -> Any:
-    """Declares a field for the arguments of an encoder or a matcher."""
+    """Declares the field of an encoder's or a matcher's arguments."""
     return dataclasses.field(default_factory=dict, metadata={"flag": False})
 
 
 class ModelRecipe(Settings):
-    """Base of the recipes of all kinds of models, of which each has its own.
+    """Base of the recipes: each kind of model has its own subclass.
 
-    A subclass is a frozen dataclass, whose fields `setting` declares; it has
-    `epochs` and `batch_size`, and the name of its `ModelKind` as `kind`. Its
+    A subclass is a frozen dataclass, whose fields `setting` declares. It has
+    `epochs`, `batch_size`, and as `kind` the name of its `ModelKind`. Its
     docstring describes each field, for the help of flags.
 
     Example:
@@ -54,9 +54,9 @@ class ModelRecipe(Settings):
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns options of a training that the recipe decides.
+        """Returns the options that the recipe decides: name -> value.
 
-        `options` is the `TrainingConfig`; the result is attribute -> value.
+        `options` is the `TrainingConfig`.
         """
         return {}
 
@@ -65,11 +65,10 @@ class ModelRecipe(Settings):
 class Recipe(ModelRecipe):
     """Holds all that determines the trained weights, but data and seed.
 
-    `dssm.train`, `lstm-dssm-train` and the benchmarks train from a recipe,
-    and `config.json` of a run folder holds it: equal recipes, data and seeds
-    give equal weights in all of them. Palangi et al. 2016 is the source of
-    the defaults: separate parameters, 4 random negatives, the momentum 0.9 /
-    0.995 / 0.9 of section IV.
+    Equal recipes, data and seeds give equal weights. `config.json` of a run
+    folder holds the recipe. Defaults are from Palangi et al. 2016: separate
+    parameters, 4 random negatives, the momentum 0.9 / 0.995 / 0.9 of section
+    IV.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -90,8 +89,8 @@ class Recipe(ModelRecipe):
         n: Number of random negatives for a query.
         gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
         learning_rate: The fixed learning rate, epsilon of (6).
-        threshold: Norm above which the gradient of a tower is scaled down to
-            it, th_G of Algorithm 1; `None` for no limit.
+        threshold: th_G of Algorithm 1: a gradient of a tower whose norm is
+            larger is scaled down to this norm; `None` for no limit.
         momentum_ends: Momentum mu in the first and the last training steps.
         momentum_middle: Momentum mu in the training steps in between.
         momentum_fraction: Share of all training steps in the first part, and
@@ -99,30 +98,31 @@ class Recipe(ModelRecipe):
         epochs: Passes over the training pairs; 0 for a `WordSumEncoder`, which
             is fitted to the teacher's vectors, and for no other encoder.
         batch_size: Pairs in a batch.
-        shuffle_buffer: Pairs held in memory to be shuffled, see
+        shuffle_buffer: Number of pairs that are shuffled in memory, see
             `data.training_batches`; a longer log is shuffled in blocks of
             lines.
-        title_pairs: Synthetic pairs to train on beside the clicks, made from
-            each title, clicked or not: some words of the title, a fifth of
-            them misspelled, as the query, see `data.title_pairs`.
+        title_pairs: Number of synthetic pairs made from each title, clicked or
+            not, to train on beside the clicks. The query of a pair is some
+            words of the title, a fifth of them misspelled, see
+            `data.title_pairs`.
         hard_negatives: Mined negatives for each click: titles near the query
             that were not clicked for it, see `HardNegatives`.
-        mine_every: Epochs between two minings; the first epochs, as many,
-            have no mined negatives.
+        mine_every: Epochs between two minings; as many first epochs have no
+            mined negatives.
         mine_top: Number of nearest documents that mined negatives are drawn
             from.
-        mine_clusters: Clusters of titles that a query is compared with in
-            mining, such as 16 in a log of a million titles; 0 for all
-            titles, of a large log a sample, see `mine_negatives`.
-        judged_negatives: Negatives for each click from the documents of a
-            BEIR folder that were judged not relevant for the query; they
-            replace the mined ones.
+        mine_clusters: Number of clusters of titles in which mining searches,
+            such as 16 in a log of a million titles; 0 searches all titles, or
+            a sample of a large log, see `mine_negatives`.
+        judged_negatives: Negatives for each click from the documents of a BEIR
+            folder that were judged not relevant for the query, in place of
+            mined negatives.
         logq: Whether in-batch scores are corrected for how often each title
             is clicked (logQ correction), see `ClickFrequencies`.
-        patience: Evaluations on dev without a better figure after which the
-            training stops, if there is dev; 0 trains all epochs.
-        fields: What is read of the products of a data folder, with the weight
-            of each field in BM25, such as `title:1,brand:0.5`; encoders read
+        patience: With dev: evaluations without a better value after which the
+            training stops; 0 trains all epochs.
+        fields: The fields that are read of the products of a data folder, with
+            their weights in BM25, such as `title:1,brand:0.5`; encoders read
             the fields of a weight above 0, in this order. By default title and
             text, with weight 1.
 
@@ -182,10 +182,9 @@ class Recipe(ModelRecipe):
     def replace(self, **changes: Any) -> "Recipe":
         """Returns a copy with some values changed.
 
-        Args:
-            **changes: Attribute -> value. Judged negatives replace mined
-                ones, so that setting the first alone clears the second.
-                `oov_buckets` is an argument of both encoders.
+            **changes: Attribute -> value. `judged_negatives` above 0 sets
+                `hard_negatives` to 0, unless it is given, too. `oov_buckets` is
+                changed among the arguments of both encoders.
 
         Raises:
             InputError: There is no such attribute, or a value is wrong.
@@ -219,11 +218,11 @@ class Recipe(ModelRecipe):
 
     @property
     def has_word_sum(self) -> bool:
-        """Whether encoders have a part that is fitted to a teacher."""
+        """Whether the encoders have a part that is fitted to a teacher."""
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the patience on dev, unless an option is given."""
+        """Returns the recipe's patience if there is dev and none is set."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -232,12 +231,9 @@ class Recipe(ModelRecipe):
 class WordsRecipe(ModelRecipe):
     """Base of `ScorerRecipe` and `KeyVecRecipe`, which have word vectors."""
 
-    # `"vocabulary"`, one vector for each word of the training texts; `"stems"`,
-    # one for all forms of a word, see `stem_words`; or `"trigrams"`, the sum of
-    # the vectors of a word's letter trigrams.
     words: str
     word_dimension: int  # width of the word vectors
-    max_words: int  # number of words to read of each text
+    max_words: int  # words read of each text
 
     @property
     def split(self) -> str:
@@ -249,8 +245,8 @@ class WordsRecipe(ModelRecipe):
 class KeyVecRecipe(WordsRecipe):
     """Holds all that determines the trained weights, but data and seed.
 
-    The counterpart of `Recipe` for `KeyVec`. Widths are those of Bi and Ma
-    2017 where the paper gives them: 150 for sentences, 100 for documents.
+    The counterpart of `Recipe` for `KeyVec`. Widths are from Bi and Ma 2017
+    where the paper gives them: 150 for sentences, 100 for documents.
 
     Attributes:
         words: `"vocabulary"`, one vector for each word of the training
@@ -261,45 +257,44 @@ class KeyVecRecipe(WordsRecipe):
         max_words: Number of words to read of each sentence.
         max_sentences: Number of sentences to read of each document.
         min_count: Occurrences in the training documents from which a word is
-            in the vocabulary of the documents and of key words; and a stem in
-            that of the stems.
-        vocabulary_size: Largest number of words of the vocabulary, the most
-            frequent ones.
+            in the vocabulary of the documents and in the vocabulary of key
+            words, and a stem in the vocabulary of stems.
+        vocabulary_size: Largest number of words of the vocabulary; the most
+            frequent words stay.
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training documents (the paper's), or from random
-            ones.
-        skip_gram_epochs: Passes over the training documents for these
             vectors.
+        skip_gram_epochs: Passes over the training documents for these vectors.
         key_words_of: The text whose words of highest TF-IDF are a document's
-            key words: `"summary"` (the paper's), or `"document"`, sentences
-            and summary, so that a document without a summary has some, too.
-        key_word_start: Factor of the initial weights W_v of the key words:
-            their skip-gram vectors, scaled to unit length, less the mean of
-            all. 0 for random initial weights; the paper gives none.
+            key words: `"summary"` (the paper's), or `"document"`, sentences and
+            summary, so that documents without a summary have key words, too.
+        key_word_start: Scale of the initial weights W_v of the key words, which
+            are their skip-gram vectors, centred and scaled to unit length. 0
+            for random initial weights; the paper does not say.
         filters: Number of filters of each window of the convolution.
         windows: Numbers of words in a window.
         units: Width of the LSTM of each direction.
         dimension: Width of the documents' vectors.
         weighted: Whether sentences are weighted by p_i; with `False` all p_i
             are 1.
-        read_weight: Factor of L_read, the loss of salient sentences; 0 leaves
-            it out.
-        word_weight: Factor of L_enc, the loss of key words; 0 leaves it out.
-        dropout: Share of the numbers of the sentences' vectors that a
-            training step sets to 0.
-        normalize: Whether the parts of the loss are means over sentences and
-            over key words, and not sums.
-        excerpt: Largest number of sentences of the excerpts that are learnt,
-            see `DocumentExamples.batches`; 0 for whole documents (the
-            paper's).
+        read_weight: Weight of L_read, the loss of salient sentences; 0 leaves
+            the loss out.
+        word_weight: Weight of L_enc, the loss of key words; 0 leaves it out.
+        dropout: Share of the sentence vectors' components that a training step
+            sets to 0.
+        normalize: Whether the two losses are means over sentences and over key
+            words, and not sums.
+        excerpt: Largest number of sentences of an excerpt: the model is trained
+            on excerpts, see `DocumentExamples.batches`; 0 for whole documents
+            (the paper's).
         learning_rate: Learning rate of Adam.
         decay: Whether the learning rate falls to 0 over all training steps,
             along half a cosine (Loshchilov and Hutter 2017,
-            https://arxiv.org/abs/1608.03983), or stays.
+            https://arxiv.org/abs/1608.03983), or is constant.
         epochs: Passes over the documents.
         patience: Epochs without a smaller validation loss after which the
-            training stops, and the best epoch is the model; 0 trains all
-            epochs, and the last one is the model.
+            training stops and the best epoch becomes the model; with 0 all
+            epochs are trained and the last epoch is the model.
         batch_size: Documents in a batch.
 
     Raises:
@@ -342,14 +337,14 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # A recipe that was read from JSON has a list, and is equal.
+        # JSON has a list: the recipe read from it must be equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the teacher of salient sentences, and when to stop.
+        """Returns the teacher of salient sentences and, without dev, patience.
 
-        Without dev the patience is an attribute of the recipe, too: it counts
-        the epochs without a smaller validation loss, and 0 stops nothing.
+        Without dev the patience, which is in the recipe, too, counts epochs
+        without a smaller validation loss; 0 means that training never stops.
         """
         salience = options.salience
         values: dict[str, Any] = {
@@ -376,30 +371,28 @@ class ScorerRecipe(WordsRecipe):
             registered with Keras under this name.
         matcher_config: Arguments of the matcher, without `word_dimension`.
         words: `"vocabulary"`, one vector for each word of the training texts
-            (the paper's); `"stems"`, one for all forms of a word, without
-            their English endings; or `"trigrams"`, the sum of the vectors of
-            a word's letter trigrams, which needs no vocabulary and reads any
-            word.
+            (the paper's); `"stems"`, one for all forms of a word, without their
+            English endings; or `"trigrams"`, the sum of the vectors of a word's
+            letter trigrams, which needs no vocabulary and reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
         min_count: Occurrences in the training texts from which a word is in
             the vocabulary.
         skip_gram: Whether the words of a vocabulary start from skip-gram
-            vectors of the training texts (the paper's), or from random ones.
+            vectors of the training texts (the paper's), or from random vectors.
         skip_gram_epochs: Passes over the training texts for these vectors.
             The paper trained them on corpora of many million words; on few
-            texts, gensim's default of 5 passes leaves them near their start.
+            texts, gensim's default of 5 passes leaves them near random.
         margin: Margin of the hinge loss, see `PairwiseHinge`.
         learning_rate: Learning rate of `Adagrad`.
         epochs: Passes over the triples.
         batch_size: Triples in a batch.
         mined_negatives: Negatives that are mined for each query of a click
-            log, see `Triples.from_clicks`. Judged lists have their own.
+            log, see `Triples.from_clicks`. Judged lists have negatives already.
 
     Raises:
-        InputError: A value is out of range. `dssm.train` and
-            `dssm.build_model` also raise it for a wrong matcher or a wrong
-            argument of a matcher.
+        InputError: A value is out of range. `dssm.train` and `dssm.build_model`
+            also raise it for a wrong matcher or a wrong argument of a matcher.
 
     Example:
     >>> recipe = SCORER_PRESETS["mv_lstm_tensor"].replace(words="trigrams")
@@ -480,11 +473,14 @@ PRESETS: dict[str, Recipe] = {
     # Fitted to a teacher's vectors, in no epoch.
     "word_sum": Recipe("WordSumEncoder", towers="tied", epochs=0),
 }
-"""Name -> recipe: the systems of the paper's Table IV with its sizes; `best`,
-chosen on the dev splits of four data sets (docs/results/best.md), where it is
-above BM25 on two, level on homedepot and below on wikiqa, whose clicks are
-few; and `best_words` and `word_sum`, with words that are fitted to a teacher
-(docs/results/few_clicks.md)."""
+"""Name -> recipe of two towers.
+
+The systems of the paper's Table IV have its sizes. `best` was chosen on the dev
+splits of four data sets: it is above BM25 on two of them, level on homedepot,
+and below on wikiqa, which has few clicks (docs/results/best.md). `best_words`
+and `word_sum` have words that are fitted to a teacher
+(docs/results/few_clicks.md).
+"""
 
 
 def _scorer(matcher: str, **config: Any) -> ScorerRecipe:
@@ -538,8 +534,8 @@ SCORER_PRESETS: dict[str, ScorerRecipe] = {
     "rae": _scorer("RAE"),
 }
 """Name -> recipe: MV-LSTM and the models that Wan et al. 2016 compare it with.
-A name that ends with `_wan` is the smaller form that they ran; without, that
-of the model's own paper."""
+Names that end with `_wan` are the smaller forms that Wan et al. ran; the others
+have the form of the model's own paper."""
 
 _KEYVEC = KeyVecRecipe(
     normalize=True,
@@ -559,7 +555,7 @@ KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
     "keyvec_without_words": _KEYVEC.replace(word_weight=0.0),
     "keyvec_mean": _KEYVEC.replace(weighted=False),
 }
-"""Name -> recipe: KeyVec, learnt from excerpts; the same with key words of all
-the text; KeyVec with the loss as printed, learnt from whole documents; and
-what is left of `keyvec` without L_read, without L_enc, and with a p_i of 1
-for all sentences."""
+"""Name -> recipe of KeyVec. `keyvec` is trained on excerpts; `keyvec_document`
+has key words of the whole text; `keyvec_printed` has the loss as printed and is
+trained on whole documents. The last three are `keyvec` without L_read, without
+L_enc, and with p_i = 1 for all sentences."""

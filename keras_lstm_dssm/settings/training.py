@@ -25,16 +25,16 @@ API = "api"
 API_SENTENCES = "api_sentences"
 API_DOCUMENTS = "api_documents"
 BUILT_IN = (API, API_SENTENCES, API_DOCUMENTS)
-"""Names of the data sets that are made of docstrings and manuals."""
+"""Names of the data sets made of installed docstrings and manuals."""
 
 UBI = "ubi:"
-"""What a data specification of a UBI folder begins with."""
+"""Prefix of a data specification that names a UBI folder."""
 
 _EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
 
 
 def parts_of(spec: str | os.PathLike[str]) -> list[str]:
-    """Returns the parts of a specification, which commas separate."""
+    """Splits a data specification at its commas."""
     if not isinstance(spec, str | os.PathLike):
         raise InputError(
             f"found {spec!r:.60} ({type(spec).__name__}), expected a path;"
@@ -59,14 +59,14 @@ def absolute_spec(spec: str) -> str:
 
 
 class ReplaySpec(NamedTuple):
-    """Which old clicks are mixed into a training on new clicks, how many."""
+    """Old clicks to replay in a training on new clicks, and how many."""
 
     data: str  # see `data.open_log`
     share: float  # old clicks for each new click
 
     @classmethod
     def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Reads `"old.tsv:0.2"`, a pair of clicks and share, or `None`."""
+        """Parses `"old.tsv:0.2"` or a pair (clicks, share); keeps `None`."""
         if replay is None:
             return None
         parts = (
@@ -91,68 +91,69 @@ class ReplaySpec(NamedTuple):
 class TrainingConfig(Settings):
     """Holds all options of a training but its folder and its processes.
 
-    Each option is also a flag of `lstm-dssm-train`, but for `titles`,
-    `judged` and `recipe`: a recipe is given by `--preset` and the flags of
-    its own fields. A field that not every kind of model uses is among the
-    `options` of a `ModelKind`; `joint=False` says that several workers do not
-    support it.
+    Each option is a flag of `lstm-dssm-train`, except `titles`, `judged` and
+    `recipe`, which is given by `--preset` and the flags of its fields. An
+    option that only some kinds of model use is listed in `ModelKind.options`.
+    `joint=False` declares that several workers do not support the option.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a data folder of
             lstm-dssm-prepare or another BEIR folder, or click files (.tsv,
             .tsv.gz, globs); or several of these, separated by commas. For a
-            KeyVec, documents: `"api_documents"` or a folder of them. A pair
-            scorer learns from the judged lists of a BEIR folder, or from clicks
-            with mined negatives. In Python also a `ClickLog`, any iterable of
-            (query, clicked title), or a `DocumentFolder`. Without it,
-            `word_sum` is fitted to the texts of `teacher` alone.
-        recipe: Name of a preset; or a `Recipe`, of two towers, a
-            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
-            `"best"`; `train` has the recipe of the run `init` then.
+            KeyVec, documents: `"api_documents"` or a folder of documents. A
+            pair scorer learns from the judged lists of a BEIR folder, or from
+            clicks with mined negatives. In Python also a `ClickLog`, any
+            iterable of (query, clicked title), or a `DocumentFolder`. Without
+            data, `word_sum` is fitted to the texts of `teacher` alone.
+        recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
+            (pair scorer) or a `KeyVecRecipe`. By default `"best"`, or the
+            recipe of the run `init`.
         validation: Two towers: click files for the loss after each epoch.
-        dev: `"api"` or a BEIR folder, whose dev queries are searched in its
-            whole corpus after epochs; the best epoch becomes the model. Pair
-            scorers, also of `"api_sentences"`: rerank the judged lists of
-            dev. KeyVec: `"api_documents"` or a folder of documents; without
-            dev, the loss on the documents of the split dev is measured. In
-            Python also a `Collection`, a `Task` or a `ClusterTask`.
+        dev: Two towers: `"api"` or a BEIR folder, whose dev queries are
+            searched in the whole corpus after epochs; the best epoch becomes
+            the model. Pair scorers, also of `"api_sentences"`: rerank the
+            judged lists of dev. KeyVec: `"api_documents"` or a folder of
+            documents; without dev, the loss on the documents of the split dev
+            is measured. In Python also a `Collection`, a `Task` or a
+            `ClusterTask`.
         select: With `dev`: the measure that decides which epoch is best;
-            those of clusters, from `f1` on, are for a KeyVec. By default
+            measures of clusters, from `f1` on, are for a KeyVec. By default
             mrr@10.
         every: With `dev`: evaluate every n epochs.
         patience: With `dev`: evaluations without a better value before the
-            training stops; by default as the recipe of two towers says
-            (`best`: 3), and never for other models. KeyVec without `dev`:
-            epochs without a smaller loss on the split dev, whose best epoch
-            then becomes the model; by default as the recipe says.
+            training stops. By default two towers take the patience of the
+            recipe (`best`: 3), and other models never stop early. KeyVec
+            without `dev`: epochs without a smaller loss on the split dev before
+            the training stops and the best epoch becomes the model; by default
+            the patience of the recipe.
         min_relevant: For a BEIR folder without clicks: grade from which a
             judged title of the training split counts as clicked.
         max_bad_lines: Largest number of bad lines of click files, or of
-            documents, to leave out; with more nothing is trained.
-        negatives_from: Pair scorers: folder of a run of two towers, whose
-            nearest titles, not those by BM25, are the mined negatives of
-            click files. In Python also a `TwoTower`.
+            documents, to skip; with more bad lines the training does not start.
+        negatives_from: Pair scorers trained on click files: folder of a run of
+            two towers, whose nearest titles are the mined negatives, in place
+            of the first titles by BM25. In Python also a `TwoTower`.
         salience: KeyVec: what finds the salient sentences of a document,
-            which the model learns to recognise: `"bm25"` (the default),
+            which the model learns to recognise. `"bm25"` (the default),
             `"trigrams"` or, as in the paper, a trained encoder (folder of a
-            run of two towers) compare them with the summary; `"lead"` takes
-            the first. In Python also a `TwoTower`, or the `DocumentTargets`
-            themselves.
+            run of two towers) compare sentences with the summary; `"lead"`
+            takes the first sentences. In Python also a `TwoTower`, or the
+            `DocumentTargets` themselves.
         teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach, to
             whose vectors the words are fitted.
-        replay: With `init`, two towers: old click files, a colon and how many
-            of their clicks each epoch draws for a new one, such as
-            old.tsv:0.2. In Python also a pair of log and share.
+        replay: With `init`, two towers: old click files, a colon and the number
+            of old clicks that each epoch draws for each new click, such as
+            old.tsv:0.2. In Python also a pair of log and number.
         init: Folder of a run, from whose weights a new run of the same
             network starts, with the recipe of that run unless another one is
             named (docs/train.md). In Python also a trained model.
         seed: Seed of the weights, the order and all random draws.
-        titles: Two towers: document titles beyond those of `data`, for the
+        titles: Two towers: document titles beyond the titles of `data`, for the
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
-            with `judged_negatives`; by default those of the BEIR folder.
-        save_minutes: Minutes since the last checkpoint after which one is
-            saved within an epoch.
+            with `judged_negatives`; by default read from the BEIR folder.
+        save_minutes: Minutes since the last checkpoint after which another one
+            is saved within an epoch.
 
     Raises:
         InputError: A value is out of range, is not used by this kind of
@@ -250,11 +251,7 @@ class TrainingConfig(Settings):
             )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Checks that no option has been set that other options disable.
-
-        Raises:
-            InputError: One has none.
-        """
+        """Raises `InputError` if a set option has no effect with the others."""
         names = {
             field.name
             for field in dataclasses.fields(self)
@@ -266,12 +263,7 @@ class TrainingConfig(Settings):
         self.check_used(names)
 
     def check_workers(self) -> None:
-        """Checks that several workers can train the model.
-
-        Raises:
-            InputError: They do not train this kind of model, or do not support
-                an option.
-        """
+        """Raises `InputError` unless several workers can train the model."""
         kind = kind_of(self.recipe)
         if not kind.joint:
             trained = " and ".join(k.plural for k in KINDS.values() if k.joint)
@@ -313,11 +305,11 @@ class TrainingConfig(Settings):
     def stored_value(name: str, value: Any) -> Any:
         """Returns the value of an option as `config.json` holds it.
 
-        Paths are absolute. A model is named by its class, since a resumed run
-        reads what it has taught from a file.
+        Paths are absolute. A model is named by its class only: a resumed run
+        reads what the model has taught from a file.
 
         Raises:
-            InputError: It cannot be written there.
+            InputError: The value cannot be written there.
         """
         if value is None or isinstance(value, int | float | Mapping):
             return value
@@ -348,12 +340,8 @@ class TrainingConfig(Settings):
     ) -> "TrainingConfig":
         """Makes the options of a run from the content of `config.json`.
 
-        Args:
-            values: The content.
-            **options: Options that the content does not have.
-
-        Raises:
-            KeyError: An option is missing.
+        `options` are options that the file does not hold. Raises `KeyError` if
+        the file lacks an option.
         """
         stored = {name: values[name] for name in cls.stored_names()}
         stored["recipe"] = recipe_from_dict(stored["recipe"])

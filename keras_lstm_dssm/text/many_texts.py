@@ -1,7 +1,7 @@
 """Many texts: loops over batches of similar length, and caches of hashed texts.
 
-Caches are for datasets of many epochs; a Python function that `tf.data` calls
-fills them.
+Caches are for datasets of many epochs: `tf.data` calls them through a Python
+function.
 """
 
 import atexit
@@ -27,7 +27,7 @@ from keras_lstm_dssm.text.word_hashing import (
 from lstm_dssm_client.signatures import as_bytes, slices_of_size
 
 _BATCH_BYTES = 1 << 19
-_WORKERS = 2  # one thread hashes a batch while the other encodes one
+_WORKERS = 2  # one thread hashes a batch while the other encodes a batch
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -42,7 +42,7 @@ def run_batches(
 ) -> Iterator[tuple[B, R]]:
     """Yields each batch and its result, computed two batches at a time.
 
-    The thread-safe function has run for `done` batches before these.
+    `function` is thread-safe, and has already run for `done` earlier batches.
     """
     with ThreadPoolExecutor(_WORKERS) as pool:
         results = pool.map(function, batches)
@@ -64,10 +64,7 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts by a TensorFlow function; see `arrays_in_batches`.
-
-    The thread-safe function turns strings `(batch,)` into vectors `(batch, d)`.
-    """
+    """Encodes texts by a thread-safe function of strings `(batch,)`."""
     return arrays_in_batches(
         lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
         texts,
@@ -84,8 +81,8 @@ def arrays_in_batches(
 ) -> np.ndarray:
     """Encodes texts in batches of similar length, two batches at a time.
 
-    `encode` is thread-safe, from a list of texts to vectors `[batch, d]`.
-    Documents are long: a batch has half a megabyte at most, or one text.
+    `encode` is thread-safe, from a list of texts to vectors `[batch, d]`. A
+    batch has at most half a megabyte of text, or one text.
     """
     strings = as_bytes(texts)
     # A batch of texts of similar length needs little padding.
@@ -98,14 +95,16 @@ def arrays_in_batches(
     if len(batches) <= 1:
         return encode(strings)
 
-    def vectors(rows: np.ndarray) -> np.ndarray:
+    def encode_rows(rows: np.ndarray) -> np.ndarray:
         return encode([strings[row] for row in rows])
 
-    first = vectors(batches[0])
+    first = encode_rows(batches[0])
     result = np.empty((len(strings), first.shape[1]), first.dtype)
     result[batches[0]] = first
-    for rows, rest in run_batches(vectors, batches[1:], "encode", progress, 1):
-        result[rows] = rest
+    for rows, vectors in run_batches(
+        encode_rows, batches[1:], "encode", progress, 1
+    ):
+        result[rows] = vectors
     return result
 
 
@@ -117,11 +116,11 @@ def score_in_batches(
 ) -> np.ndarray:
     """Scores rows in batches of similar length, two batches at a time.
 
-    The thread-safe function turns rows `[n]` into their scores `[n]`. Returns
-    `[rows]`, in the order of `lengths`; float32 for no rows.
+    `score` is thread-safe and maps rows `[n]` to scores `[n]`. Returns `[rows]`
+    in the order of `lengths`; float32 without rows.
     """
     check_at_least(1, batch_size=batch_size)
-    # The longest first: the two threads then end at about the same time.
+    # The longest texts first: then both threads end at about the same time.
     order = np.argsort([-length for length in lengths], kind="stable")
     batches = [
         order[start : start + batch_size]
@@ -140,18 +139,15 @@ def score_in_batches(
 class DataFunction:
     """Runs a Python function in `tf.data` without blocking process exit.
 
-    `tf.data` calls functions in threads of its own. When the interpreter
-    exits, it stops each of these threads that runs Python code, and the call
-    never returns; but the process waits for all calls of a parallel `map`
-    and would hang. Therefore an `atexit` handler first waits for the running
-    calls; a call that starts later raises `StopIteration`, which `tf.data`
-    takes for the end of the dataset.
+    `tf.data` calls functions in its own threads. When the interpreter exits, it
+    stops each thread that runs Python code, and the call never returns; but the
+    process waits for all calls of a parallel `map`, and would hang. Therefore
+    an `atexit` handler waits for running calls first; later calls raise
+    `StopIteration`, which ends the dataset.
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        types: tf.DType | Sequence[tf.DType],
+        self, function: Callable[..., Any], types: tf.DType | Sequence[tf.DType]
     ) -> None:
         self._function = function
         self._types = types
@@ -214,24 +210,20 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces a function of strings `[n]`, once for all caches of equal rules.
-
-    These operations are many, and often run on few texts. AutoGraph takes
-    longer than tracing, and there is nothing to convert.
-    """
+    """Traces a function of strings `[n]` once for all caches of equal rules."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
 
 
 class HashedTextCache:
-    """Computes the same batches as `LetterTrigrams.distinct`, and caches texts.
+    """Computes the same batches as `LetterTrigrams.distinct`, from a cache.
 
-    A training reads the same texts in every epoch: the words and trigrams of a
-    text are stored when it is first hashed, and later looked up, in less than a
-    third of the time. `trigram_order` is computed, too. A batch with a text
-    that a full cache, of `max_bytes`, does not hold is hashed as a whole. The
-    process uses some six times as much memory.
+    A training reads the same texts in every epoch: words and trigrams of a text
+    are stored when it is first hashed, and later read in less than a third of
+    the time, with `trigram_order`. Once a cache of `max_bytes` is full, a batch
+    with an unknown text is hashed as a whole. The process needs some six times
+    as much memory as `max_bytes`.
     """
 
     def __init__(
@@ -263,8 +255,8 @@ class HashedTextCache:
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
         """Hashes an array of `bytes`, outside a graph.
 
-        Returns the fields of a `WordBatch`; and the numbers of its distinct
-        texts in the cache, or `None` if the cache is full.
+        Returns the fields of a `WordBatch`, and the cache's numbers of its
+        distinct texts, or `None` if the cache is full.
         """
         with self._lock:
             numbers = self._numbers(texts.tolist())
@@ -276,10 +268,7 @@ class HashedTextCache:
         return (trigrams, trigram_index, *fields, order), None
 
     def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns the hashes of cached texts, given the numbers from `fields`.
-
-        Returns the fields of a `WordBatch`, and its distinct texts' numbers.
-        """
+        """Returns the `fields` of cached texts, from their numbers."""
         with self._lock:
             return self._batch(numbers)
 
@@ -287,8 +276,8 @@ class HashedTextCache:
         distinct, index = _unique(texts, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
         lengths, distinct = lengths[order], distinct[order]
         words, _ = self._words_of_text.take(distinct)
         words, word_index = _unique(words, len(self._trigrams_of_word))
@@ -303,16 +292,13 @@ class HashedTextCache:
             word_of_trigram,
             padded,
             lengths,
-            place[index].astype(np.int32),
+            rank[index].astype(np.int32),
             _stable_argsort(trigram_index, len(trigrams)),
         )
         return fields, distinct
 
     def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
-        """Caches new texts; returns the number of each text, int32 `[batch]`.
-
-        Returns `None` if the cache is full.
-        """
+        """Caches new texts; returns all numbers, or `None` if it is full."""
         known = self._text_of_bytes
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
@@ -341,7 +327,7 @@ class HashedTextCache:
 
 
 def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
-    """Converts seven tensors to a `WordBatch`, and sets their static ranks."""
+    """Makes a `WordBatch` of seven tensors, and sets their static ranks."""
     for field, spec in zip(fields, FIELD_SPECS, strict=True):
         field.set_shape(spec.shape)
     return WordBatch(*fields)
@@ -352,14 +338,14 @@ class _Rows:
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)
-        self._ends = np.zeros(1, np.int64)  # the end of a row before the first
+        self._ends = np.zeros(1, np.int64)  # row i ends at item i + 1
         self._rows = 0
 
     def __len__(self) -> int:
         return self._rows
 
     def add(self, values: np.ndarray, lengths: np.ndarray) -> None:
-        """Adds rows, one after the other in `values`."""
+        """Adds rows, whose values are concatenated."""
         start, first = int(self._ends[self._rows]), self._rows + 1
         ends = start + np.cumsum(lengths)
         self._values = store_rows(self._values, start, values)
@@ -371,17 +357,17 @@ class _Rows:
         return (self._ends[rows + 1] - self._ends[rows]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the values of rows, and for each the index of its row."""
+        """Returns the values of rows, and the index of each value's row."""
         lengths = self.lengths(rows)
         index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
-        # What is to be added to a value's place in the result.
+        # From a value's position in the result to its stored position.
         shift = self._ends[rows] - (np.cumsum(lengths) - lengths)
-        places = np.arange(len(index)) + shift[index]
-        return self._values[places], index
+        positions = np.arange(len(index)) + shift[index]
+        return self._values[positions], index
 
 
 def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
-    """Writes rows into an array from `start` on; returns it or a larger one."""
+    """Writes rows from `start` on; returns the array, or a larger copy."""
     end = start + len(values)
     if end > len(array):
         larger = np.empty((2 * end, *array.shape[1:]), array.dtype)
@@ -392,16 +378,13 @@ def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
 
 
 def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lists distinct numbers in the order of appearance, as `tf.unique`.
-
-    The values are int32 `[n]`, at least 0 and below `size`.
-    """
-    places = np.arange(len(values), dtype=np.int32)
+    """Lists distinct numbers from 0 to `size` - 1, as `tf.unique` does."""
+    positions = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
-    # Of several assignments to one place, the last one remains.
-    first[values[::-1]] = places[::-1]
+    # Of several assignments to one item, the last one remains.
+    first[values[::-1]] = positions[::-1]
     first = first[values]
-    is_first = first == places
+    is_first = first == positions
     number = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
     return values[is_first], number[first]
 
@@ -414,17 +397,17 @@ def _stable_argsort(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def _assign_ids(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
-    """Assigns consecutive numbers to names that have none, and lists these."""
+    """Assigns consecutive numbers to new names, and returns the new names."""
     new = [name for name in dict.fromkeys(names) if name not in numbers]
     numbers.update((name, n) for n, name in enumerate(new, len(numbers)))
     return new
 
 
 class NormalizedTextCache:
-    """Normalises texts as `normalize_texts` does, and caches the results.
+    """Normalises texts as `normalize_texts` does, with a cache.
 
-    A training reads the same texts in every epoch. When the cache is full (of
-    `max_bytes` of texts), texts that it does not hold are normalised each time.
+    When the cache is full (of `max_bytes` of texts), unknown texts are
+    normalised each time.
     """
 
     def __init__(
@@ -442,15 +425,19 @@ class NormalizedTextCache:
         return tf.reshape(flat, tf.shape(texts))
 
     def _normal(self, texts: np.ndarray) -> np.ndarray:
-        given = texts.tolist()
+        requested = texts.tolist()
         with self._lock:
             known, fresh = self._known, {}
-            new = [text for text in dict.fromkeys(given) if text not in known]
+            new = [
+                text for text in dict.fromkeys(requested) if text not in known
+            ]
             if new:
                 normal = self._normalize(tf.constant(new)).numpy().tolist()
                 fresh = dict(zip(new, normal, strict=True))
                 self._bytes_left = max(0, self._bytes_left - sum(map(len, new)))
                 if self._bytes_left:
                     known.update(fresh)
-            # No text is empty when it is normalised.
-            return np.array([known.get(t) or fresh[t] for t in given], object)
+            # A normalised text is never empty.
+            return np.array(
+                [known.get(t) or fresh[t] for t in requested], object
+            )

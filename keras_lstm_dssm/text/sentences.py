@@ -17,14 +17,14 @@ _ABBREVIATIONS = (
     r"|[Ss]ecs?|[Tt]ab|Dr|Mrs?|Ms|Prof|St|[A-Z]"
 )
 _CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
-# Letters of the scripts that distinguish cases begin a sentence as capitals.
+# Characters with which no sentence begins.
 _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
-# Both `re` and RE2, which TensorFlow uses, read these patterns in the same
-# way: they have no look-around and no class, such as \s, that depends on the
-# engine. `re` tries a match at each place: so that its time stays linear, no
-# pattern begins with a repetition of what may stand in a long row. A full stop
-# within a sentence becomes _STOP meanwhile.
+# `re` and RE2, which TensorFlow uses, read these patterns in the same way: they
+# have no look-around and no class, such as \s, that depends on the engine. `re`
+# tries a match at each position: no pattern begins with a repetition of what
+# may occur many times, so that the time stays linear. A full stop within a
+# sentence is _STOP for a while.
 _STEPS = (
     (f"[{_END}{_STOP}{_SPACE}]+", " "),
     # An empty line, or a paragraph separator.
@@ -49,9 +49,9 @@ def split_sentences(
     A sentence ends before an empty line, after `。`, `！` or `？`, and after
     `.`, `!`, `?` or `…` if white space follows and then no lower-case letter
     and no digit. It does not end after an abbreviation such as `e.g.`, or an
-    initial. What is longer than `max_words`, as a text without full stops, is
-    cut into parts of that length. White space within a sentence becomes a
-    single space, invalid UTF-8 becomes U+FFFD.
+    initial. A sentence of more than `max_words`, such as a text without full
+    stops, is cut. White space within a sentence becomes a single space, invalid
+    UTF-8 becomes U+FFFD.
 
     Args:
         text: The document, any string.
@@ -59,11 +59,10 @@ def split_sentences(
             white space. Default 60.
 
     Returns:
-        At least one sentence; that of an empty document is empty.
+        At least one sentence, which is empty for an empty document.
 
     Raises:
-        InputError: `text` is not a string, or `max_words` is not from 2 to
-            500.
+        InputError: `text` is not a string, or `max_words` is not from 2 to 500.
 
     Example:
     >>> split_sentences("Sorts a list, e.g. a. It is\nstable. Use it!")
@@ -87,7 +86,7 @@ def graph_sentences(
     """Splits documents as `split_sentences` does, in a graph for TF Serving.
 
     Takes strings `[batch]`, any bytes; returns ragged strings `[batch,
-    (sentences)]`, at least one a row.
+    (sentences)]`, at least one in a row.
     """
     _check(max_words)
     documents = tf.strings.unicode_transcode(

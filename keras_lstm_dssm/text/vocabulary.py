@@ -27,18 +27,15 @@ _TEXTS_AT_ONCE = 10_000
 class Vocabulary(tf.Module):
     """Maps words to ids, in the TensorFlow graph.
 
-    The first word of the vocabulary has the id 1; all words that it does not
-    contain have the id 0. The ids are the same if `distinct` is called
-    directly, in `Dataset.map`, in a `tf.function` and in a SavedModel.
+    The first word has the id 1; unknown words have the id 0. Results are equal
+    in eager calls, `Dataset.map`, a `tf.function` and a SavedModel.
 
     An object that is exported with `tf.saved_model.save` must have the
-    vocabulary as an attribute. The words are then part of the graph, and no
-    other file is needed to load it.
+    vocabulary as an attribute; the words are then part of the graph.
 
     Args:
-        words: The words, all different, in the form that
-            `normalize_texts(words, split=split)` gives them; see
-            `vocabulary_of`.
+        words: Distinct words in the form of `normalize_texts(words,
+            split=split)`; see `vocabulary_of`.
         split: Rule that separates words, default `"alphanumeric"`; see
             `normalize_texts`.
 
@@ -56,14 +53,14 @@ class Vocabulary(tf.Module):
         self, words: Sequence[str], split: str = "alphanumeric"
     ) -> None:
         super().__init__()
-        # Not all stems are their own stem: "focusing", "focus", "focu".
+        # A stem may have another stem: "focusing", "focus", "focu".
         _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
         # TensorFlow would wrap a list, and look for variables in it.
         self._joined = " ".join(words)
-        # `keras.layers.StringLookup` makes a NumPy array of the words, in
-        # which each has the width of the longest and loses NULs at its end.
+        # `keras.layers.StringLookup` makes a NumPy array of the words, which
+        # pads each word to the longest and loses NULs at the end.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant(as_bytes(words)),
@@ -77,7 +74,7 @@ class Vocabulary(tf.Module):
 
     @property
     def words(self) -> list[str]:
-        """The words; the one with id i is `words[i - 1]`."""
+        """The words; the word with id i is `words[i - 1]`."""
         return self._joined.split(" ")
 
     @property
@@ -86,14 +83,7 @@ class Vocabulary(tf.Module):
         return self._joined
 
     def ids(self, words: tf.Tensor) -> tf.Tensor:
-        """Looks up normalised words.
-
-        Args:
-            words: String tensor of any shape.
-
-        Returns:
-            int32 tensor of the same shape.
-        """
+        """Looks up normalised words: strings of any shape to int32."""
         return tf.cast(self._table.lookup(words), tf.int32)
 
     def distinct(
@@ -101,23 +91,22 @@ class Vocabulary(tf.Module):
     ) -> WordBatch:
         """Hashes texts into a `WordBatch` of vocabulary ids.
 
-        A word has one "trigram", its id, so `WordBatch.trigrams` has the
-        distinct ids and `WordBatch.words` the indices of ids in it. All
-        unknown words are one word, but texts that differ in unknown words
-        are different texts.
+        A word has one "trigram", its id: `WordBatch.trigrams` has the distinct
+        ids, and `WordBatch.words` their indices. All unknown words are one
+        word, but texts with different unknown words are different texts.
 
         Args:
             texts: String tensor `[batch]`, which may be empty.
-            max_words: Number of words kept of each text, default `None` for
+            max_words: Number of words to read of each text, default `None` for
                 all; see `split_words`.
         """
         text_words, text_index = distinct_texts(texts, max_words, self.split)
         ids, word_indices = tf.unique(self.ids(text_words.flat_values))
-        each = tf.range(tf.size(ids))
+        indices = tf.range(tf.size(ids))
         return WordBatch(
             ids,
-            each,
-            each,
+            indices,
+            indices,
             pad_rows(text_words.with_flat_values(word_indices)),
             tf.cast(text_words.row_lengths(), tf.int32),
             text_index,
@@ -125,7 +114,7 @@ class Vocabulary(tf.Module):
 
 
 def _check(words: Any, split: str) -> None:
-    """Checks that each word is one that texts are split into."""
+    """Checks that each word is distinct and normalised."""
     normal = normalize(words, split)
     if not normal:
         raise InputError(
@@ -162,15 +151,14 @@ def vocabulary_of(
 ) -> list[str]:
     """Lists the words of texts, the most frequent first.
 
-    Words of the same frequency are in the order of their code points, so the
-    result does not depend on the order of the texts.
+    Words of the same frequency are sorted by code points, so the result does
+    not depend on the order of the texts.
 
     Args:
-        texts: Any iterable of `str` or `bytes`; words that occur twice in a
-            text count twice.
+        texts: Any iterable of `str` or `bytes`; a word counts as often as it
+            occurs in a text.
         min_count: Least number of occurrences of a word, default 1.
-        max_words: Number of words to list, the most frequent ones. Default
-            `None` for all.
+        max_words: Largest number of words to list. Default `None` for all.
         split: Rule that separates words, default `"alphanumeric"`; see
             `normalize_texts`.
 
@@ -178,8 +166,7 @@ def vocabulary_of(
         Normalised words, at least one.
 
     Raises:
-        InputError: No word occurs `min_count` times, or an argument is below
-            1.
+        InputError: No word occurs `min_count` times, or an argument is below 1.
 
     Example:
     >>> vocabulary_of(["red hat", "Blue hat"])
@@ -191,7 +178,7 @@ def vocabulary_of(
     for words in split_in_batches(texts, split):
         counts.update(words.flat_values.numpy().tolist())
     del counts[EMPTY_TEXT.encode()]
-    # Bytes of UTF-8 sort as code points do.
+    # UTF-8 sorts as code points do.
     frequent = sorted(
         (-count, word) for word, count in counts.items() if count >= min_count
     )
@@ -206,10 +193,7 @@ def vocabulary_of(
 def split_in_batches(
     texts: Iterable[str | bytes], split: str
 ) -> Iterator[tf.RaggedTensor]:
-    """Yields the normalised words of texts, ragged strings `[batch, (words)]`.
-
-    A batch has at most 10,000 texts.
-    """
+    """Yields normalised words, ragged `[batch, (words)]`, of 10,000 texts."""
     encoded = as_bytes(texts)
     for start in range(0, len(encoded), _TEXTS_AT_ONCE):
         batch = tf.constant(encoded[start : start + _TEXTS_AT_ONCE])

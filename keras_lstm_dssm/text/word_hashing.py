@@ -1,7 +1,7 @@
 """Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams.
 
 A batch of texts becomes a `WordBatch`: ids of distinct texts, words and
-trigrams. A single short text is hashed with fewer operations, for a server.
+trigrams. A single short text takes fewer operations, for a server.
 """
 
 import functools
@@ -31,12 +31,11 @@ from lstm_dssm_client.words import (
 
 
 def as_strings(texts: Any) -> tf.Tensor:
-    """Converts a tensor, or any iterable of strings or bytes, to a tensor.
+    """Converts strings `(batch,)`, or an iterable of str or bytes, to a tensor.
 
-    Raises `InputError` if it is neither strings `(batch,)` nor such an
-    iterable. In a graph the rank is checked when it runs, too: TF Serving does
-    not compare shapes, and some kernels of TF.Text end a server that gives
-    them a scalar.
+    Raises `InputError` for anything else. A graph checks the rank when it runs,
+    too: TF Serving does not compare shapes, and some kernels of TF.Text crash a
+    server when they get a scalar.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -50,12 +49,12 @@ def as_strings(texts: Any) -> tf.Tensor:
 
 
 def clean_texts(texts: Sequence[str | bytes]) -> list[str]:
-    """Replaces lone surrogates, which tokenizers do not take."""
+    """Replaces lone surrogates, which tokenizers reject."""
     return [text.decode("utf-8", "replace") for text in as_bytes(texts)]
 
 
 def check_string_input(reader: str, inputs: Any) -> None:
-    """Raises `InputError` if a symbolic input is no batch of strings."""
+    """Raises `InputError` unless a symbolic input is a batch of strings."""
     if inputs.dtype != "string" or len(inputs.shape) != 1:
         raise InputError(
             f"{reader} reads strings (batch,), got "
@@ -64,7 +63,7 @@ def check_string_input(reader: str, inputs: Any) -> None:
         )
 
 
-# A word of a text ends with a space or with the text.
+# A word is followed by a space or the end of the text.
 _ENDINGS = (
     (r"([^ea ])ies( |$)", r"\1y\2"),
     (r"(x|ch|sh|ss|z)es( |$)", r"\1\2"),
@@ -74,12 +73,11 @@ _ENDINGS = (
 
 
 def stem_words(texts: tf.Tensor) -> tf.Tensor:
-    """Removes English endings of plurals and of verbs from normalised words.
+    """Removes English endings of plurals and verbs from normalised words.
 
-    The rules are those of the S stemmer (Harman 1991, "How effective is
-    suffixing?"), and -es, -ing and -ed. They are few, so that a graph can
-    apply them; the result need not be a word, only the same for the forms of
-    a word.
+    These are the rules of the S stemmer (Harman 1991, "How effective is
+    suffixing?"), and -es, -ing and -ed: few rules, for use in a graph. A stem
+    need not be a word, but most forms of a word have the same stem.
     """
     for ending, replacement in _ENDINGS:
         texts = tf.strings.regex_replace(texts, ending, replacement)
@@ -90,14 +88,14 @@ WORD_SPLITS = ("space", "alphanumeric", "stems")
 """The rules by which a text is split into words; see `normalize_texts`."""
 
 _SPACES = {
-    # Single plain spaces are not matched: that would take a tenth longer.
+    # Matching single spaces, too, would take a tenth longer.
     "space": f"[ {OTHER_SPACES}]{{2,}}|[{OTHER_SPACES}]",
     "alphanumeric": r"[^\pL\pN\pM]+",
 }
 
 
 def split_without_stems(split: str) -> str:
-    """Returns the rule that gives the same words with their endings."""
+    """Returns the rule that gives the same words without stemming."""
     return "alphanumeric" if split == "stems" else split
 
 
@@ -106,26 +104,24 @@ def normalize_texts(
 ) -> tf.Tensor:
     """Normalises texts to the words that an encoder reads.
 
-    An encoder gives texts with equal results the same vector.
+    Encoders give texts with equal normalised words the same vector.
 
     Invalid UTF-8 becomes U+FFFD, signs such as trademarks, fractions and
-    thousands separators get one form (`lstm_dssm_client.words`), compatible
-    forms are unified (NFKC), case is folded, invisible code points (soft
-    hyphens, zero-width joiners) are dropped, and words are separated by
-    Unicode white space, as in the paper
-    (section V: "whitespace tokenized and lower-cased, numbers are retained,
-    and no stemming"). A text without words becomes the one word `#`, so that
-    every text has a vector.
+    thousands separators are unified (`lstm_dssm_client.words`), compatible
+    forms, too (NFKC), case is folded, and invisible code points (soft hyphens,
+    zero-width joiners) are removed. Words are separated by Unicode white space,
+    as in section V of the paper: "whitespace tokenized and lower-cased, numbers
+    are retained, and no stemming". A text without words becomes the word `#`,
+    so that every text has a vector.
 
     Args:
         texts: String tensor `[batch]`, any bytes.
         max_words: If set, a text is first cut to
-            `max_words * MAX_BYTES_PER_WORD` bytes, which bounds time and
-            memory. `None`, the default, reads all of it.
-        split: `"space"`, the paper's rule; or `"alphanumeric"`, where words
-            are runs of letters, digits and marks, and every other character
-            counts as a space; or `"stems"`, where these words lose their
-            English endings, see `stem_words`.
+            `max_words * MAX_BYTES_PER_WORD` bytes, to limit time and memory.
+            Default `None`: no limit.
+        split: `"space"`, the paper's rule; `"alphanumeric"`: words are runs of
+            letters, digits and marks; or `"stems"`: alphanumeric words without
+            their English endings, see `stem_words`.
 
     Returns:
         String tensor `[batch]`: the words, single spaces between them.
@@ -144,7 +140,7 @@ def normalize_texts(
 
 
 def normalize_single_text(text: tf.Tensor, split: str) -> tf.Tensor:
-    """Does as `normalize_texts` for one text `[1]`, with fewer operations."""
+    """Normalises one text `[1]` as `normalize_texts`, in fewer operations."""
     folded = tf.cond(
         tf.reduce_all(tf.strings.regex_full_match(text, PLAIN)),
         lambda: tf.strings.lower(text),
@@ -167,8 +163,8 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`.
 
-    Most texts are ASCII without signs, and take a fifth of the time; texts of
-    other scripts without signs half.
+    ASCII texts without signs, the most frequent, take a fifth of the time of
+    other texts; texts of other scripts without signs take half.
     """
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
@@ -212,11 +208,7 @@ def check_split(max_words: int | None, split: str) -> None:
 
 
 def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
-    """Normalises texts as `normalize_texts` does, from and to Python strings.
-
-    Args:
-        texts: Iterable of `str` or `bytes`.
-        split: The rule that separates words; see `normalize_texts`.
+    """Normalises `str` or `bytes` as `normalize_texts` does, to strings.
 
     Example:
     >>> normalize(["ANGLE  bracket", "angle-bracket"], "alphanumeric")
@@ -231,8 +223,7 @@ def split_words(
 ) -> tf.RaggedTensor:
     """Splits strings `[batch]` into normalised words, `[batch, (words)]`.
 
-    A row has at least one word, and at most `max_words`, which bounds the bytes
-    that are read, too (see `normalize_texts`).
+    A row has at least one word, and at most `max_words`; see `normalize_texts`.
     """
     words = separate_words(normalize_texts(texts, max_words, split))
     return words if max_words is None else words[:, :max_words]
@@ -255,18 +246,18 @@ def trigram_ids(
     letter: `good` -> `#go goo ood od#`. Trigram (c1, c2, c3) has the exact
     code (c1 * 37 + c2) * 37 + c3, without collisions.
 
-    Code points outside the alphabet count as `#` when `oov_buckets` is 0,
-    as in the paper's presets. Otherwise every trigram that holds one is
-    hashed, from its three code points, into a row from 50,653 on. Of a word of
-    more than `MAX_LETTERS` letters only the first are used.
+    With `oov_buckets=0`, as in the paper's presets, letters outside the
+    alphabet count as `#`. Otherwise every trigram with such a letter is hashed,
+    from its three code points, into a row from 50,653 on. Letters after the
+    first `MAX_LETTERS` of a word are ignored.
 
     Returns:
-        `(ids, word)`, both int32 `[m]`: the trigrams of all words, and for
-        each the index of its word, ascending.
+        `(ids, word)`, both int32 `[m]`: the trigrams of all words, and the
+        index of the word of each trigram, ascending.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
-    # As `value_rowids`, by a third of the operations.
+    # The same as `value_rowids` in a third of the operations.
     word = tf.where(tf.sequence_mask(letters.row_lengths()))[:, 0]
     word = tf.cast(word, tf.int32)
     return trigrams_of_letters(letters.flat_values, word, oov_buckets), word
@@ -284,13 +275,13 @@ def trigrams_of_letters(
 ) -> tf.Tensor:
     """Lists the trigram centred on each letter, int32 `[m]`; see `trigram_ids`.
 
-    Takes the code point of each letter, int32 `[m]`, and the index of its word,
-    int32 `[m]`, ascending.
+    Takes int32 `[m]`: the code point of each letter, and the index of its word,
+    ascending.
     """
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
-    # Windows of numbers: `tf_text.ngrams` of the letters takes three times as
-    # long, and ids from a hash of its strings would collide.
+    # Windows of numbers: `tf_text.ngrams` takes three times as long, and hashes
+    # of its strings would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the values before, at and after each letter, or 0."""
         windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
@@ -328,9 +319,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def traced_once(function: F) -> F:
     """Decorates a function of texts, to trace it once for all graphs.
 
-    Every dataset and every model hashes its texts in a graph of its own, and
-    tracing the hashing takes longer than hashing a small batch. The first
-    argument is a string tensor `[batch]`, the others are hashable.
+    Every dataset and every model hashes texts in its own graph, and tracing
+    takes longer than hashing a small batch. The first argument is a string
+    tensor `[batch]`; the other arguments are hashable.
     """
 
     @functools.cache
@@ -353,30 +344,30 @@ def traced_once(function: F) -> F:
 class WordBatch(NamedTuple):
     """Holds the ids of a batch, each distinct text, word and trigram once.
 
-    A batch of 1,024 titles holds some 12,000 words but only 3,000 distinct
-    ones, and fewer distinct trigrams still. Each is looked up once, and its
-    gradient summed once. Two texts are distinct if their normalised words
-    differ (see `normalize_texts`). All fields but `untrained` are int32.
+    A batch of 1,024 titles has some 12,000 words, 3,000 distinct words, and
+    fewer distinct trigrams. Each row is looked up, and each gradient summed,
+    only once. Two texts are distinct if their normalised words differ (see
+    `normalize_texts`). All fields but `untrained` are int32.
 
     Attributes:
-        trigrams: `[r]`, the ids of the distinct trigrams. In the batches of
-            `VocabularyVectors`, the ids of the distinct words, as if each
-            word were one trigram.
-        trigram_index: `[m]`, for each trigram of each distinct word, its
-            index in `trigrams`.
-        word_index: `[m]`, for each of these trigrams, the index of its
-            distinct word, ascending.
-        words: `[u, time]`, for each distinct text the indices of its words;
-            0 past the end of the text. The longest text comes first, so
-            that a recurrence can leave out the padding.
-        lengths: `[u]`, number of words in each distinct text, descending, at
+        trigrams: `[r]`, the ids of the distinct trigrams; in batches of
+            `VocabularyVectors` the ids of the distinct words, as if each word
+            were one trigram.
+        trigram_index: `[m]`, for each trigram of each distinct word its index
+            in `trigrams`.
+        word_index: `[m]`, for each of these trigrams the index of its distinct
+            word, ascending.
+        words: `[u, time]`, the indices of the words of each distinct text,
+            padded with 0. The longest text is first, so that a recurrence can
+            skip the padding.
+        lengths: `[u]`, number of words of each distinct text, descending, at
             least 1.
         text_index: `[batch]`, the index of the distinct text of each row.
-        trigram_order: `[m]`, the order that sorts `trigram_index`, which a
-            gradient needs; or `None`: it is sorted then.
-        untrained: Float `[u, width]`, the untrained columns of the vectors
-            that one encoder gives these texts (see `UntrainedColumnCache`); or
-            `None`: the encoder computes them.
+        trigram_order: `[m]`, the indices that sort `trigram_index`, which a
+            gradient needs; or `None`: the gradient sorts.
+        untrained: Float `[u, width]`, the untrained columns of the texts'
+            vectors by one encoder (see `UntrainedColumnCache`); or `None`: the
+            encoder computes them.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])
@@ -399,16 +390,14 @@ class WordBatch(NamedTuple):
         return tf.size(self.lengths)
 
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Lists the words of all distinct texts, one text after the other.
+        """Returns `(words, texts)`, both int32 `[w]`, for all distinct texts.
 
-        Returns:
-            `(words, texts)`, both int32 `[w]`: the index of each word, and
-            the index of its text, ascending.
+        These are the index of each word, and the index of its text, ascending.
         """
-        real = tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
-        places = tf.where(real)
-        texts, _ = tf.unstack(tf.cast(places, tf.int32), axis=1)
-        return tf.gather_nd(self.words, places), texts
+        is_word = tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
+        positions = tf.where(is_word)
+        texts, _ = tf.unstack(tf.cast(positions, tf.int32), axis=1)
+        return tf.gather_nd(self.words, positions), texts
 
 
 @traced_once
@@ -418,11 +407,7 @@ def distinct_words(
     max_words: int | None = None,
     split: str = "space",
 ) -> WordBatch:
-    """Hashes strings `[batch]` into a `WordBatch`.
-
-    Gives the same result in `tf.data`, in a `tf.function` and in an exported
-    graph.
-    """
+    """Hashes strings `[batch]` into a `WordBatch`, eagerly or in a graph."""
     text_words, text_index = distinct_texts(texts, max_words, split)
     distinct, word_indices = tf.unique(text_words.flat_values)
     ids, word_index = trigram_ids(distinct, oov_buckets)
@@ -446,7 +431,7 @@ def distinct_texts(
     Returns ragged strings `[texts, (words)]`, the longest text first, and for
     each row of the batch the index of its text, int32 `[batch]`.
     """
-    # Duplicates are removed by bytes first, which is cheap; then by words.
+    # Duplicate bytes are removed first, which is cheap, then duplicate words.
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
@@ -458,22 +443,21 @@ def distinct_texts(
     text_index = tf.gather(
         tf.math.invert_permutation(order), tf.gather(normal_index, bytes_index)
     )
-    # The words are cut off and put in order by one gather of strings.
+    # One gather of strings cuts off words and sorts texts.
     starts = tf.gather(words.row_starts(), order)
-    places = tf.ragged.range(starts, starts + tf.gather(lengths, order))
-    text_words = tf.gather(words.values, places.values)
-    return places.with_values(text_words), text_index
+    positions = tf.ragged.range(starts, starts + tf.gather(lengths, order))
+    text_words = tf.gather(words.values, positions.values)
+    return positions.with_values(text_words), text_index
 
 
 @traced_once
 def text_fingerprints(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tf.Tensor:
-    """Computes a number for each text, by which other processes know it.
+    """Computes a number for each text, by which other processes know the text.
 
-    Returns int64 `[batch]`, equal for texts that `distinct_texts` takes for
-    one. Among a million others, a text has its number to itself with a
-    probability of 1 - 1e-13.
+    Returns int64 `[batch]`, equal for texts with equal normalised words. The
+    number of a text differs from a million others with probability 1 - 1e-13.
     """
     distinct_bytes, index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
@@ -481,10 +465,7 @@ def text_fingerprints(
 
 
 def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
-    """Pads rows of numbers or of vectors with 0, to at least one time step.
-
-    A loop over no time steps has no last state.
-    """
+    """Pads rows of numbers or vectors with 0, to at least one time step."""
     padded = rows.to_tensor()
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
     inner = [[0, 0]] * (padded.shape.rank - 2)
@@ -496,17 +477,14 @@ _SPACE = ord(" ")
 _MOST_BYTES = 127
 """Maximum size, in bytes of UTF-8, of a text that counts as short.
 
-Of each byte the normalisation makes 6 letters at most (U+FDFA, of 3 bytes,
-becomes 4 words of 15 letters), and so no word of more than `MAX_LETTERS`. A
-text of n bytes has no more than 4/3 n + 1 words.
+A byte gives at most 6 letters after normalisation (U+FDFA, of 3 bytes, becomes
+4 words of 15 letters), so no word has more than `MAX_LETTERS`. A text of n
+bytes has at most 4/3 n + 1 words.
 """
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
-    """Returns whether a batch is one text that `hash_single_text` can hash.
-
-    Neither `max_words` nor `MAX_LETTERS` can cut such a text.
-    """
+    """Returns whether a batch is one text that `hash_single_text` can hash."""
     limit = (
         _MOST_BYTES
         if max_words is None
@@ -519,13 +497,11 @@ def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
 def hash_single_text(
     text: tf.Tensor, oov_buckets: int = 0, split: str = "space"
 ) -> WordBatch:
-    """Hashes one short text into a `WordBatch`, with a third of the operations.
+    """Hashes one short text into a `WordBatch`, in a third of the operations.
 
-    Most of the operations of `distinct_words` take less than a microsecond,
-    but a graph takes as long for a text as it has operations. Here a word
-    that occurs twice is looked up twice; the vectors are the same. The first
-    dimension of `words` is 1 in the graph, too, by which layers know that they
-    can leave out the packing.
+    For one text the number of operations decides the time. A word that occurs
+    twice is looked up twice; the vectors are the same. `words` has the static
+    shape [1, None], by which layers know that packing is not necessary.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values
@@ -534,8 +510,8 @@ def hash_single_text(
     word = tf.gather(tf.cumsum(tf.cast(is_space, tf.int32)), letters)
     ids = trigrams_of_letters(tf.gather(points, letters), word, oov_buckets)
     # TensorFlow sums the rows of `tf.unique` without gathering them. If this
-    # graph gathered rows of a table and another one in the same model read
-    # the table as a whole, each such read would copy it.
+    # graph gathered rows, and another graph of the model read the whole table,
+    # each whole read would copy the table.
     trigrams, trigram_index = tf.unique(ids)
     count = word[-1] + 1
     return WordBatch(

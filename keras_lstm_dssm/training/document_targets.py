@@ -41,30 +41,29 @@ _DOCUMENTS_AT_ONCE = 256
 
 
 class KeyWords:
-    """Chooses the key words of a document: those with the highest TF-IDF.
+    """Chooses the key words of a document: the words with the highest TF-IDF.
 
         tf-idf(w) = tf(w) * (ln((1 + n) / (1 + df(w))) + 1)
 
     tf is the count of the word in the summary, or in the whole document (see
-    `source`); df is the number of the n training documents that contain it in
-    their sentences or summary. The paper gives no formula; the IDF is that of
+    `source`); df is the number of training documents, of n, with the word in
+    sentences or summary. The paper gives no formula; this IDF is from
     scikit-learn.
 
     Args:
         documents: The training documents, which are streamed once.
-        count: The number of words of each document; a summary with fewer
-            distinct words gives all of them. Default 30, as in the paper.
-        stop_words: Normalised words that are never chosen. By default those
-            of scikit-learn, which needs the extra `[analysis]`.
-        split: Rule that separates words, default `"alphanumeric"`; it must
-            be that of the model's vocabulary. See `normalize_texts`.
-        source: The text that key words are chosen from: `"summary"`, the
-            default and the paper's, or `"document"`, the sentences and, if
-            there is one, the summary.
+        count: The number of words for each document, or fewer if the text has
+            fewer distinct words. Default 30, as in the paper.
+        stop_words: Normalised words that are never chosen. Default: the stop
+            words of scikit-learn, which needs the extra `[analysis]`.
+        split: Rule that separates words, the same as in the model's vocabulary.
+            Default `"alphanumeric"`. See `normalize_texts`.
+        source: The text that key words are chosen from: `"summary"` (default,
+            the paper's), or `"document"`, the sentences and the summary.
 
     Attributes:
         documents: The number of training documents.
-        source: `source` as given.
+        source: As given.
 
     Raises:
         InputError: There are no documents, `count` is less than 1, `source`
@@ -97,7 +96,7 @@ class KeyWords:
         self.source = source
         self.documents = 0
         self._frequency: Counter[str] = Counter()
-        for words in self._words(_whole(one) for one in documents):
+        for words in self._words(_whole(document) for document in documents):
             self.documents += 1
             self._frequency.update(set(words))
         if not self.documents:
@@ -109,34 +108,27 @@ class KeyWords:
     def idf(self, word: str) -> float:
         """Returns the IDF of a normalised word.
 
-        Args:
-            word: Any word; one that no training document has gets the
-                largest IDF.
+        A word of no training document has the largest IDF.
         """
         ratio = (1 + self.documents) / (1 + self._frequency[word])
         return math.log(ratio) + 1
 
     def of(self, documents: Iterable[Document]) -> Iterator[list[str]]:
-        """Yields the key words of each document.
+        """Yields the key words of each document, which are streamed.
 
-        Args:
-            documents: Any documents, which are streamed.
-
-        Yields:
-            Normalised words of two or more ASCII letters, or of others, the
-            highest TF-IDF first; those with the same TF-IDF in the order of
-            their first occurrence. With `source="summary"`, none for a
-            document without a summary.
+        Key words are normalised and not single ASCII letters, in descending
+        order of TF-IDF, equal ones in order of occurrence. With
+        `source="summary"` a document without a summary has none.
         """
         text = _whole if self.source == "document" else _summary
-        for words in self._words(text(one) for one in documents):
+        for words in self._words(text(document) for document in documents):
             counts = Counter(filter(self._may_be_key, words))
             # `sorted` is stable, and a `Counter` has the order of the words.
             ranked = sorted(counts, key=lambda w: -counts[w] * self.idf(w))
             yield ranked[: self._count]
 
     def _may_be_key(self, word: str) -> bool:
-        # A single letter is mostly what an apostrophe has cut off.
+        # A single letter is mostly the remainder after an apostrophe.
         is_letter = len(word) == 1 and word.isascii()
         return not is_letter and word not in self._stop_words
 
@@ -163,9 +155,9 @@ TARGETS_FILE = "document_targets.json.gz"
 class Target(NamedTuple):
     """The salient sentences and the key words of one document."""
 
-    sentences: int  # of the document
-    salient: list[int]  # positions from 0, ascending
-    key_words: list[str]  # normalised; there may be none
+    sentences: int  # number of sentences of the document
+    salient: list[int]  # indices from 0, ascending
+    key_words: list[str]  # normalised; may be empty
 
     def marks(self) -> np.ndarray:
         """Returns whether each sentence is salient, bool `[sentences]`."""
@@ -175,17 +167,16 @@ class Target(NamedTuple):
 class DocumentTargets:
     """Holds the targets that `KeyVec` is trained on, for each document.
 
-    Targets depend on documents, teacher and threshold only. A run writes
-    them to a file before it starts, so that it resumes with the same ones
-    even if the teacher has been trained anew or removed since.
+    A run writes its targets to a file before it starts, so that it resumes with
+    the same targets even if the teacher has changed or is gone.
 
     Args:
         targets: Document id -> target.
-        counts: How many sentences are salient.
+        counts: How many sentences are salient, with the threshold.
 
     Attributes:
         targets: Document id -> target.
-        counts: How many sentences are salient, with the threshold.
+        counts: As given.
 
     Example:
     >>> train = folder.of("train")
@@ -212,20 +203,18 @@ class DocumentTargets:
         """Computes the targets of documents.
 
         Args:
-            documents: The documents: a list, or another iterable that can
-                be read more than once, such as `DocumentFolder.of` returns.
+            documents: An iterable that can be read more than once, such as a
+                list, or the result of `DocumentFolder.of`.
             teacher: Compares sentences with the summary.
-            key_words: Chooses words of the summary or of all the text. It is
-                made from the training documents, for documents of other
-                splits, too.
-            theta: Threshold of the similarity. By default that of the
-                teacher, or else it is computed from these documents (see
-                `salience_threshold`), which must then be the training ones;
-                it is 0 where none has a summary.
+            key_words: Chooses words of the summary or of the whole text. It is
+                made from the training documents, also for other splits.
+            theta: Threshold of the similarity. By default the teacher's
+                threshold, or else it is computed from these documents, which
+                must be the training documents (see `salience_threshold`); 0 if
+                no document has a summary.
 
         Raises:
-            InputError: No document has a summary, and the key words are to be
-                words of it.
+            InputError: No document has a summary to choose key words from.
         """
         similarities = list(teacher.similarities(documents))
         if theta is None:
@@ -273,8 +262,7 @@ class DocumentTargets:
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
         """Reads the targets that `write` has written.
 
-        Raises:
-            InputError: The file is missing or damaged.
+        Raises `InputError` if the file is missing or damaged.
         """
 
         def parse(value: Any) -> "DocumentTargets":
@@ -297,21 +285,20 @@ _POOL = 16
 """Number of batches whose documents are sorted by length together."""
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Int arrays: the documents, all sentences to read, their number in each."""
+"""Int arrays: documents, all sentences to read, their number in each."""
 
 
 class DocumentExamples:
     """Holds documents and their targets, and streams them for training.
 
-    The sentences of all documents are held in memory, about as many bytes as
-    their text has.
+    Memory: the sentences of all documents.
 
     Args:
         documents: The documents, which are streamed once.
         targets: The salient sentences and key words of these documents.
 
     Raises:
-        InputError: There are no documents, or one has no target.
+        InputError: There are no documents, or a document has no target.
 
     Example:
     >>> examples = DocumentExamples(folder.of("train"), targets)
@@ -359,31 +346,30 @@ class DocumentExamples:
         first_step: int = 0,
         excerpt: int = 0,
     ) -> tf.data.Dataset:
-        """Streams all documents, shuffled anew in each epoch.
+        """Streams all documents, in another random order in each epoch.
 
-        The documents of a batch have similar numbers of sentences: those of
-        16 batches are drawn at random, sorted by their number of sentences
-        (at most `excerpt`) and cut into batches, and the batches of all are
-        shuffled.
+        The documents of a batch have similar numbers of sentences: random
+        documents for 16 batches are sorted by their number of sentences (at
+        most `excerpt`) and cut into batches, then all batches are shuffled.
 
-        The order is a function of `seed` and the epoch alone. A run that
-        resumes after n training steps, with `first_step=n`, sees exactly the
-        batches that an uninterrupted run sees from n on.
+        The order depends on `seed` and the epoch only. A run that resumes after
+        n training steps, with `first_step=n`, gets exactly the batches that an
+        uninterrupted run gets from n on.
 
         Args:
-            batch_size: Documents in a batch. One batch of an epoch holds
-                what is left, so an epoch has ceil(len / batch_size) batches.
+            batch_size: Documents in a batch. One batch of an epoch may be
+                smaller: an epoch has ceil(len / batch_size) batches.
             epochs: The number of passes over the documents.
             seed: Any int; another seed gives another order.
-            first_step: The number of batches to leave out at the start.
-            excerpt: Largest number of sentences of an excerpt. Each epoch
-                then has another excerpt of each document: 1 to `excerpt` of
-                its sentences (the logarithm of this number is uniform),
-                drawn at random, in their order. Default 0: whole documents.
+            first_step: The number of batches to skip at the start.
+            excerpt: Largest number of sentences of an excerpt. Each epoch has
+                another excerpt of each document: 1 to `excerpt` random
+                sentences (the logarithm of their number is uniform), in order.
+                Default 0: whole documents.
 
         Returns:
-            A dataset of (documents, salient, key words), see `in_order`. Its
-            cardinality, over all epochs, is known.
+            A dataset of (documents, salient, key words), see `in_order`. The
+            cardinality over all epochs is known.
 
         Raises:
             InputError: `batch_size` is less than 1, or `excerpt` less than 0.
@@ -415,24 +401,24 @@ class DocumentExamples:
         """Streams all documents once, in their order.
 
         Args:
-            batch_size: Documents in a batch; the last one holds what is left.
+            batch_size: Documents in a batch; the last batch may be smaller.
 
         Returns:
             A dataset of (documents, salient, key words): ragged strings
             `[batch, (sentences)]`, ragged bool `[batch, (sentences)]`, ragged
-            strings `[batch, (words)]`. Its cardinality is known.
+            strings `[batch, (words)]`. The cardinality is known.
 
         Raises:
             InputError: `batch_size` is less than 1.
         """
         check_at_least(1, batch_size=batch_size)
         starts = range(0, len(self), batch_size)
-        every = np.arange(len(self))
-        random = np.random.default_rng(0)  # whole documents draw nothing
+        all_rows = np.arange(len(self))
+        random = np.random.default_rng(0)  # not used for whole documents
 
         def batches() -> Iterator[_Batch]:
             for start in starts:
-                rows = every[start : start + batch_size]
+                rows = all_rows[start : start + batch_size]
                 yield self._excerpts(rows, self._lengths[rows], random)
 
         return self._gathered(batches, len(starts))
@@ -442,7 +428,7 @@ class DocumentExamples:
     ) -> list[np.ndarray]:
         """Returns the documents of each batch of an epoch."""
         order = permutation(len(self), seed, epoch)
-        # Documents above the length of an excerpt remain in random order.
+        # Documents longer than an excerpt remain in random order.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):
@@ -458,7 +444,7 @@ class DocumentExamples:
     def _excerpts(
         self, rows: np.ndarray, counts: np.ndarray, random: np.random.Generator
     ) -> _Batch:
-        """Draws `counts` sentences of documents, and keeps their order."""
+        """Draws `counts` sentences of each document, in order."""
         sentences = [
             start
             + (

@@ -20,17 +20,16 @@ from lstm_dssm_client.bm25 import TERM_PARTS
 from lstm_dssm_client.hybrid import HUBNESS
 
 OOV_BUCKETS = 8192
-"""`oov_buckets` of words that are fitted without a run: any script."""
+"""`oov_buckets` of words that are fitted without a run, for any script."""
 
 
 class HybridParts(NamedTuple):
     """The encoders of a hybrid's parts that have vectors.
 
     Attributes:
-        query: Name of a part -> the encoder of queries that has it.
+        query: Name of a part -> the query encoder that has the part.
         document: The same for titles.
-        teacher: The teacher whose own vectors its titles get as words, or
-            `None`.
+        teacher: The teacher that has vectors of whole titles, or `None`.
     """
 
     query: Mapping[str, TextEncoder]
@@ -44,10 +43,10 @@ class HybridParts(NamedTuple):
         """Returns the parts of a trained model, a teacher's words, or both.
 
         Args:
-            model: Two towers; by default there are none.
-            teacher: A teacher that `TeacherVectors.open` has read. Words are
-                fitted to it if the model has no words part; titles get its own
-                vectors.
+            model: Two towers, or `None`.
+            teacher: The result of `TeacherVectors.open`. Words are fitted to
+                the teacher if the model has no words part; titles have the
+                teacher's own vectors.
 
         Raises:
             InputError: The model is of another kind, or the teacher has vectors
@@ -65,7 +64,9 @@ class HybridParts(NamedTuple):
         if teacher is None:
             return cls(query, document)
         if WORDS not in document:
-            query[WORDS] = document[WORDS] = _fitted(teacher.folder, query)
+            query[WORDS] = document[WORDS] = _fit_teacher_words(
+                teacher.folder, query
+            )
         width = teacher.vectors.shape[1]
         if width != (units := document[WORDS].units):
             raise InputError(
@@ -91,16 +92,16 @@ class HybridParts(NamedTuple):
         titles: Sequence[str],
         queries: Sequence[str] = (),
     ) -> HybridSettings:
-        """Returns settings for these parts, with the terms of the titles.
+        """Returns settings for these parts and the words of the titles.
 
-        Default weights become those of `without_dev`. Without training queries
-        hubness has no weight.
+        Default weights become the weights of `without_dev`. Without training
+        queries hubness has no weight.
         """
         names = self.names
         if not queries:
             names = tuple(name for name in names if name != HUBNESS)
         if settings.weights == HybridSettings().weights:
-            settings = settings.without_dev(names, len(queries))
+            settings = settings.without_dev(names, len(titles), len(queries))
         settings = settings.of_parts(names)
         if settings.bm25_words:
             return settings
@@ -109,10 +110,7 @@ class HybridParts(NamedTuple):
     def encoders(
         self, weights: Mapping[str, float]
     ) -> tuple[HybridEncoder, HybridEncoder] | None:
-        """Returns the encoders of queries and titles with these weights.
-
-        `None` if no part with vectors has a weight.
-        """
+        """Returns the encoders with these weights; `None` if all are 0."""
         if not any(weights.get(name) for name in self.query):
             return None
         return (
@@ -121,15 +119,12 @@ class HybridParts(NamedTuple):
         )
 
     def systems(self, **options: Any) -> dict[str, DenseSystem]:
-        """Returns a system for each part, which encodes each text once.
-
-        `options` are those of `encode`.
-        """
+        """Returns part -> system; `options` are arguments of `encode`."""
         systems = {}
         for name in self.query:
-            pair = self.encoders({name: 1.0})
-            assert pair is not None
-            query, document = (partial(e.encode, **options) for e in pair)
+            encoders = self.encoders({name: 1.0})
+            assert encoders is not None
+            query, document = (partial(e.encode, **options) for e in encoders)
             if name == WORDS and self.teacher is not None:
                 document = partial(self.teacher.completed, encode=document)
             systems[name] = with_cached_vectors(DenseSystem(query, document))
@@ -141,10 +136,10 @@ def _parts_of(encoder: TextEncoder) -> dict[str, TextEncoder]:
     return {kind: encoder for kind in (TOWERS, WORDS) if kind in kinds}
 
 
-def _fitted(
+def _fit_teacher_words(
     folder: str | None, towers: Mapping[str, TextEncoder]
 ) -> WordSumEncoder:
-    """Fits words to a teacher; words are hashed as by the towers, if any."""
+    """Fits words to a teacher, hashed in the same way as in the towers."""
     hashing: dict[str, Any] = {"oov_buckets": OOV_BUCKETS}
     if TOWERS in towers:
         config = towers[TOWERS].get_config()

@@ -1,4 +1,4 @@
-"""`InitialModel`, whose weights another training starts from."""
+"""`InitialModel`, from whose weights another training starts."""
 
 import os
 from collections.abc import Sequence
@@ -15,19 +15,17 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.kinds import kind_of, recipe_from_dict
 from keras_lstm_dssm.settings.recipes import ModelRecipe
 
-_OF_TRAINING = {"seed", "negatives", "n", "dropout", "max_sentences"}
+_CHANGEABLE = {"seed", "negatives", "n", "dropout", "max_sentences"}
 """Arguments of a model, not of its layers, that a new training may change."""
 
 _NAMES = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """Holds a trained model, and where it comes from."""
+    """A trained model, with the recipe and the folder of its run, if any."""
 
     model: Any
-    # The recipe of its run; `None` for a model without a run.
     recipe: ModelRecipe | None = None
-    # The folder of its run; `None` for a model without one.
     path: str | None = None
 
     @classmethod
@@ -41,11 +39,7 @@ class InitialModel(NamedTuple):
 
     @staticmethod
     def recipe_of(init: str | os.PathLike[str]) -> ModelRecipe:
-        """Reads the recipe of a run, without loading its model.
-
-        A process that is to be one of several workers can do so before
-        TensorFlow has connected them.
-        """
+        """Reads the recipe of a run, before workers are connected."""
         run = RunFolder(init)
         run.check_trained()
         recipe = run.read_config().get("recipe", {})
@@ -58,7 +52,7 @@ class InitialModel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What the words of a pair scorer or `KeyVec` are read as."""
+        """How a pair scorer or `KeyVec` reads words, see `ScorerRecipe`."""
         words = self.model.words
         if not hasattr(words, "vocabulary"):
             return "trigrams"
@@ -77,7 +71,7 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks the class of the model, and what its words are read as."""
+        """Checks the class of the model, and how its words are read."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(
@@ -93,7 +87,7 @@ class InitialModel(NamedTuple):
             )
 
     def copy_weights_to(self, model: Any) -> None:
-        """Copies all weights to a model, adapted statistics included."""
+        """Copies all weights to a model, including adapted statistics."""
         initial, new = _network(self.model), _network(model)
         for name, value in new.items():
             if initial.get(name) != value:
@@ -110,7 +104,7 @@ class InitialModel(NamedTuple):
 
 
 def _checked(model: Any, name: str) -> Any:
-    kind_of(model)  # raises for what is no model
+    kind_of(model)  # raises for anything but a model
     if not all(np.isfinite(weight.numpy()).all() for weight in model.weights):
         raise InputError(
             f"{name}: found weights that are not finite; the training failed: "
@@ -120,7 +114,7 @@ def _checked(model: Any, name: str) -> Any:
 
 
 def _network(model: Any) -> dict[str, Any]:
-    """Returns what determines the weights' meaning, flat, by dotted names."""
+    """Returns what gives weights their meaning: dotted name -> value."""
     flat: dict[str, Any] = {}
 
     def add(name: str, value: Any) -> None:
@@ -135,7 +129,7 @@ def _network(model: Any) -> dict[str, Any]:
             flat[name] = list(value) if isinstance(value, tuple) else value
 
     config = model.get_config()
-    add("", {key: config[key] for key in config if key not in _OF_TRAINING})
+    add("", {key: config[key] for key in config if key not in _CHANGEABLE})
     return flat
 
 

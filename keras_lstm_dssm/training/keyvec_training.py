@@ -44,9 +44,9 @@ def new_keyvec(
 ) -> KeyVec:
     """Builds and compiles the model that a recipe describes.
 
-    The vocabulary, and the skip-gram vectors with which words and key words
-    start, are those of `sentences`; `recipe.decay` needs the number of
-    `documents`.
+    The vocabulary is made from `sentences`, and the skip-gram vectors that
+    words and key words start from are trained on them; `recipe.decay` needs the
+    number of `documents`.
     """
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
@@ -74,7 +74,7 @@ def new_keyvec(
         )
     model = build_keyvec(recipe, seed, vocabulary, vectors, stems)
     if recipe.key_word_start:
-        # Often the same vectors; `skip_gram_vectors` then trains only once.
+        # If these are the same vectors, `skip_gram_vectors` trains only once.
         vectors = skip_gram_vectors(
             sentences,
             vocabulary,
@@ -92,8 +92,8 @@ def new_keyvec(
 def _directions(vectors: np.ndarray) -> np.ndarray:
     """Scales vectors to unit length, and subtracts their mean.
 
-    The skip-gram vectors of all words have a direction in common. In W_v it
-    would change the scores of all key words by the same number.
+    Skip-gram vectors have a common direction, which in W_v would change the
+    scores of all key words by the same number.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
@@ -104,11 +104,7 @@ _UNSEEN = 0.1  # the count of a word that is no key word of any document
 
 
 class KeyVecTraining(Training):
-    """The training of a `KeyVec`.
-
-    The model is trained on the documents of the split train, and its
-    validation loss is that of dev.
-    """
+    """Trains a `KeyVec` on the split train; dev gives the validation loss."""
 
     recipe: KeyVecRecipe
 
@@ -117,9 +113,9 @@ class KeyVecTraining(Training):
     def open(self) -> None:
         """Opens the documents; computes their targets, or reads them again.
 
-        `salience` is the teacher of salient sentences, or the targets. These
-        are written into the run folder, so that a resumed run has the same
-        ones, whatever has become of the teacher.
+        `salience` is the teacher of salient sentences, or the targets. Targets
+        are written into the run folder, so that a resumed run does not need the
+        teacher.
         """
         self.folder, self.spec = _open_folder(self.config)
         if not self.folder.count("train"):
@@ -145,7 +141,7 @@ class KeyVecTraining(Training):
 
     @cached_property
     def bad_lines(self) -> Mapping[str, int]:
-        """What is wrong -> number of lines of the data that are left out."""
+        """What is wrong -> number of lines of the data that are skipped."""
         return self.folder.counts.bad_lines
 
     @cached_property
@@ -163,18 +159,11 @@ class KeyVecTraining(Training):
         )
 
     def describe(self) -> str:
-        """Returns a line for users about the documents to train on.
-
-        It states how many there are, and how many of their sentences the
-        model is to find.
-        """
+        """Describes the number of documents, and of salient sentences."""
         return f"{self.examples:,} documents; {self.targets.counts.describe()}"
 
     def dev_task(self, spec: str) -> Task | ClusterTask:
-        """Opens the documents of dev, to search or to cluster them.
-
-        They are clustered if `select` is a measure of clusters.
-        """
+        """Opens the documents of dev, to search or, by `select`, to cluster."""
         config = self.config
         folder = open_documents(
             spec, config.max_bad_lines, self.recipe.max_sentences
@@ -193,12 +182,12 @@ class KeyVecTraining(Training):
     def new_model(self, initial: InitialModel | None = None) -> KeyVec:
         """Builds and compiles the model; see `new_keyvec`.
 
-        That of a trained model has its words and its key words: others in the
-        new documents stay unknown.
+        A trained model keeps its words and key words: other words of the new
+        documents stay unknown.
 
-        The biases of the words start at the logarithms of their shares of all
-        key words. From zeros, the vectors of all documents would first learn
-        these shares together: after an epoch, their cosines are nearly 1.
+        The biases of key words start at the logarithms of their frequencies.
+        From zeros, all document vectors would first learn these frequencies
+        together: after an epoch, their cosines are nearly 1.
         """
         recipe, seed = self.recipe, self.config.seed
         if initial is not None:
@@ -210,27 +199,27 @@ class KeyVecTraining(Training):
             compile_keyvec(model, recipe, self.folder.count("train"))
             return model
         train = self.folder.of("train")
-        sentences = [text for one in train for text in one.sentences]
+        sentences = [text for document in train for text in document.sentences]
         model = new_keyvec(recipe, seed, sentences, self.folder.count("train"))
         counts = self.key_word_counts
         shares = np.full(len(model.key_lookup) + 1, _UNSEEN)
         np.add.at(shares, model.key_word_ids(counts), list(counts.values()))
-        shares = shares[1:]  # without that of unknown words
+        shares = shares[1:]  # without unknown words
         model.word_scores.bias.assign(np.log(shares / shares.sum()))
         return model
 
     @property
     def max_bad_lines(self) -> int:
-        """Number of bad lines of the documents that may be left out."""
+        """Number of bad lines of the documents that may be skipped."""
         return self.folder.max_bad_lines
 
     def best_epoch(self) -> BestEpoch | None:
         """Returns the callback that chooses the best epoch.
 
         Without a dev task, the loss on the documents of the split dev is
-        measured (`None` if there are none); it chooses the epoch, and stops
-        the training, only if there is a `patience`. It rises long before
-        the vectors stop improving.
+        measured (`None` if there are none). It chooses the epoch and stops the
+        training only if there is a `patience`: it rises long before the vectors
+        stop improving.
         """
         if self.config.dev is not None:
             return super().best_epoch()
@@ -282,18 +271,14 @@ class KeyVecTraining(Training):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts the training documents without a key word in the vocabulary.
-
-        Documents without the text that key words are taken from, the summary
-        or all sentences, are not counted.
-        """
+        """Counts the training documents without a known key word."""
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
         known = {word for word, i in zip(words, ids, strict=True) if i}
         return sum(
-            not known.intersection(self.targets.of(one).key_words)
-            for one in self.folder.of("train")
-            if one.summary or self.recipe.key_words_of == "document"
+            not known.intersection(self.targets.of(document).key_words)
+            for document in self.folder.of("train")
+            if document.summary or self.recipe.key_words_of == "document"
         )
 
     @cached_property
@@ -301,8 +286,8 @@ class KeyVecTraining(Training):
         """Maps each key word to its number of training documents."""
         return Counter(
             word
-            for one in self.folder.of("train")
-            for word in self.targets.of(one).key_words
+            for document in self.folder.of("train")
+            for word in self.targets.of(document).key_words
         )
 
 
@@ -328,13 +313,13 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
 def targets_of(
     folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train, and of `split` with its threshold."""
+    """Computes the targets of train, and of `split` by the same threshold."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)
     targets = DocumentTargets.from_teacher(train, teacher, key_words)
     counts = targets.counts
-    further = DocumentTargets.from_teacher(
+    split_targets = DocumentTargets.from_teacher(
         folder.of(split), teacher, key_words, counts.theta
     )
-    return DocumentTargets({**targets.targets, **further.targets}, counts)
+    return DocumentTargets({**targets.targets, **split_targets.targets}, counts)

@@ -1,4 +1,4 @@
-"""Negatives that trained towers mine: titles near a query, without a click."""
+"""Negatives mined by trained towers: titles near a query, without a click."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -17,14 +17,14 @@ from keras_lstm_dssm.text.many_texts import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
 
 MAX_COMPARISONS = 4 * 10**9
-"""Cosines that one mining computes at most; see `mine_negatives`."""
+"""Largest number of cosines that one mining computes; see `mine_negatives`."""
 
 _SAMPLED_TITLES = 50_000
 
 _PAIRS_AT_ONCE = 2**16
 
 _LEVEL = 1
-"""Level of compression, the fastest: the file is read only by a resumed run."""
+"""Level of compression, the fastest: only a resumed run reads the file."""
 
 
 def mine_negatives(
@@ -40,13 +40,13 @@ def mine_negatives(
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
-    The titles are searched exactly, or with `clusters` faster. Some of those
-    found are relevant but were never clicked; a larger `top` lowers their
-    share among the negatives.
+    The search is exact, or faster with `clusters`. Some of the mined titles are
+    relevant but were never clicked; a larger `top` lowers their share among the
+    negatives.
 
-    The time is bounded: when queries times titles exceed `max_comparisons`,
-    50,000 titles are sampled, and as many queries as the bound then allows.
-    Another seed samples others, so that repeated mining reaches all of them.
+    If queries times titles exceed `max_comparisons`, 50,000 titles are sampled,
+    and as many queries as the bound then allows. Another seed gives another
+    sample, so that repeated mining reaches all queries and titles.
 
     Args:
         model: The `TwoTower` with its present weights.
@@ -54,14 +54,13 @@ def mine_negatives(
         top: Number of titles for each query.
         max_comparisons: Upper bound on the number of cosines; the default
             takes about a minute on two cores.
-        seed: Seed of the samples, and of the clusters.
+        seed: Seed of the samples and the clusters.
         clusters: Number of clusters of titles that each query is compared
-            with, see `IVFIndex`; nothing is sampled then, and some of
-            the nearest titles are not found. Default 0: all titles.
-        known: Further clicks, whose titles are no negatives of their queries;
-            neither is mined. They are streamed: a log of them may be larger
-            than memory.
-        titles: Titles that are mined, too, though nobody has clicked them.
+            with, see `IVFIndex`: nothing is sampled then, but some of the
+            nearest titles are missed. Default 0: all titles.
+        known: Further clicks, whose titles are excluded from the negatives of
+            their queries. They are streamed, and may exceed memory.
+        titles: Unclicked titles, which may be mined, too.
         progress: Whether to show progress bars. Default `False`.
 
     Returns:
@@ -71,37 +70,42 @@ def mine_negatives(
     >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
     """
     # Texts that an encoder cannot distinguish are one text.
-    by_words: dict[str, str] = {}
+    title_of_words: dict[str, str] = {}
     texts: dict[str, str] = {}
     clicked: dict[str, set[str]] = {}
-    for (query, title), of_query, of_title in _with_words(
+    for (query, title), query_words, title_words in _with_words(
         model, dict.fromkeys(clicks)
     ):
-        by_words.setdefault(of_title, title)
-        texts.setdefault(of_query, query)
-        clicked.setdefault(of_query, set()).add(of_title)
+        title_of_words.setdefault(title_words, title)
+        texts.setdefault(query_words, query)
+        clicked.setdefault(query_words, set()).add(title_words)
     unclicked = list(dict.fromkeys(titles))
     split = model.document_encoder.trigrams.split
-    for title, of_title in zip(
+    for title, title_words in zip(
         unclicked, normalize(unclicked, split), strict=True
     ):
-        by_words.setdefault(of_title, title)
-    for _, of_query, of_title in _with_words(model, known):
-        if of_query in clicked and of_title in by_words:
-            clicked[of_query].add(of_title)
-    candidates, searched = list(by_words), list(clicked)
+        title_of_words.setdefault(title_words, title)
+    for _, query_words, title_words in _with_words(model, known):
+        if query_words in clicked and title_words in title_of_words:
+            clicked[query_words].add(title_words)
+    candidates, searched_queries = list(title_of_words), list(clicked)
     random = np.random.default_rng(seed)
-    if not clusters and len(searched) * len(candidates) > max_comparisons:
+    if (
+        not clusters
+        and len(searched_queries) * len(candidates) > max_comparisons
+    ):
         size = min(_SAMPLED_TITLES, len(candidates), max_comparisons)
         candidates = _sample(candidates, size, random)
-        searched = _sample(searched, max_comparisons // size, random)
-    row = {words: number for number, words in enumerate(candidates)}
+        searched_queries = _sample(
+            searched_queries, max_comparisons // size, random
+        )
+    row = {words: index for index, words in enumerate(candidates)}
     exclude = [
         [row[words] for words in clicked[query] if words in row]
-        for query in searched
+        for query in searched_queries
     ]
-    candidates = [by_words[words] for words in candidates]
-    queries = [texts[words] for words in searched]
+    candidates = [title_of_words[words] for words in candidates]
+    queries = [texts[words] for words in searched_queries]
     query_vectors, title_vectors = (
         encoder.encode(texts, progress=progress)
         for encoder, texts in (
@@ -128,7 +132,7 @@ def mine_negatives(
 def _with_words(
     model: Any, pairs: Iterable[Pair]
 ) -> Iterator[tuple[Pair, str, str]]:
-    """Yields pairs, each with the words that the encoders read of its texts."""
+    """Yields pairs with the words that the encoders read of query and title."""
     stream = iter(pairs)
     while block := list(itertools.islice(stream, _PAIRS_AT_ONCE)):
         queries, titles = zip(*block, strict=True)
@@ -149,20 +153,20 @@ def _sample(
 
 
 class HardNegatives:
-    """Mines the negatives of a run anew every few epochs.
+    """Mines the negatives of a run every few epochs.
 
-    The titles of the last mining are kept in a file, so that a run which is
-    resumed between two minings continues with the same titles.
+    The mined titles are written to a file, so that a resumed run continues with
+    the same titles.
 
     Args:
         path: The file, `.json.gz`.
         clicks: The clicks whose queries and titles are mined.
-        recipe: Says how many negatives a click has (`hard_negatives`), and
-            how they are mined: `mine_every`, `mine_top`, `mine_clusters`. The
-            epochs before the first mining have none.
-        seed: Seed of mining and of the negatives drawn. Default 0.
-        from_start: Whether to mine before the first epoch, too, since the
-            model is trained already. Default `False`.
+        recipe: Has the number of negatives of a click (`hard_negatives`), and
+            `mine_every`, `mine_top`, `mine_clusters`. Epochs before the first
+            mining have no mined negatives.
+        seed: Seed of mining and of drawing negatives. Default 0.
+        from_start: Whether to mine before the first epoch, too, because the
+            model has been trained before. Default `False`.
         known: See `mine_negatives`; read again at each mining.
         titles: See `mine_negatives`.
 
@@ -205,19 +209,18 @@ class HardNegatives:
         clicks: ClickLog | None = None,
         progress: bool = False,
     ) -> GivenNegatives | None:
-        """Returns the negatives of an epoch, mined now or before.
+        """Returns the negatives of an epoch, mined now or earlier.
 
         Args:
             epoch: The epoch, counted from 0.
             model: The `TwoTower` with its present weights.
             begins: Whether no training step of the epoch is done.
-            clicks: The clicks of this epoch, if they differ from epoch to
-                epoch.
+            clicks: The clicks of this epoch, if each epoch has other clicks.
             progress: Whether to show progress bars of mining.
 
         Raises:
             InputError: The file that a resumed run needs is missing, damaged
-                or of another epoch.
+                or from another epoch.
         """
         mined_at = epoch - epoch % self.recipe.mine_every
         if not mined_at and not self.from_start:
@@ -250,13 +253,16 @@ class HardNegatives:
         )
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
-        """Writes a list of all mined titles, and for each query rows of it."""
-        number: dict[str, int] = {}
+        """Writes all mined titles, and for each query their indices."""
+        title_rows: dict[str, int] = {}
         rows = {
-            query: [number.setdefault(title, len(number)) for title in nearest]
+            query: [
+                title_rows.setdefault(title, len(title_rows))
+                for title in nearest
+            ]
             for query, nearest in titles.items()
         }
-        content = {"epoch": epoch, "titles": list(number), "rows": rows}
+        content = {"epoch": epoch, "titles": list(title_rows), "rows": rows}
         write_json_gz(self.path, content, _LEVEL)
 
     def _read(self, epoch: int) -> dict[str, list[str]]:

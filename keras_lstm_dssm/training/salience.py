@@ -1,6 +1,6 @@
 """Salient sentences, which `KeyVec` learns to find.
 
-A `SalienceTeacher` computes how similar a sentence is to those of the summary.
+A `SalienceTeacher` computes how similar sentences are to the summary.
 """
 
 import itertools
@@ -34,19 +34,15 @@ _SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
-    """Returns K, the largest number of salient sentences of a document.
-
-    It is 10 as in Bi and Ma 2017, but at most a quarter of the sentences, since
-    10 would be nearly all of a short document.
-    """
+    """Returns K of Bi and Ma 2017: 10, at most a quarter of the sentences."""
     return min(MAX_SALIENT, max(1, sentences // 4))
 
 
 def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
     """Computes the threshold with which half of K sentences are salient.
 
-    The paper gives no number. Half of the training documents that have a
-    summary have K/2 (rounded up) or more sentences above this threshold.
+    The paper gives no number. Half of the training documents with a summary
+    have K/2 (rounded up) or more sentences above this threshold.
     """
     halves = []
     for similarity in similarities:
@@ -60,24 +56,23 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             " key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
-    # Just below, because only what is above the threshold is salient.
+    # Just below the median, since similarities must exceed the threshold.
     return round(median - _SMALLEST_STEP / 2, 6)
 
 
 def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
     """Chooses the salient sentences of a document, S* of Bi and Ma 2017.
 
-    These are at most K sentences whose similarity exceeds theta, of equal ones
-    the earlier; else the most similar one. Without a summary (NaN), the first
-    K.
+    These are at most K sentences whose similarity exceeds theta, or else the
+    most similar sentence; without a summary (NaN) the first K. Of equally
+    similar sentences the earlier is chosen.
     """
-    # A stable order keeps the order of positions among ties and NaN.
+    # A stable sort keeps ties and NaN in order of position.
     order = np.argsort(-similarity, kind="stable")
     order = order[: largest_salient(len(similarity))]
     if not np.isnan(similarity[0]):
         above = order[similarity[order] > theta]
-        # Trained on none, the model would learn that there are no key
-        # sentences.
+        # Without any, the model would learn that no sentence is salient.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
     salient[order] = True
@@ -97,7 +92,7 @@ class SalienceCounts:
     no_summary: int = 0
 
     def add(self, similarity: np.ndarray, salient: np.ndarray) -> None:
-        """Counts a document, with the result of `salient_sentences` for it."""
+        """Counts a document, with the result of `salient_sentences`."""
         count = int(salient.sum())
         self.documents += 1
         self.sentences += len(similarity)
@@ -123,14 +118,14 @@ class SalienceCounts:
 
 
 class Agreement(NamedTuple):
-    """Holds means over documents of how well scores rank salient sentences."""
+    """Means over documents of how well scores rank salient sentences.
 
-    # The share of salient sentences among as many sentences as are salient,
-    # those with the largest scores.
+    `precision` is at the number of salient sentences; `base_rate`, the share of
+    salient sentences, is the precision of random scores.
+    """
+
     precision: float
-    average_precision: float  # the average precision of the ranking by score
-    # The share of salient sentences among all, which is the precision of random
-    # scores.
+    average_precision: float
     base_rate: float
 
 
@@ -139,17 +134,17 @@ def agreement(
 ) -> Agreement:
     """Measures how well scores of sentences rank the salient ones first.
 
-    Both are `[sentences]` for each document, which has a salient one; of equal
-    scores the earlier sentence counts as the larger.
+    Both are `[sentences]` for each document, which must have a salient
+    sentence; of equal scores the earlier counts as larger.
     """
     run, qrels, precisions = {}, {}, []
-    for number, (marks, values) in enumerate(zip(salient, scores, strict=True)):
+    for index, (marks, values) in enumerate(zip(salient, scores, strict=True)):
         order = np.argsort(-values, kind="stable")
         precisions.append(marks[order[: marks.sum()]].mean())
-        run[str(number)] = {
+        run[str(index)] = {
             str(row): float(-rank) for rank, row in enumerate(order.tolist())
         }
-        qrels[str(number)] = {
+        qrels[str(index)] = {
             str(row): int(mark) for row, mark in enumerate(marks)
         }
     return Agreement(
@@ -163,16 +158,16 @@ _DOCUMENTS_AT_ONCE = 64
 
 
 Compare = Callable[[Sequence[Document]], Iterator[np.ndarray]]
-"""Function that yields, for each of some documents with a summary, how similar
-each sentence is to the summary, float `[sentences]`."""
+"""Function that yields, for each document (with a summary), how similar each
+sentence is to the summary, float `[sentences]`."""
 
 
 class SalienceTeacher:
     """Computes how similar sentences are to the summary of their document.
 
     Bi and Ma 2017 call a sentence salient if its similarity to any sentence of
-    the summary is above theta; without `theta`, training documents determine
-    it.
+    the summary is above theta; without `theta`, the training documents
+    determine the threshold.
     """
 
     def __init__(self, compare: Compare, theta: float | None = None) -> None:
@@ -184,16 +179,17 @@ class SalienceTeacher:
     ) -> Iterator[np.ndarray]:
         """Yields the similarities of the sentences of each document.
 
-        The largest over the sentences of the summary, float64 `[sentences]`,
-        rounded to 5 decimals so that equal sentences have equal ones; NaN
-        without a summary.
+        A sentence has its largest similarity to a sentence of the summary, NaN
+        without a summary. float64 `[sentences]`, rounded to 5 decimals, so that
+        equal sentences have equal values.
         """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
-            compared = iter(self.compare([one for one in block if one.summary]))
+            with_summary = [document for document in block if document.summary]
+            similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
-                    yield np.round(next(compared).astype(np.float64), 5)
+                    yield np.round(next(similarities).astype(np.float64), 5)
                 else:
                     yield np.full(len(document.sentences), np.nan)
 
@@ -210,12 +206,10 @@ _K1, _B = 1.2, 0.75
 class _BM25:
     """Compares words by BM25, with IDFs over sentences of training documents.
 
-    A sentence of the summary is the query. Its score for itself divides the
-    others, so that one threshold serves for long and short summaries.
+    A sentence of the summary is the query. Scores are divided by its score for
+    itself, so that one threshold serves for long and short summaries.
+    `Postings` would take IDFs from the searched texts, here one document.
     """
-
-    # No `Postings`: their IDFs are those of the texts that are searched. Here
-    # these are the sentences of one document, too few for an IDF.
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._frequency: Counter[str] = Counter()
@@ -256,7 +250,7 @@ class _BM25:
 
 
 def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
-    """Compares the vectors of sentences, a NumPy or a SciPy sparse array."""
+    """Compares the vectors of sentences, NumPy or SciPy sparse arrays."""
 
     def compare(documents: Sequence[Document]) -> Iterator[np.ndarray]:
         rows: dict[str, int] = {}
@@ -278,7 +272,7 @@ def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
 
 
 def _trigram_vectors(texts: list[str]) -> Any:
-    """Counts letter trigrams, without any training."""
+    """Counts letter trigrams of texts, scaled to unit vectors."""
     from scipy import sparse
 
     words = split_words(as_strings(texts))
@@ -292,19 +286,18 @@ def _trigram_vectors(texts: list[str]) -> Any:
 
 
 def salience_teacher(
-    teacher: TwoTower | str | os.PathLike[str],
-    documents: Iterable[Document],
+    teacher: TwoTower | str | os.PathLike[str], documents: Iterable[Document]
 ) -> SalienceTeacher:
     """Makes a teacher from its name, a model or a run folder.
 
     Args:
-        teacher: A trained `TwoTower`; the folder of its run; "bm25",
+        teacher: A trained `TwoTower`; the folder of its run; "bm25";
             "trigrams", the cosine of counts of letter trigrams; or "lead",
             the first sentences.
         documents: The training documents, read once for "bm25".
 
     Raises:
-        InputError: There is no such run, or it has no two towers.
+        InputError: There is no such run, or its model is not two towers.
 
     Example:
     >>> teacher = salience_teacher("build/run", folder.of("train"))
@@ -322,7 +315,6 @@ def salience_teacher(
             "folder of a run of two towers"
         )
     teacher = open_towers(teacher, "salience")
-    # The query encoder encodes the sentences of both sides: the texts that it
-    # was trained on are more like sentences than titles are, and equal
-    # sentences must have equal vectors.
+    # The query encoder encodes both: its training texts are more like sentences
+    # than titles are, and equal sentences must have equal vectors.
     return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

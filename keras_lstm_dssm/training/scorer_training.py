@@ -30,7 +30,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import Training, open_clicks
 
 FILE_NAME = "mined_lists.json.gz"
-"""Name of the file of a run that has the negatives which towers mined."""
+"""Name of a run's file with the negatives that towers have mined."""
 
 
 class ScorerTraining(Training):
@@ -43,9 +43,9 @@ class ScorerTraining(Training):
     def open(self) -> None:
         """Opens judged lists, or mines negatives for clicks.
 
-        A folder whose training split has documents judged not relevant gives
-        its judged lists; anything else is read as clicks. A resumed run reads
-        negatives that towers have mined from the run folder.
+        A folder with documents judged not relevant in its training split has
+        judged lists; other data are read as clicks. A resumed run reads the
+        negatives that towers mined from the run folder.
         """
         config, recipe = self.config, self.recipe
         data, negatives_from = config.data, config.negatives_from
@@ -110,11 +110,7 @@ class ScorerTraining(Training):
         return Task.from_collection(collection, "dev", "rerank", minimum)
 
     def new_model(self, initial: InitialModel | None = None) -> PairScorer:
-        """Builds, pre-trains and compiles the model.
-
-        That of a trained model has its words: words of the new texts that it
-        does not know stay unknown.
-        """
+        """Builds, pre-trains and compiles the model, or copies `initial`."""
         model = self._continued(initial) if initial else self._pretrained()
         compile_scorer(model, self.recipe)
         return model
@@ -168,7 +164,7 @@ class ScorerTraining(Training):
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Adds numbers of topics to a recipe of `DeepMatch` that has none."""
+    """Sets the numbers of topics in a recipe of `DeepMatch` without them."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
@@ -183,12 +179,12 @@ def mine_lists(
 ) -> list[JudgedList]:
     """Lists clicked titles and negatives of each query, and writes the lists.
 
-    Negatives are titles without a click for the query, those nearest to it by
-    `towers`, a trained model or the folder of its run. A resumed run reads the
-    file: the towers may have changed. For `top` and `seed` see `clicked_lists`.
+    Negatives are the titles nearest to the query, without a click, by `towers`:
+    a trained model or its run folder. A resumed run reads the file, since the
+    towers may have changed. For `top` and `seed` see `clicked_lists`.
     """
     towers = open_towers(towers, "negatives_from")
-    # White space as in the lists, whose titles are the ids.
+    # The lists have the same white space, and titles as ids.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})
@@ -196,10 +192,7 @@ def mine_lists(
 
 
 def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
-    """Reads the lists that `mine_lists` has written.
-
-    Raises `InputError` if the log has more or fewer clicks than it had then.
-    """
+    """Reads the lists of `mine_lists`; the log must have as many clicks."""
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
         lists = [JudgedList(*fields) for fields in value["lists"]]

@@ -21,8 +21,8 @@ def train_gensim(
 ) -> Any:
     """Trains `gensim.models.Word2Vec` or another `model` of gensim.
 
-    It is trained in one thread, so that a seed gives one result. An error that
-    no word occurs `min_count` times calls the texts `name`.
+    One thread makes the result depend on the seed only. Error messages call the
+    texts `name`.
     """
     models = import_optional("gensim.models", "baselines")
     trained = getattr(models, model)(workers=1, **settings)
@@ -41,11 +41,7 @@ _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def skip_gram_cache(folder: Path) -> Iterator[None]:
-    """Caches the results of `skip_gram_vectors` in a folder, a file for each.
-
-    The systems of a table need this: each is trained in its own process, and
-    all with one seed start from the same vectors.
-    """
+    """Caches `skip_gram_vectors` in a folder, for the processes of a table."""
     token = _cache_folder.set(folder)
     try:
         yield
@@ -64,27 +60,26 @@ def skip_gram_vectors(
 ) -> np.ndarray:
     """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
 
-    Wan et al. 2016 start from such vectors. They are trained with 5 negative
-    samples, and very frequent words are subsampled (gensim's defaults). Words
-    outside the vocabulary are left out of the texts, as word2vec does with rare
-    words, and of each text the first 10,000 words are read; a word that no text
-    contains has uniform random numbers in [-0.1, 0.1]. Training runs in one
-    thread, so that a seed gives one result. The last four results are cached in
-    memory, because trainings with other learning rates start from the same
-    vectors; `skip_gram_cache` caches them on disk. Reference: Mikolov et al.
-    2013, "Distributed Representations of Words and Phrases and their
+    Wan et al. 2016 start from such vectors. Training has 5 negative samples and
+    subsamples very frequent words (gensim's defaults). Words outside the
+    vocabulary are ignored, and words after the first 10,000 of a text; a word
+    that no text contains gets uniform random numbers in [-0.1, 0.1]. One thread
+    makes the result depend on the seed only. The last four results are cached
+    in memory, since trainings with other learning rates start from the same
+    vectors; `skip_gram_cache` caches on disk. Reference: Mikolov et al. 2013,
+    "Distributed Representations of Words and Phrases and their
     Compositionality".
     """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)
-    import_optional("gensim.models.word2vec", "baselines")  # raises without
-    if not isinstance(texts, str | bytes):  # which `split_in_batches` refuses
+    import_optional("gensim.models.word2vec", "baselines")  # before the work
+    if not isinstance(texts, str | bytes):  # else `split_in_batches` raises
         texts = tuple(texts)
     words = tuple(vocabulary)
     arguments = (texts, words, dimension, window, epochs, seed, split)
     folder = _cache_folder.get()
     if folder is None:
-        return _train(*arguments).copy()  # as the caller may change it
+        return _train(*arguments).copy()  # the caller may change it
     digest = hashlib.sha256(ascii(arguments).encode()).hexdigest()
     path = folder / f"{digest[:16]}.npy"
     if not path.exists():
@@ -94,7 +89,7 @@ def skip_gram_vectors(
     return np.array(read_array(path, "remove the file"))
 
 
-@functools.lru_cache(4)  # such as those of three seeds of a table
+@functools.lru_cache(4)  # for the seeds of a table
 def _train(
     texts: Iterable[str | bytes],
     vocabulary: tuple[str, ...],

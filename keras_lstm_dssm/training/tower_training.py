@@ -1,4 +1,4 @@
-"""Old clicks that are mixed into a training on new ones."""
+"""`TowerTraining`, the training of two towers, and `Replay` of old clicks."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,14 +43,14 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_STREAM = 1 << 32  # other draws than those of the order of the batches
+_STREAM = 1 << 32  # separates these draws from the order of the batches
 
 
 class Replay:
-    """Draws the old clicks of each epoch, as a function of seed and epoch.
+    """Draws the old clicks of each epoch, depending on seed and epoch.
 
-    An epoch has `share` old clicks for each of the `new` ones, at most all of
-    them, drawn without repetition; `rows` is their number, `log` has all.
+    An epoch has `share` old clicks for each of the `new` clicks, drawn without
+    replacement. `rows` is the number of old clicks, `log` has all old clicks.
     """
 
     def __init__(
@@ -66,52 +66,48 @@ class Replay:
         self.log = open_log(
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
-        wanted = max(1, round(spec.share * new))
-        self.rows = min(wanted, self.log.count())
+        requested = max(1, round(spec.share * new))
+        self.rows = min(requested, self.log.count())
         self.seed = seed
         self.path = folder / _FILE
         self._written: int | None = None
 
     def of_epoch(self, epoch: int) -> ClickLog:
-        """Opens the old clicks of an epoch, counted from 0.
-
-        They are drawn and written once, since mining and batches both read
-        them.
-        """
+        """Opens the old clicks of an epoch, from 0, which are drawn once."""
         if self._written != epoch:
             self._write(epoch)
             self._written = epoch
         return ClickLog(self.path)
 
     def _write(self, epoch: int) -> None:
-        """Reads as many blocks of 8 lines, drawn at random, as clicks."""
+        """Writes `rows` clicks of random blocks of 8 lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _STREAM)
-        # A block has a click or more, unless all its lines are bad ones.
-        enough = int(
+        # A block has at least one click, unless all its lines are bad.
+        block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
-        lines = blocks.read(np.sort(order[:enough]))
-        if len(lines) < self.rows:  # there are fewer blocks than clicks wanted
+        lines = blocks.read(np.sort(order[:block_count]))
+        if len(lines) < self.rows:  # fewer blocks than clicks
             lines = blocks.read(np.arange(len(blocks)))
-        chosen = permutation(len(lines), self.seed, epoch, _STREAM, 1)
+        order_of_lines = permutation(len(lines), self.seed, epoch, _STREAM, 1)
         with replacing(self.path) as partial, partial.open("wb") as file:
-            for row in chosen[: self.rows].tolist():
+            for row in order_of_lines[: self.rows].tolist():
                 file.write(lines[row] + b"\n")
 
     def joined(self, log: ClickLog, epoch: int) -> ClickLog:
-        """Returns a log together with the old clicks of an epoch."""
+        """Returns a log extended by the old clicks of an epoch."""
         old = self.of_epoch(epoch)
         return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
 
 
-_SEEDS_PER_RUN = 2**32  # more than there are epochs
+_SEEDS_PER_RUN = 2**32  # more than the number of epochs
 
 
 def check_same_teacher(
     teacher: TeacherVectors, folder: Path, resumed: bool
 ) -> None:
-    """Writes a hash of the teacher into a run, or compares it when resumed."""
+    """Writes a hash of the teacher into a run; compares it when resuming."""
     path = folder / "teacher.json"
     if not resumed:
         write_json(path, {"folder": teacher.folder, "sha256": teacher.sha256})
@@ -126,17 +122,17 @@ def check_same_teacher(
 def _read_given_texts(
     path: Path,
 ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-    """Reads the file of a run that has the texts which `train` was given."""
+    """Reads the file with the texts that the run's `train` was given."""
     check_plain_file(path)
     if not path.exists():
         return (), None
-    given = read_json(path, max_bytes=TEXTS_BYTES)
+    content = read_json(path, max_bytes=TEXTS_BYTES)
     with damage_named(path, "expected titles and judged titles: restore it"):
-        judged = given["judged"]
-        for texts in (given["titles"], *(judged or {}).values()):
+        judged = content["judged"]
+        for texts in (content["titles"], *(judged or {}).values()):
             if not all(isinstance(text, str) for text in texts):
                 raise TypeError("found no list of texts")
-        return tuple(given["titles"]), judged
+        return tuple(content["titles"]), judged
 
 
 def _texts_of(name: str, texts: Any) -> list[str]:
@@ -151,9 +147,9 @@ def _texts_of(name: str, texts: Any) -> list[str]:
 class TowerTraining(Training):
     """The training of two towers.
 
-    `clicks` are the clicks of the data, `log` clicks and synthetic pairs;
-    `replay` mixes in old clicks. `rows` are the pairs of this process in a
-    batch, `joint_steps` the steps in an epoch of several workers.
+    `clicks` are the clicks of the data; `log` has clicks and synthetic pairs.
+    `replay` adds old clicks. `rows` is the number of this process's pairs in a
+    batch, `joint_steps` the number of steps in an epoch of several workers.
     """
 
     recipe: Recipe
@@ -184,11 +180,7 @@ class TowerTraining(Training):
     def _given_texts(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Returns the titles and the judged titles that `train` was given.
-
-        They are written beside the clicks of Python, and read when the run is
-        resumed.
-        """
+        """Returns the given titles and judged titles, stored for resuming."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_given_texts(path)
@@ -209,18 +201,10 @@ class TowerTraining(Training):
         return titles, judged
 
     def new_model(self, initial: InitialModel | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model.
-
-        That of a trained model is adapted already: the word weights stay
-        those of the titles that it was adapted to.
-        """
-        recipe, seed, teacher = (
-            self.recipe,
-            self.config.seed,
-            self.config.teacher,
-        )
+        """Builds, adapts and compiles the model, or copies `initial`."""
+        recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
-            model = with_fitted_words(recipe, teacher, seed)
+            model = with_fitted_words(recipe, self.config.teacher, seed)
         else:
             model = build_towers(recipe, seed)
         if initial is not None:
@@ -232,7 +216,7 @@ class TowerTraining(Training):
         return model
 
     def prepare(self, model: TwoTower) -> None:
-        """Makes synthetic pairs, negatives and whatever batches are made of."""
+        """Makes the synthetic pairs and the negatives."""
         recipe, config, folder = self.recipe, self.config, self.run.path
         seed = config.seed
         self.split_of_titles = model.document_encoder.trigrams.split
@@ -296,15 +280,15 @@ class TowerTraining(Training):
     ) -> tf.data.Dataset:
         """Returns the batches from training step `first` on.
 
-        They end with the recipe's last epoch, or with the epoch of `first` if
-        the pairs differ from epoch to epoch.
+        They end with the last epoch; or with the epoch of `first`, if each
+        epoch has other pairs.
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
         if self.replay:
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
-            if frequencies:  # of what batches are drawn from
+            if frequencies:  # they must match the log that batches come from
                 frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
@@ -344,7 +328,7 @@ class TowerTraining(Training):
     def _mined(
         self, hard: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines in the first process; the others read what it has written."""
+        """Mines in the first process; other processes read its file."""
         clicks = hard.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
@@ -364,7 +348,7 @@ class TowerTraining(Training):
 
     @property
     def logs(self) -> tuple[ClickLog, ...]:
-        """The click logs that are read while training."""
+        """The click logs that are read during training."""
         return (self.log,)
 
     @property
@@ -389,6 +373,9 @@ class TowerTraining(Training):
         text = f"{self.examples:,} pairs"
         if self.replay:
             text += f", {self.replay.rows:,} of them old clicks"
+        if self.recipe.title_pairs:
+            count = self.log.count() - self.clicks.count()
+            text += f", {count:,} of them made of titles"
         if self.processes.size > 1:
             text += f", {self.processes.size} workers"
         return text

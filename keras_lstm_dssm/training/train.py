@@ -43,17 +43,14 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """Does what a training asks of its processes, here of one process.
-
-    `distributed.worker.Workers` does it for several workers.
-    """
+    """What a training needs from its processes, here one; see `Workers`."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
     rank: int = 0  # number of this process, from 0
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; all have its result."""
+        """Calls a function in the first process; all get its result."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -61,26 +58,26 @@ class Processes:
         return function()
 
     def only_on_first(self, function: Callable[[], _T]) -> _T | None:
-        """Calls a function in the first process, which alone has its result."""
+        """Calls a function in the first process; the others get `None`."""
         return function()
 
     def open_clicks(
         self, open_log: Callable[[], tuple[ClickLog, DataSource]]
     ) -> tuple[ClickLog, DataSource]:
-        """Opens the clicks; returns them, and what they were opened from."""
+        """Opens the clicks; returns them and the source for opening again."""
         log, source = open_log()
-        log.files()  # raises for a wrong file before the work
+        log.files()  # raises for a wrong file before the work begins
         return log, source
 
     def shard(self, training: "Training", model: Any) -> None:
-        """Lets a training read this process's part of the data."""
+        """Restricts a training to this process's part of the data."""
 
     def best_epoch(self, training: "Training") -> BestEpoch | None:
         """Returns the callback that chooses the best epoch, or `None`."""
         return training.best_epoch()
 
     def settings(self) -> dict[str, Any]:
-        """Returns what `config.json` holds of the processes."""
+        """Returns the entries of `config.json` about the processes."""
         return {}
 
     def start(self, model: Any, run: RunFolder) -> Any:
@@ -90,7 +87,7 @@ class Processes:
     def join(
         self, model: Any, training: "Training"
     ) -> list[keras.callbacks.Callback]:
-        """Makes the steps of the model those of all processes."""
+        """Connects the model's training steps with the other processes."""
         return []
 
 
@@ -98,19 +95,14 @@ ONE_PROCESS = Processes()
 
 
 class Training(ABC):
-    """Opens the data of one kind of model, makes the model and its batches.
-
-    A `resumed` run reads the files that it has written before.
-    """
+    """Opens the data of one kind of model, and makes the model and batches."""
 
     examples_name = "pairs"
-    """What the examples are called in messages."""
+    """What messages call the examples."""
 
-    spec: str  # data specification from which the data can be opened again
-    # The click log of the examples; `None` if they are no clicks.
-    log: ClickLog | None = None
-    # Whether encoding and mining show progress bars.
-    progress: bool = False
+    spec: str  # data specification, to open the data again
+    log: ClickLog | None = None  # the click log, if the examples are clicks
+    progress: bool = False  # whether encoding and mining show progress bars
 
     def __init__(
         self,
@@ -179,49 +171,38 @@ class Training(ABC):
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Returns batches of `--validation`, for the loss after each epoch.
 
-        The clicks are shuffled, always in one order: negatives come from the
-        batch, and in file order they could be more similar than in training.
+        The clicks are shuffled, always in the same order: negatives come from
+        the batch, and in file order they may be more similar than in training.
         """
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches for one call of `fit`, from step `first` on.
-
-        With them comes the last epoch, counted from 1, for which they are
-        valid.
-        """
+        """Returns the batches for a call of `fit`, and their last epoch."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
-        """Returns whether a checkpoint must be saved after some epochs.
-
-        It must if the next epoch overwrites a file that a resume from an older
-        checkpoint would need.
-        """
+        """Returns whether a resume needs a checkpoint after these epochs."""
         return False
 
     @property
     def logs(self) -> tuple[ClickLog, ...]:
-        """The click logs that are read while training. Default: none."""
+        """The click logs that are read during training. Default: none."""
         return ()
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """Callbacks for a training that cannot succeed. Default: none."""
+        """Callbacks that detect a training which cannot succeed."""
         return []
 
     def schedules(self, steps: int) -> list[keras.callbacks.Callback]:
-        """Callbacks that set what the optimizer does. Default: none.
-
-        `steps` is the number of training steps in all epochs.
-        """
+        """Callbacks that control the optimizer over `steps` training steps."""
         return []
 
     @property
     def max_bad_lines(self) -> int:
-        """Number of bad lines of the data that may be left out."""
+        """Number of bad lines of the data that may be skipped."""
         return self.log.max_bad_lines if self.log else 0
 
     @cached_property
@@ -236,23 +217,23 @@ class Training(ABC):
 
     @cached_property
     def bad_lines(self) -> Mapping[str, int]:
-        """What is wrong -> number of lines of the data that are left out."""
+        """What is wrong -> number of lines of the data that are skipped."""
         return self.log.bad_lines() if self.log else {}
 
     def settings(self) -> dict[str, Any]:
-        """Returns what `config.json` holds of the options."""
+        """Returns the entries of `config.json` about the options."""
         return self.config.replace(
             data=self.spec, max_bad_lines=self.max_bad_lines
         ).to_dict()
 
     def check_same_data(self, stored: Mapping[str, Any]) -> None:
-        """Checks that the data are those that the run was started with."""
-        found = self.examples, sum(self.bad_lines.values())
+        """Checks that the data have not changed since the run was started."""
+        counts = self.examples, sum(self.bad_lines.values())
         expected = stored["pairs"], stored["bad_lines"]
-        if found != expected:
+        if counts != expected:
             raise InputError(
-                f"{stored['data']}: found {found[0]} {self.examples_name} and "
-                f"{found[1]} bad lines, expected the {expected[0]} and "
+                f"{stored['data']}: found {counts[0]} {self.examples_name} and "
+                f"{counts[1]} bad lines, expected the {expected[0]} and "
                 f"{expected[1]} that the run was started with; restore them, "
                 "or train anew in another --output"
             )
@@ -268,10 +249,7 @@ class Training(ABC):
                 )
 
     def digests(self) -> dict[str, str]:
-        """Returns the SHA-256 of the files of each option that names files.
-
-        These are `data`, `dev` and `validation`, as far as they are given.
-        """
+        """Returns the SHA-256 of the files of data, dev and validation."""
         settings = self.settings()
         digests = {}
         for name in ("data", "dev", "validation"):
@@ -289,10 +267,7 @@ def open_clicks(
     max_bad_lines: int = 0,
     fields: str | None = None,
 ) -> tuple[ClickLog, DataSource]:
-    """Opens the clicks that `train` was given, in any of their forms.
-
-    Returns the log, and a source from which it can be opened again.
-    """
+    """Opens the clicks of `train`, in any form, and their source."""
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
@@ -308,7 +283,7 @@ def open_validation(config: TrainingConfig) -> ClickLog | None:
     if config.validation is None:
         return None
     validation = open_files(os.fspath(config.validation), config.max_bad_lines)
-    validation.files()  # raises for a wrong file before the work
+    validation.files()  # raises for a wrong file before the work begins
     return validation
 
 
@@ -330,7 +305,7 @@ def restore(
         best.best_weights = run.load_model().get_weights()
     is_due = epochs and epochs not in rows and best.is_due(epochs, last)
     if is_due and not inside:
-        # Stopped after an epoch's last step, before its evaluation.
+        # The run stopped after an epoch's last step, before its evaluation.
         logs: dict[str, float] = {}
         callbacks: list[keras.callbacks.Callback] = [best]
         if saved:
@@ -352,8 +327,8 @@ def fit(
 ) -> Any:
     """Trains to the end, and writes the model and its metrics.
 
-    The model goes on from its last training step; `best` measures it after
-    epochs and keeps the best one.
+    Starts at the model's last training step; `best` evaluates the model after
+    epochs and keeps the best epoch.
     """
     run = training.run
     done = int(model.optimizer.iterations.numpy())
@@ -376,7 +351,7 @@ def fit(
             _fit_epochs(
                 training,
                 model,
-                # The files last: any of the others may stop the training.
+                # The files last: any other callback may stop the training.
                 [*joined, *training.watches, *measured, *callbacks, *files],
                 verbose,
                 validation and training.validation_batches(validation),
@@ -413,17 +388,13 @@ def _fit_epochs(
     verbose: Any,
     validation: tf.data.Dataset | None,
 ) -> None:
-    """Fits a model from its last training step to the end.
-
-    The last training step is that of `optimizer.iterations`. Callbacks see
-    one training, although `fit` is called again after each mining.
-    """
+    """Fits a model to the end; to callbacks, all `fit` calls are one."""
     recipe, steps = training.recipe, training.steps_per_epoch
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
-        # A checkpoint made just before the end of an epoch: an uninterrupted
-        # run brings its rows up to date there.
+        # A checkpoint was saved just before the end of an epoch, where an
+        # uninterrupted run updates all rows.
         model.sync_weights()
     if done >= end:
         return
@@ -437,8 +408,8 @@ def _fit_epochs(
         epoch, inside = divmod(done, steps)
         batches, last = training.batches_of_fit(done, model)
         if inside:
-            # `fit` has a fixed number of steps per epoch: the rest of an
-            # interrupted epoch needs a call of its own.
+            # `fit` has a fixed number of steps per epoch: an interrupted epoch
+            # is finished by a separate call.
             last = epoch + 1
         one_training.set_params(
             {
@@ -486,7 +457,7 @@ def _write_results(
     run = training.run
     run.save_model(model)
     history = run.read_history()
-    # Empty if stopped between the last step of epoch 1 and its metrics.
+    # Empty if the run stopped between the last step of epoch 1 and its metrics.
     run.add_metrics("train", history[-1] if history else {})
     bad_lines = {"data": training.bad_lines}
     if validation:
@@ -508,26 +479,26 @@ def train(
 ) -> Any:
     """Builds and trains the model that a recipe describes.
 
-    `lstm-dssm-train` and the benchmarks call this function, too: the same
-    data, recipe and seed give the same weights, bit for bit on one kind of
-    processor with the same settings of TensorFlow.
+    Equal data, recipes and seeds give equal weights, bit for bit on one kind of
+    processor with the same settings of TensorFlow. `lstm-dssm-train` and the
+    benchmarks call this function, too.
 
     Args:
         data: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
-            any iterable of (query, clicked title). For a `KeyVec`, documents:
-            a folder of them, `"api_documents"` or a `DocumentFolder`. `None`
-            for `word_sum`, which is fitted to the texts of `teacher`. Or a
+            any iterable of (query, clicked title). For a `KeyVec`, documents: a
+            folder, `"api_documents"` or a `DocumentFolder`. `None` for
+            `word_sum`, which is fitted to the texts of `teacher`. Or a
             `TrainingConfig`, which holds all options.
-        recipe: Name of a preset; or a `Recipe`, of two towers, a
-            `ScorerRecipe`, of a pair scorer, or a `KeyVecRecipe`. By default
-            that of the run `init`, or `"best"` without one.
+        recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
+            (pair scorer) or a `KeyVecRecipe`. By default the recipe of the run
+            `init`, or else `"best"`.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
             TensorBoard logs, from which `resume` continues; `None` writes
             nothing.
         callbacks: Further callbacks, see `keras.Model.fit`.
-        verbose: 1 for a progress bar, 2 for a line an epoch, 0 for nothing;
-            `"auto"` is 1 on a terminal and 2 elsewhere.
+        verbose: 1 for a progress bar, 2 for a line for each epoch, 0 for
+            nothing; `"auto"` is 1 on a terminal and 2 elsewhere.
         **options: Attributes of `TrainingConfig`: `seed`, `dev`, `select`,
             `every`, `patience`, `validation`, `min_relevant`,
             `max_bad_lines`, `titles`, `judged`, `teacher`, `init`, `replay`,
@@ -540,8 +511,8 @@ def train(
         InputError: Data, recipe or folder are wrong, or `init` has another
             network than the recipe.
         FailedTraining: The loss or a weight became NaN or infinite (the
-            message names the batch's texts), or a network learns nothing
-            more. It is an `InputError`, too.
+            message names the batch's texts), or the network is dead. It is a
+            subclass of `InputError`.
         OSError: A file of the run cannot be written.
 
     Example:
@@ -589,21 +560,21 @@ def resume(
 ) -> Any:
     """Continues a training that was stopped or killed, at any moment.
 
-    It trains on the remaining batches and ends with the weights of an
-    uninterrupted run, bit for bit on one kind of processor.
+    The final weights are equal to an uninterrupted run, bit for bit on one kind
+    of processor.
 
     Args:
         output: The run folder that `train` was given.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 0, 1, 2 or `"auto"`, see `train`.
-        save_minutes: Age of the last checkpoint after which one is saved.
+        save_minutes: Age of the last checkpoint after which another is saved.
 
     Returns:
-        The trained model; that of a finished run is not trained further.
+        The trained model; a finished run is returned as it is.
 
     Raises:
-        InputError: There is no run, a file is damaged, or the data are not
-            those that the run was started with.
+        InputError: There is no run, a file is damaged, or the data have
+            changed since the run was started.
 
     Example:
     >>> model = dssm.resume("RUN")
@@ -632,11 +603,10 @@ def run_training(
     saved: bool = True,
     processes: Processes = ONE_PROCESS,
 ) -> Any:
-    """Trains a model to the end: the road of all trainings.
+    """Trains a model to the end: the entry point of all trainings.
 
-    `stored` is the content of the `config.json` of a run that goes on. The
-    first of the `processes` has locked the run folder, and writes it if
-    `saved`.
+    `stored` is the `config.json` of a run that is resumed. The first of the
+    `processes` has locked the run folder, and writes it if `saved`.
     """
     if not processes.first:
         verbose = 0

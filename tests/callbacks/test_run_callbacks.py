@@ -38,7 +38,7 @@ class SavedSteps(keras.callbacks.Callback):
 def slow(monkeypatch) -> None:
     """Makes `Checkpoint` save only where it must, as if saving took long."""
     monkeypatch.setattr(callbacks, "_QUICK", -1)
-    monkeypatch.setattr(callbacks, "_RARELY", 1e9)
+    monkeypatch.setattr(callbacks, "_MIN_INTERVAL", 1e9)
 
 
 def train(name: str, recipe: dssm.Recipe, *more: Any) -> tuple[Any, list[int]]:

@@ -1,6 +1,6 @@
 """What users of Keras try with `NesterovMomentum` in a model of their own.
 
-`TRIED` is the table of docs/train.md: what is tried, its result, and the
+`TRIED` is the table of docs/optimizer.md: what is tried, its result, and the
 function that proves it. W is that of Algorithm 1, by NumPy.
 """
 
@@ -37,7 +37,7 @@ SCHEDULE: dict[str, Any] = {"ends": 0.5, "middle": 0.875, "fraction": 0.2}
 MOMENTA = [
     dssm.NesterovSchedule(**SCHEDULE).momentum(k, STEPS) for k in range(STEPS)
 ]
-PAGE = Path(__file__).parents[2] / "docs" / "train.md"
+PAGE = Path(__file__).parents[2] / "docs" / "optimizer.md"
 
 Fresh = FreshProcesses
 

@@ -14,7 +14,7 @@ from keras_lstm_dssm.distributed.collectives import JointError
 from keras_lstm_dssm.distributed.joint_step import JointStep
 from keras_lstm_dssm.distributed.worker import (
     JointEvaluation,
-    JointFigures,
+    JointMetrics,
     StopTogether,
     Workers,
 )
@@ -181,7 +181,7 @@ def test_workers_take_joint_steps(tmp_path):
         return processes.join(model, training)  # type: ignore[arg-type]
 
     for callbacks in run_workers(2, work):
-        assert [type(one) for one in callbacks] == [JointFigures, StopTogether]
+        assert [type(one) for one in callbacks] == [JointMetrics, StopTogether]
     assert [type(one) for one in joined] == [JointStep] * 2
 
 
@@ -198,7 +198,7 @@ def test_figures_are_those_of_all_pairs():
     def work(workers: Any) -> dict[str, float]:
         rank = workers.cluster.rank
         model = models[rank]
-        callback = JointFigures(workers)
+        callback = JointMetrics(workers)
         callback.set_model(model)
         callback.set_params({"steps": 1})
         for _ in range(30 - 20 * rank):

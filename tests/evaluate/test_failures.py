@@ -39,12 +39,19 @@ class First(System):
         return {q: dict(list(of.items())[:depth]) for q, of in run.items()}
 
 
-def measured_of(model: set[str], bm25: set[str], lines: list[str]):
-    """Measures two systems that find `a` for some of the queries."""
+def measured_of(
+    model: set[str],
+    bm25: set[str],
+    lines: list[str],
+    mixture: set[str] | None = None,
+):
+    """Measures systems that find `a` for some of the queries."""
     task = Task(QUERIES, TITLES, {q: {"a": 1} for q in QUERIES}, depth=2)
     systems = {"model": First("a", model), "bm25": First("a", bm25)}
-    settings = TitleSettings(mode="retrieve")
-    return measured_systems(task, systems, "model", {}, settings, lines.append)
+    settings, ranked = TitleSettings(mode="retrieve"), "model"
+    if mixture is not None:
+        ranked, systems["mixture"] = "mixture", First("a", mixture)
+    return measured_systems(task, systems, ranked, {}, settings, lines.append)
 
 
 def test_the_verdict_names_chance():
@@ -68,6 +75,18 @@ def test_the_verdict_names_chance():
         1, "The model is as good as BM25 for each query: mrr@10 10.00, 10"
         " queries",
     )  # fmt: skip
+
+
+def test_a_mixture_that_is_worse_than_its_model_is_told():
+    for found, told in (set(QUERIES), False), ({"q3"}, True):
+        lines: list[str] = []
+        measured = measured_of({"q1", "q2"}, set(), lines, found)
+        tell_failures(measured, {}, TitleSettings(queries=1), lines.append)
+        sentence = (
+            "The model alone is better than the mixture here: mrr@10 20.00"
+            " against 10.00"
+        )
+        assert (sentence in lines) == told
 
 
 def test_failing_queries_and_the_page(tmp_path):

@@ -20,11 +20,18 @@ from keras_lstm_dssm.evaluation.postings import (
     title_postings,
 )
 from keras_lstm_dssm.settings.hybrid import HybridSettings
-from lstm_dssm_client.bm25 import FORMS, MAX_WORDS, STOP, word_forms
+from lstm_dssm_client.bm25 import (
+    FORMS,
+    MAX_WORDS,
+    STOP,
+    unaccented,
+    word_forms,
+)
 
 ENGLISH = [
     "Steel hex bolts, 3/8 in.", "hex bolt and the hex nut", "", "wood glue",
     "drilling machine for wood", "cordless drill", "battery of the drill",
+    "Béquille de vélo", "Velo", "Thé vert",
 ]  # fmt: skip
 GERMAN = [
     "Große Schlüssel für Schrauben", "Schraubenschlüssel", "Häuser aus Holz",
@@ -32,8 +39,21 @@ GERMAN = [
 ]  # fmt: skip
 CHINESE = ["上海酒店", "北京的酒店和机票", "上海到北京", "iPhone 手机壳"]
 CORPORA = {
-    "stems": (ENGLISH, ["drills", "the hexed bolts bolts", "batteries", "x"]),
-    "words": (GERMAN, ["schluessel", "SCHLÜSSEL aus grosse", "Holz"]),
+    "stems": (
+        ENGLISH,
+        [
+            "drills",
+            "the hexed bolts bolts",
+            "batteries",
+            "x",
+            "bequilles VÉLO",
+            "the thé",
+        ],
+    ),
+    "words": (
+        GERMAN,
+        ["schluessel", "SCHLÜSSEL aus grosse", "Hölz", "schrauben schlussel"],
+    ),
     "trigrams": (CHINESE, ["酒店", "北京 iphone", "机", "到北京去"]),
 }
 """Terms -> titles, and queries; three of them have no term of a title."""
@@ -141,6 +161,20 @@ def test_inflections_have_the_stem():
     assert "fitted" in inflections("fit") and inflections("3d") == []
 
 
+def test_accents_of_latin_letters_do_not_matter():
+    """A word that would be a stop word keeps them."""
+    words = ["béquille", "Ėę", "mйн", "บ้าน", "가", "o\u0300\u0323"]
+    assert [*map(unaccented, words)] == [
+        "bequille", "Ėe", "mйн", "บ้าน", "가", "o"
+    ]  # fmt: skip
+    titles = ["Béquille", "Velo", "Thé", "The", "Vélo"]
+    for kind, found in (("stems", [2]), ("words", [2]), ("trigrams", [2, 3])):
+        postings = title_postings(titles, HybridSettings(bm25_words=kind))
+        for query, rows in ("velo", [1, 4]), ("VÉLO", [1, 4]), ("thé", found):
+            forms = [form for _, form in word_forms(FORMS[kind], query)]
+            assert np.flatnonzero(postings.sums(forms)).tolist() == rows
+
+
 def test_words_of_queries_are_forms_of_known_stems_only():
     chosen = HybridSettings(bm25_words="stems")
     queries = ["the generalization", "lamps"]
@@ -156,10 +190,11 @@ def test_weights_of_the_parts_that_there_are():
     chosen = HybridSettings(5, 3, 2, 1, 1).of_parts(["words", "bm25"])
     assert [*chosen.weights.values()] == [0, 3, 2, 0, 0]
     default = HybridSettings()
-    half = default.without_dev(["towers", "words", "bm25"], 3000)
-    assert half == default.replace(towers=default.towers / 2)
-    assert default.without_dev(["towers", "words", "bm25"], 0) == default
-    alone = default.without_dev(["bm25", "numbers"], 0)
+    few = default.without_dev(["towers", "words", "bm25"], 2000, 2000)
+    towers = default.towers / 4
+    assert few == default.replace(towers=towers, hubness=0.6 * towers)
+    assert default.without_dev(["towers", "words", "bm25"], 9, 0) == default
+    alone = default.without_dev(["bm25", "numbers"], 9, 0)
     assert alone.bm25 > 2 * default.bm25 and alone.base > default.base
     for wrong, message in (
         (

@@ -311,7 +311,7 @@ RANK = '"query": "a", "documents": ["b"]'
     ("embeddings", f'{{{EMBED}, "encoding_format": ["float"]}}', 400,
      "expected float or base64"),
     ("embeddings", f'{{{EMBED}, "task": "retrieval.passage"}}', 400,
-     "'task' is \"retrieval.passage\", and 'model' the encoder of the other"),
+     "'task' is 'retrieval.passage', and 'model' is the encoder of the other"),
     ("embeddings", '{"model": "query_encoder@9", "input": "a"}', 404,
      "Specific(query_encoder, 9); there are hybrid"),
     ("embeddings", '{"model": "towers", "input": "a"}', 404,

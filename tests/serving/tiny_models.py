@@ -1,8 +1,9 @@
 """SavedModels with the signatures of the real ones, made in a second."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import tensorflow as tf
@@ -112,10 +113,28 @@ def numbers(x: tf.Tensor) -> dict[str, tf.Tensor]:
     } | {"bool": x > 0, "string": tf.strings.as_string(tf.cast(x, "int32"))}
 
 
-def save_encoder(base: Path, offset: float) -> Path:
+@cache
+def encoder_files(offset: float) -> dict[Path, bytes]:
+    """Returns the files of a SavedModel, which a process makes once."""
     variable = tf.Variable(offset)
     serve = lambda text: encode(text, variable)  # noqa: E731
-    save = partial(save_function, function=serve, owned=variable, text="string")
+    with TemporaryDirectory() as base:
+        folder = save_function(Path(base), serve, variable, text="string")
+        return {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+
+
+def save_encoder(base: Path, offset: float) -> Path:
+    """Publishes a version of an encoder; see `encode`."""
+
+    def save(folder: Path) -> None:
+        for name, content in encoder_files(offset).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+
     return publish(base, save)
 
 

@@ -24,6 +24,11 @@ TITLES = (
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def remembered(remembered_runs, remembered_graphs) -> None:
+    """Loads a run once, and writes a graph once: programs change neither."""
+
+
 @pytest.fixture
 def refused(capsys) -> Refused:
     """Checks that a program ended with exit code 1 and one line that says why.

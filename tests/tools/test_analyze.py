@@ -16,10 +16,12 @@ from keras_lstm_dssm.analysis.scorer_report import (
     lists_and_titles,
 )
 from keras_lstm_dssm.data import DocumentFolder
-from keras_lstm_dssm.tools import analyze, train
+from keras_lstm_dssm.files import write_json
+from keras_lstm_dssm.run_folder import RunFolder
+from keras_lstm_dssm.tools import analyze
 from tests.analysis.html_page import HtmlPage, check_self_contained
 from tests.conftest import TOPICS
-from tests.tools.conftest import results_of, saved_run, succeed
+from tests.tools.conftest import results_of, saved_run
 from tests.training.small_documents import WORDS
 
 TITLES = dict(TOPICS.values())
@@ -35,22 +37,19 @@ def report(tmp_path: Path, **flags: Any) -> tuple[HtmlPage, Any]:
     return page, results
 
 
-@pytest.fixture(scope="module")
-def run(collection_folder, tmp_path_factory) -> Path:
-    """Trains the towers that are analysed.
+@pytest.fixture
+def run(trained_run, collection_folder, tmp_path) -> Path:
+    """The run of towers whose clicks have one line without a tab.
 
-    One line of its clicks has no tab: the report must read the data as the
-    training did, without that line.
+    The report must read the data as the training did, without that line.
     """
-    folder = tmp_path_factory.mktemp("analyze")
-    data = shutil.copytree(collection_folder, folder / "data")
+    data = shutil.copytree(collection_folder, tmp_path / "data")
     with gzip.open(data / "clicks.train.tsv.gz", "at") as file:
         file.write("a line without a tab\n")
-    succeed(
-        train, data=data, preset="lstm_32", epochs=2, batch_size=16,
-        output=folder / "run", max_bad_lines=1,
-    )  # fmt: skip
-    return folder / "run"
+    run = RunFolder(shutil.copytree(trained_run, tmp_path / "run"))
+    known = {"data": str(data), "max_bad_lines": 1, "bad_lines": 1}
+    write_json(run.config, run.read_config() | known)
+    return run.path
 
 
 def test_towers(run, tmp_path, capsys, refused):

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
@@ -15,11 +16,13 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.server.mcpserver import MCPServer
 
 import keras_lstm_dssm as dssm
+from keras_lstm_dssm.command_line import open_retriever
 from keras_lstm_dssm.export import Documents, export_portable
 from keras_lstm_dssm.tools import mcp_server
-from lstm_dssm_client import LocalModel, ServingError
+from lstm_dssm_client import LocalModel
 from tests.conftest import TOPICS
 
 PROGRAM = [
@@ -51,13 +54,20 @@ async def called(client: Client, tool: str, **arguments: Any) -> Any:
     return reply.structured_content.get("results", reply.structured_content)
 
 
-def server_of(url: str = "", **flags: object) -> Any:
-    words = [f"--{name}={value}" for name, value in flags.items()]
-    assert mcp_server.program.check(["mcp", *words]) is None
-    titles: dict[str, str] = {}
-    texts: dict[str, str] = {}
-    search = mcp_server.opened(titles, texts)
-    return mcp_server.new_server(search, titles, texts, url)
+@pytest.fixture
+def answers_of(monkeypatch) -> Callable[..., Any]:
+    """Runs the program in this process, until a client has asked."""
+
+    def run(ask: Callable[[Client], Awaitable[Any]], **flags: object) -> Any:
+        answers = []
+        monkeypatch.setattr(
+            MCPServer, "run", lambda server: answers.append(asked(server, ask))
+        )
+        words = [f"--{name}={value}" for name, value in flags.items()]
+        assert mcp_server.program.run(["mcp", *words]) == 0
+        return answers[0]
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +127,7 @@ def test_a_file_over_standard_input_and_output(shop, tmp_path):
     assert "no document has the id 'nothing'" in missing
 
 
-def test_wrong_arguments_and_errors(shop):
+def test_wrong_arguments_and_errors(shop, answers_of):
     async def ask(client: Client) -> Any:
         search = {"query": "bolt"}
         return [
@@ -128,7 +138,7 @@ def test_wrong_arguments_and_errors(shop):
             )
         ]  # fmt: skip
 
-    messages = asked(server_of(models=shop), ask)
+    messages = answers_of(ask, models=shop)
     for message, part in zip(
         messages,
         ("greater than or equal to 1", "less than or equal to 100",
@@ -137,12 +147,32 @@ def test_wrong_arguments_and_errors(shop):
         strict=True,
     ):  # fmt: skip
         assert isinstance(message, str) and part in message
-    with pytest.raises(ServingError, match="model other: found version"):
-        server_of(models=shop, model="other")
+    message = answers_of(ask, models=shop, model="other")[4]
+    assert "model other: found version" in message
+
+
+def test_two_first_calls_load_the_models_once(shop, answers_of, monkeypatch):
+    opened = []
+
+    def open_slowly(*models: str) -> LocalModel:
+        opened.append(models)
+        time.sleep(0.2)
+        return open_retriever(*models)
+
+    async def ask(client: Client) -> Any:
+        calls = [
+            called(client, "search", query="hex bolt", k=1) for _ in range(2)
+        ]
+        return await asyncio.gather(*calls, called(client, "fetch", id="a"))
+
+    monkeypatch.setattr(mcp_server, "open_retriever", open_slowly)
+    (first,), (second,), document = answers_of(ask, models=shop)
+    assert first["id"] == second["id"] == document["id"] == "a"
+    assert opened == [(str(shop), "retriever")]
 
 
 @pytest.mark.parametrize("kind", ["folder", "HTTP"])
-def test_exported_models_and_servers(server, tiny_models, kind):
+def test_exported_models_and_servers(server, tiny_models, kind, answers_of):
     """An id without a title is one: it is fetched if a search finds it."""
     source = {
         "folder": {"models": tiny_models},
@@ -157,7 +187,7 @@ def test_exported_models_and_servers(server, tiny_models, kind):
         )
 
     address = "https://shop.example/{id}?ref=mcp"
-    hits, document, missing = asked(server_of(address, **source), ask)
+    hits, document, missing = answers_of(ask, url=address, **source)
     assert hits == [
         {"id": "bolt", "title": "bolt", "score": pytest.approx(1),
          "url": "https://shop.example/bolt?ref=mcp"}

@@ -57,7 +57,8 @@ def parts_of(hybrid: HybridSystem, dev: Task, test: Task, clicks: int) -> None:
 
     show("all parts")
     default = HybridSettings(bm25_words=own.bm25_words)
-    hybrid.settings = default.without_dev(HYBRID_PARTS, clicks)
+    titles = len(dev.documents)
+    hybrid.settings = default.without_dev(HYBRID_PARTS, titles, clicks)
     show("default weights")
     hybrid.settings = own
     lists = [each.judged for each in _candidates(hybrid, dev)]

@@ -65,6 +65,7 @@ class Log(NamedTuple):
         notes: Lines for the report.
         table: The table of one click a row.
         bad: The lines that could not be read; of a `table`, `bad_rows` tells.
+        unread_times: SQL of the times that cannot be read.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Log(NamedTuple):
     notes: tuple[str, ...] = ()
     table: Table | None = None
     bad: BadRows = BadRows(0, "")
+    unread_times: str = ""
 
 
 def open_clicks(
@@ -121,13 +123,18 @@ def open_clicks(
         )
         case = case_of_actions(action, actions)
         weight, where = f"{weight} * {case}", f" WHERE {case} IS NOT NULL"
-    time = "CAST(NULL AS DOUBLE)"
+    time, unread = "CAST(NULL AS DOUBLE)", ""
     if "time" in columns:
         written = expression["time"]
+        seconds = f"seconds_of({written})"
+        if settings.time_format:
+            read = f"try_strptime({written}, {quoted(settings.time_format)})"
+            seconds = f"epoch({read})"
         time = (
             f"CASE WHEN trim({written}) <> ''"
-            f" THEN coalesce(seconds_of({written}), 'nan'::DOUBLE) END"
+            f" THEN coalesce({seconds}, 'nan'::DOUBLE) END"
         )
+        unread = f"SELECT {written} FROM {table.sql} WHERE isnan({time})"
     client, notes = "CAST(NULL AS UBIGINT)", tuple[str, ...]()
     if "session" in columns and "time" in columns:
         session = expression["session"]
@@ -158,6 +165,7 @@ def open_clicks(
         columns=columns,
         notes=notes,
         table=table,
+        unread_times=unread,
     )
 
 

@@ -487,6 +487,8 @@ class _Making:
 
     def _report_splits(self, splits: dict[str, int]) -> None:
         """Reports and checks the sizes of the splits."""
+        if self.before is not None and self.data:
+            self._report_changes(self.before / "corpus.jsonl", splits)
         self.counts |= splits
         sizes = [
             f"{split}: {splits[name]:,} {noun}"
@@ -510,6 +512,23 @@ class _Making:
                     " more clicks, or other percentages or times"
                 )
 
+    def _report_changes(self, products: Path, splits: dict[str, int]) -> None:
+        """Reports what differs from the data folder that is added to."""
+        ((new, removed),) = self.con.execute(f"""
+            SELECT count(*) FILTER (_id IS NULL), count(*) FILTER (key IS NULL)
+            FROM product FULL JOIN read_json({quoted(str(products))},
+              columns={{'_id': 'VARCHAR'}}, format='newline_delimited')
+              ON key = _id""").fetchall()
+        before = self.data["counts"]
+        sizes = [
+            f"{name.replace('_', ' ')} {before.get(name, 0):,} -> {count:,}"
+            for name, count in splits.items()
+        ]
+        self.report(
+            f"changes: {new:,} new products, {removed:,} removed;"
+            f" {', '.join(sizes)}"
+        )
+
     def _report_rows(self, bad: BadRows, opened: list[logs.Log]) -> int:
         """Reports joined rows and counts of new rows; checks their shares.
 
@@ -521,6 +540,11 @@ class _Making:
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
         kinds, train_clicks = grades.count_kinds(self.con, self.parts)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
+        for log in opened:
+            if kinds["wrong time"][0] and log.unread_times:
+                found = self.con.execute(f"{log.unread_times} LIMIT 1")
+                for (time,) in found.fetchall():
+                    kinds["wrong time"] = kinds["wrong time"][0], repr(time)
         self.counts["log"] = {kind: n for kind, (n, _) in kinds.items()}
         total = sum(n for n, _ in kinds.values())
         self.report(
@@ -552,11 +576,13 @@ class _Making:
         limit = self.settings.max_bad_percent
         if 100 * bad > limit * total:
             worst = max(bad_kinds, key=lambda kind: kinds[kind][0])
+            remedy = "check the columns and the file"
+            if worst == "wrong time":
+                remedy = "say how times are written by --time_format"
             raise InputError(
                 f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
                 f" them {worst!r} such as {kinds[worst][1]}, expected"
-                f" {limit:g} % at most: check the columns and the file, or"
-                " raise --max_bad_percent"
+                f" {limit:g} % at most: {remedy}, or raise --max_bad_percent"
             )
         joined = kinds["clicks"][0] + kinds["double click"][0]
         unknown = kinds["unknown id"]

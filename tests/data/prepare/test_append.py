@@ -42,9 +42,15 @@ def test_three_nights_equal_one_log(tmp_path):
     prepare(shop, clicks=files[1], catalogue=first, append=True)
     earlier = Counter(trained(Collection(shop)))
     assert list(Collection(shop).documents) == list(before.documents)
+    lines: list[str] = []
     found = prepare(
-        shop, clicks=files[2], catalogue=tmp_path / "last.csv", append=True
-    )
+        shop, clicks=files[2], catalogue=tmp_path / "last.csv", append=True,
+        report=lines.append,
+    )  # fmt: skip
+    changes = f" -> {found.counts['train_clicks']:,}, dev queries"
+    (line,) = [line for line in lines if line.startswith("changes:")]
+    assert line.startswith("changes: 10 new products, 0 removed; train clicks ")
+    assert changes in line
     whole = prepare(
         tmp_path / "ALL", catalogue=tmp_path / "last.csv",
         clicks=tmp_path / "all.csv", **OPTIONS,

@@ -450,8 +450,10 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path, has_time):
         for part in range(3):
             text = "\n".join([head, *lines[part::3], ""])
             (tmp_path / f"{part}.csv").write_text(text)
-        shop = prepare(tmp_path / name, clicks=f"{tmp_path}/*.csv",
-                       catalogue=pd.DataFrame(catalogue)).collection  # fmt: skip
+        shop = prepare(
+            tmp_path / name, clicks=f"{tmp_path}/*.csv",
+            catalogue=pd.DataFrame(catalogue),
+        ).collection  # fmt: skip
         folders.append(contents(tmp_path / name))
         random.Random(0).shuffle(rows)
     assert folders[0] == folders[1]
@@ -566,8 +568,14 @@ def test_times_that_cannot_be_read_are_bad_rows(tmp_path):
     assert counts["log"]["wrong time"] == 26
     for row in rows[::4]:
         row["time"] = "20.10.2026 08:01:04"
-    with pytest.raises(InputError, match="bad rows, most of them 'wrong time'"):
+    message = "'wrong time' such as '20.10.2026 08:01:04', .*by --time_format"
+    with pytest.raises(InputError, match=message):
         read(tmp_path, rows)
+    for row in rows:
+        row["time"] = f"20.10.2026 08:01:{rows.index(row) % 60:02}"
+    counts, _ = read(tmp_path, rows, time_format="%d.%m.%Y %H:%M:%S",
+                     test_after="2026-10-20T08:01:30")  # fmt: skip
+    assert counts["log"]["wrong time"] == 0 and counts["test_queries"] > 50
 
 
 def test_products_without_a_title_are_counted(tmp_path):

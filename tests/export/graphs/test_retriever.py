@@ -119,7 +119,7 @@ def test_blocks_against_a_stable_sort(data):
 
 def test_equal_vectors_are_adjacent_in_the_order_of_the_first():
     a, b, c = np.eye(3, dtype=np.float32)
-    equal = retriever.EqualVectors.of(np.stack([a, b, a, c, b, a]))
+    equal = retriever.EqualVectors.find(np.stack([a, b, a, c, b, a]))
     assert equal.order.tolist() == [0, 2, 5, 1, 4, 3]
     assert equal.vector_of.tolist() == [0, 0, 0, 1, 1, 2]
     assert equal.first.tolist() == [0, 1, 3]
@@ -144,7 +144,7 @@ def test_equal_vectors_have_equal_scores(kind, block, monkeypatch):
     shared = rng.integers(0, 31, 60)
     shared[::4] = 7
     vectors = vectors[shared]
-    equal = retriever.EqualVectors.of(vectors)
+    equal = retriever.EqualVectors.find(vectors)
     stored = retriever.VECTORS[kind](vectors[equal.first], equal.vector_of)
     queries = rng.normal(size=(9, 37)).astype(np.float32)
     for rows in (slice(0, 9), slice(0, 1)):
