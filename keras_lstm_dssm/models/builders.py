@@ -165,7 +165,7 @@ def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
 
 
 def compile_towers(model: TwoTower, recipe: Recipe) -> None:
-    """Compiles two towers."""
+    """Compiles two towers with the loss and the optimizer of a recipe."""
     model.compile(
         NesterovMomentum(
             recipe.learning_rate,

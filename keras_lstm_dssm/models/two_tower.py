@@ -173,10 +173,10 @@ class TwoTower(SyncedWeights, TextModel):
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
     A batch may have a third part, a dict with these keys:
 
-    * `negatives`, strings `(batch, k)`: further negatives for each query, by
+    - `negatives`, strings `(batch, k)`: further negatives for each query, by
       `GivenNegatives`.
-    * `sample_weight`, float `(batch,)`: weights of the clicks.
-    * `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
+    - `sample_weight`, float `(batch,)`: weights of the clicks.
+    - `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
       `ClickFrequencies`.
 
     Rows of the trigram tables that a batch does not read are updated later
@@ -457,9 +457,7 @@ class TwoTower(SyncedWeights, TextModel):
         scores = self._correct_log_q(cosines, batch)
         weights = relative_weights(self, batch.weights)
         loss = self.compute_loss(
-            y=self._labels(labels, scores),
-            y_pred=scores,
-            sample_weight=weights,
+            y=self._labels(labels, scores), y_pred=scores, sample_weight=weights
         )
         accurate = clicked_is_nearest(cosines, labels)
         self._record(loss, accurate, batch.weights)

@@ -288,7 +288,8 @@ class TowerTraining(Training):
         if self.replay:
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
-            if frequencies:  # they must match the log that batches come from
+            if frequencies:
+                # Frequencies must match the log that batches are drawn from.
                 frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
