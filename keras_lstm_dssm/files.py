@@ -306,12 +306,12 @@ def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
 
 def remove_unlocked_folders(base: Path, prefix: str) -> None:
     """Removes the `hidden_folder`s that killed processes have left."""
-    for left in base.glob(f"{glob.escape(prefix)}*"):
+    for folder in base.glob(f"{glob.escape(prefix)}*"):
         with (
             suppress(OSError),  # its process is still alive
-            _locked_directory(left, fcntl.LOCK_EX | fcntl.LOCK_NB),
+            _locked_directory(folder, fcntl.LOCK_EX | fcntl.LOCK_NB),
         ):
-            shutil.rmtree(left)
+            shutil.rmtree(folder)
 
 
 @contextmanager

@@ -369,9 +369,7 @@ def export_facts(
 
 
 @contextmanager
-def _reading_facts(
-    folder: str | os.PathLike[str],
-) -> Iterator[dict[str, Any]]:
+def _reading_facts(folder: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """Yields the content of `card.json`; damage raises `InputError`."""
     facts = read_facts(folder)
     with damage_named(Path(folder, FACTS), _DAMAGED, UndefinedError):

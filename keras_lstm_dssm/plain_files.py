@@ -275,24 +275,24 @@ def line_chunks(
     `EmptyFile`. 64 MB without a line end raise `InputError`, as they are no
     text and could exhaust the memory.
     """
-    rest, start, empty = b"", True, True
+    partial_line, start, empty = b"", True, True
     with reading(path) as file:
         while chunk := file.read(_CHUNK):
-            data = rest + (chunk.removeprefix(BOM) if start else chunk)
+            data = partial_line + (chunk.removeprefix(BOM) if start else chunk)
             start = False
             cut = data.rfind(b"\n") + 1 if blank_end else _last_line_end(data)
             if cut:
                 empty = False
                 yield data[:cut]
-            rest = data[cut:]
-            if len(rest) > _LONGEST:
+            partial_line = data[cut:]
+            if len(partial_line) > _LONGEST:
                 raise InputError(
                     f"{os.fspath(path)}: found {_LONGEST >> 20} MB without the"
                     " end of a line, expected lines of text: check how it was"
                     " written"
                 )
-    if rest if blank_end else rest.strip():
-        yield rest + b"\n"
+    if partial_line if blank_end else partial_line.strip():
+        yield partial_line + b"\n"
     elif empty and not blank_end:
         raise EmptyFile(
             f"{os.fspath(path)}: found an empty file, expected lines of text:"

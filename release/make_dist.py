@@ -105,9 +105,7 @@ def _normalise(path: Path, epoch: int) -> None:
 
 
 def _run(
-    *command: str,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
+    *command: str, folder: Path, environment: Mapping[str, str] | None = None
 ) -> str:
     """Runs a command; returns what it printed."""
     done = subprocess.run(

@@ -177,10 +177,7 @@ def _encode_file() -> dict[str, Any]:
 def _encode_parts() -> dict[str, Any]:
     """Encodes parts, prints a line for each, and returns the totals."""
     from keras_lstm_dssm.export.bulk import encode as bulk
-    from keras_lstm_dssm.export.bulk.documents import (
-        document_files,
-        is_parquet,
-    )
+    from keras_lstm_dssm.export.bulk.documents import document_files, is_parquet
     from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
 
     shard = bulk.Shard.parse(FLAGS.shard)

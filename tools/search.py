@@ -239,10 +239,7 @@ def _ask_server(queries: list[str]) -> dict[str, Any]:
 
 
 def _ask_model(
-    client: "Client",
-    queries: list[str],
-    model: str,
-    version: int | str | None,
+    client: "Client", queries: list[str], model: str, version: int | str | None
 ) -> dict[str, Any]:
     """Prints and returns the answer of a retriever, a scorer or a KeyVec."""
     from lstm_dssm_client.signatures import KEYS, Hit

@@ -124,8 +124,7 @@ def main(_: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
     if FLAGS.http_port is None:
         program.check_unused(
-            ["click_log"],
-            "is for the page: give --http_port, too",
+            ["click_log"], "is for the page: give --http_port, too"
         )
     security = Security(
         _server_tls(),

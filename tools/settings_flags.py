@@ -62,10 +62,7 @@ def define_options(program: Program, cls: type[Settings], *names: str) -> None:
 
 
 def define_field(
-    program: FlagSet,
-    field: dataclasses.Field[Any],
-    default: Any,
-    text: str,
+    program: FlagSet, field: dataclasses.Field[Any], default: Any, text: str
 ) -> None:
     """Defines a flag for a field, by its name or the `flag` it declares."""
     bounds, types = field.metadata, types_of(field)

@@ -20,14 +20,7 @@ from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
-from keras_lstm_dssm.pages import (
-    Cell,
-    Picture,
-    Section,
-    Shaded,
-    Strong,
-    Table,
-)
+from keras_lstm_dssm.pages import Cell, Picture, Section, Shaded, Strong, Table
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.programs import ReportSettings
 from keras_lstm_dssm.training.document_targets import (

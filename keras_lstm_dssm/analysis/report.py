@@ -13,12 +13,7 @@ from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
 from keras_lstm_dssm.analysis.maps import write_projector
 from keras_lstm_dssm.files import check_writable, write_csv
 from keras_lstm_dssm.model_cards import card_tables
-from keras_lstm_dssm.pages import (
-    Picture,
-    Section,
-    Table,
-    write_html,
-)
+from keras_lstm_dssm.pages import Picture, Section, Table, write_html
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.programs import ReportSettings

@@ -141,7 +141,7 @@ def compare_scorers(
         _answers(model, lists) for model in (scorer, other)
     )
     alone = first & ~second
-    compared = TwoScorers(
+    comparison = TwoScorers(
         len(lists),
         int((first & second).sum()),
         int(alone.sum()),
@@ -149,7 +149,7 @@ def compare_scorers(
         int((~first & ~second).sum()),
         float(randomisation_test(first.astype(float) - second)[0]),
     )
-    return compared, [
+    return comparison, [
         lists[row]._replace(negatives=[preferred[row]])
         for row in np.flatnonzero(alone)
     ]
@@ -464,17 +464,17 @@ def report_on_scorer(
         query, document = settings.pair
         queries.insert(0, ComparedQuery(query, {"document": document}))
     sections, pairs = [], []
-    for number, compared in enumerate(queries, 1):
+    for number, example in enumerate(queries, 1):
         matrices = {
-            kind: compare_words(scorer, compared.query, document)
-            for kind, document in compared.documents.items()
+            kind: compare_words(scorer, example.query, document)
+            for kind, document in example.documents.items()
         }
         picture = pictures / f"matrix_{number}.png"
-        sections.append(_query_section(picture, compared, matrices))
+        sections.append(_query_section(picture, example, matrices))
         pairs += [
             {
-                "query": compared.query,
-                "document": compared.documents[kind],
+                "query": example.query,
+                "document": example.documents[kind],
                 "kind": kind,
                 "score": matrix.score,
                 "cells": [match._asdict() for match in matrix.strongest],
@@ -509,14 +509,14 @@ _STATISTICS = {
 
 
 def _query_section(
-    path: Path, compared: ComparedQuery, matrices: dict[str, WordMatrix]
+    path: Path, example: ComparedQuery, matrices: dict[str, WordMatrix]
 ) -> Section:
     titles = [
         f"{kind}\nscore {matrix.score:.2f}" for kind, matrix in matrices.items()
     ]
     draw_matrices(path, list(matrices.values()), titles)
     unknown = dict.fromkeys(w for m in matrices.values() for w in m.unknown)
-    texts = [f"{kind}: {text}" for kind, text in compared.documents.items()]
+    texts = [f"{kind}: {text}" for kind, text in example.documents.items()]
     if unknown:
         texts.append(
             "not in the vocabulary, so that they have one word vector: "
@@ -533,7 +533,7 @@ def _query_section(
     ]
     caption = "Interaction matrices with the strongest cells"
     return Section(
-        compared.query,
+        example.query,
         [BulletList(texts), Picture(caption, path), *tables],
         "The picture has a row for each word of the query and a column for "
         "each word of the document that the model reads; frames and ranks "

@@ -59,14 +59,7 @@ from keras_lstm_dssm.evaluate.failures import (
 from keras_lstm_dssm.evaluate.titles import measure_titles
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models.two_tower import TwoTower
-from keras_lstm_dssm.pages import (
-    Bar,
-    Cell,
-    Picture,
-    Section,
-    Strong,
-    Table,
-)
+from keras_lstm_dssm.pages import Bar, Cell, Picture, Section, Strong, Table
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.programs import ReportSettings, TitleSettings
 

@@ -221,14 +221,14 @@ def attenuation(
     WordEffect(word='in', change=0.013, cosine=None)
     """
     words = words_of(encoder, [text])[0]
-    whole, *rest = encoder.encode([" ".join(words), *_without(words)])
+    whole, *without_word = encoder.encode([" ".join(words), *_without(words)])
     return [
         WordEffect(
             word,
             float(1 - whole @ vector),
             None if other is None else float((whole - vector) @ other),
         )
-        for word, vector in zip(words, rest, strict=True)
+        for word, vector in zip(words, without_word, strict=True)
     ]
 
 

@@ -9,11 +9,7 @@ from keras_lstm_dssm.data.batches import (
     evaluation_batches,
     training_batches,
 )
-from keras_lstm_dssm.data.click_log import (
-    ClickLog,
-    Pair,
-    write_pairs,
-)
+from keras_lstm_dssm.data.click_log import ClickLog, Pair, write_pairs
 from keras_lstm_dssm.data.collection import Collection, write_collection
 from keras_lstm_dssm.data.documents import (
     Document,

@@ -14,11 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from keras_lstm_dssm.data.api_search import (
-    INTERNAL,
-    building,
-    cached_folder,
-)
+from keras_lstm_dssm.data.api_search import INTERNAL, building, cached_folder
 from keras_lstm_dssm.data.api_sources import (
     Definition,
     distributions,

@@ -31,15 +31,7 @@ from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
 # Folders of implementation; their public parts are exported elsewhere.
-INTERNAL = {
-    "src",
-    "python",
-    "core",
-    "compiler",
-    "tools",
-    "codegen",
-    "dtensor",
-}
+INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
 # Modules that are known under another name.
 _RENAMED = {
     "builtins": "",

@@ -23,11 +23,7 @@ from keras_lstm_dssm.data.api_sources import (
 )
 from keras_lstm_dssm.data.batches import permutation
 from keras_lstm_dssm.data.click_log import Pair
-from keras_lstm_dssm.data.collection import (
-    SPLITS,
-    Collection,
-    write_collection,
-)
+from keras_lstm_dssm.data.collection import SPLITS, Collection, write_collection
 from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours

@@ -13,12 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.click_log import (
-    ClickLog,
-    Pair,
-    line_field,
-    weight_of,
-)
+from keras_lstm_dssm.data.click_log import ClickLog, Pair, line_field, weight_of
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.text.many_texts import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import (
@@ -220,8 +215,7 @@ def _pair_batches(
 
     return (
         tf.data.Dataset.from_generator(
-            elements,
-            output_signature=tf.TensorSpec([None, columns], tf.string),
+            elements, output_signature=tf.TensorSpec([None, columns], tf.string)
         )
         .flat_map(lambda pairs: cut(pairs, batch_size))
         .map(batch)

@@ -140,9 +140,7 @@ class BadLines:
     """
 
     def __init__(
-        self,
-        allowed: int,
-        expected: str = "query TAB clicked title in UTF-8",
+        self, allowed: int, expected: str = "query TAB clicked title in UTF-8"
     ) -> None:
         self.allowed = allowed
         self._expected = expected

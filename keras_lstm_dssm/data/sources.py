@@ -66,9 +66,7 @@ def open_collection(spec: str, fields: str | None = None) -> Collection:
 
 
 def open_documents(
-    spec: str,
-    max_bad_lines: int = 0,
-    max_sentences: int | None = MAX_SENTENCES,
+    spec: str, max_bad_lines: int = 0, max_sentences: int | None = MAX_SENTENCES
 ) -> DocumentFolder:
     """Opens documents to train or to evaluate on.
 

@@ -112,9 +112,7 @@ def clicked_lists(
         depth = top + len(set(clicked[block[-1]]))
         query_texts = [texts[query] for query in block]
         for query, nearest in zip(
-            block,
-            _nearest(query_texts, titles, depth, index),
-            strict=True,
+            block, _nearest(query_texts, titles, depth, index), strict=True
         ):
             taken = {words[title] for title in clicked[query]}
             random_titles = _drawn(titles, 4 * depth, seed, len(negatives))
@@ -259,10 +257,7 @@ class Triples:
 
     @classmethod
     def from_collection(
-        cls,
-        collection: Collection,
-        split: str = "train",
-        min_relevant: int = 1,
+        cls, collection: Collection, split: str = "train", min_relevant: int = 1
     ) -> "Triples":
         """Takes the judged lists of a split.
 

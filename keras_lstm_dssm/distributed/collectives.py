@@ -61,10 +61,7 @@ class Collectives:
                 input_signature=[tf.TensorSpec([None], dtype)],
                 autograph=False,
             )
-            for method, dtype in (
-                (self.gather, tf.int32),
-                (self.sum, tf.int64),
-            )
+            for method, dtype in ((self.gather, tf.int32), (self.sum, tf.int64))
         )
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:

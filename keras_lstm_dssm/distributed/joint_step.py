@@ -275,9 +275,7 @@ def _pack(rows: tf.Tensor, size: int) -> tf.Tensor:
     """Packs a set of rows into integers, a bit for each row of the table."""
     words = -(-size // _WORD)
     bits = tf.scatter_nd(
-        rows[:, tf.newaxis],
-        tf.ones_like(rows, tf.int32),
-        [words * _WORD],
+        rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [words * _WORD]
     )
     return tf.reduce_sum(tf.reshape(bits, [words, _WORD]) * _powers(), axis=1)
 
@@ -288,9 +286,9 @@ def _unpack(sets: tf.Tensor, size: int) -> JointRows:
         tf.bitwise.bitwise_or, tf.unstack(sets, num=sets.shape[0])
     )
     bits = tf.bitwise.bitwise_and(union[:, tf.newaxis], _powers())
-    read = tf.reshape(bits, [-1])[:size] != 0
-    rows = tf.cast(tf.where(read)[:, 0], tf.int32)
-    return JointRows(rows, tf.cumsum(tf.cast(read, tf.int32)) - 1)
+    is_read = tf.reshape(bits, [-1])[:size] != 0
+    rows = tf.cast(tf.where(is_read)[:, 0], tf.int32)
+    return JointRows(rows, tf.cumsum(tf.cast(is_read, tf.int32)) - 1)
 
 
 def _powers() -> tf.Tensor:

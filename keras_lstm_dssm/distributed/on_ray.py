@@ -62,10 +62,7 @@ def ray_cluster(
 
 
 def _init(
-    ray: ModuleType,
-    address: str | None,
-    minutes: float,
-    local: dict[str, Any],
+    ray: ModuleType, address: str | None, minutes: float, local: dict[str, Any]
 ) -> None:
     if address:
         _check_reachable(address)

@@ -67,8 +67,8 @@ def _copy_part(
 ) -> int:
     """Copies the clicks of a worker's lines, and returns their number."""
     count = 0
-    read = _every_nth_run if path.endswith(".gz") else _range_of_bytes
-    for number_of, chunk in read(path, rank, workers, bad):
+    read_part = _every_nth_run if path.endswith(".gz") else _range_of_bytes
+    for number_of, chunk in read_part(path, rank, workers, bad):
         lines = chunk.split(b"\n")[:-1]
         for index, problem in reversed(list(find_bad(chunk))):
             # Only the message needs the line number, which is slow to find.

@@ -21,11 +21,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     training_titles,
 )
 from keras_lstm_dssm.evaluation.runs import System
-from keras_lstm_dssm.evaluation.systems import (
-    CorpusSystem,
-    DenseSystem,
-    Scores,
-)
+from keras_lstm_dssm.evaluation.systems import CorpusSystem, DenseSystem, Scores
 from keras_lstm_dssm.training.skip_gram import train_gensim
 
 

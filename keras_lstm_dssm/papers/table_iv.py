@@ -18,11 +18,7 @@ from keras_lstm_dssm.papers.report import (
     measure_table,
     read_results,
 )
-from keras_lstm_dssm.papers.run_systems import (
-    Hyperparameters,
-    Row,
-    run_systems,
-)
+from keras_lstm_dssm.papers.run_systems import Hyperparameters, Row, run_systems
 from keras_lstm_dssm.papers.table_data import TableData
 from keras_lstm_dssm.plain_files import read_json
 

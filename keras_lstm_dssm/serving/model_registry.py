@@ -499,7 +499,11 @@ class ModelRegistry:
 
     def versions(self, name: str) -> list[int]:
         """Returns the versions that are served, ascending; none if unknown."""
-        return sorted(self._served.get(name, _NOTHING).versions)
+        return sorted(self.served(name))
+
+    def served(self, name: str) -> Mapping[int, Servable]:
+        """Returns the versions that are served, as they are at one moment."""
+        return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
         """Returns the Unix time at which the newest version was written."""

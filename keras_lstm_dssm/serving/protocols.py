@@ -277,8 +277,7 @@ def _scores(
     if spec.name in _TOWERS:
         name = TOWERS + name.removeprefix(spec.name)
     servable, *others = find_models(models, name)
-    call = servable.signature("")
-    if call is not None and call.input_dtypes == _PAIR:
+    if servable.default(_PAIR):
         queries = [query] * len(documents)
         pairs = {"query": queries, "document": documents}
         return servable, _run(servable, bounds, "score", **pairs)
@@ -308,12 +307,8 @@ def _encode(
 
 
 def _is_encoder(servable: Servable) -> bool:
-    call = servable.signature("")
-    return (
-        call is not None
-        and call.input_dtypes == {"text": "string"}
-        and "embedding" in call.outputs
-    )
+    call = servable.default({"text": "string"})
+    return call is not None and "embedding" in call.outputs
 
 
 def _run(

@@ -276,48 +276,52 @@ class SearchPage:
         self._models = models
         self._bounds = bounds
         self._clicks = clicks
+        self._cards: dict[tuple[str, int], dict[str, Any]] = {}
 
     def models(self) -> dict[str, Any]:
         """Returns the retrievers, and whether clicks are written.
 
         The keys are `models` and `clicks`. Each model has `name`, `versions`
-        (newest first), `card`, what the card of the models says of the newest,
-        `examples`, three queries, and `tags`, by name, of names with fewer
-        than `MAX_TAG_VALUES` values.
+        (newest first), and of the newest: `card`, what the card of the models
+        says; `examples`, queries with `text` and `misspelled`; `tags`, by name,
+        of names with fewer than `MAX_TAG_VALUES` values.
         """
         listed = []
         for name in self._models.names():
-            versions = [
-                version
-                for version in reversed(self._models.versions(name))
-                if self._call(name, version)
-            ]
-            if versions:
+            retrievers = {
+                version: servable
+                for version, servable in self._models.served(name).items()
+                if servable.default(_INPUTS)
+            }
+            if retrievers:
+                newest = max(retrievers)
                 listed.append(
                     {
                         "name": name,
-                        "versions": versions,
-                        "card": self._card(name, versions[0]),
-                        "examples": self._examples(name, versions[0]),
-                        "tags": self._facets(name, versions[0]),
+                        "versions": sorted(retrievers, reverse=True),
+                        "card": self._card(name, newest),
+                        **self._offers(retrievers[newest]),
                     }
                 )
         return {"models": listed, "clicks": self._clicks is not None}
 
     def _card(self, name: str, version: int) -> dict[str, Any]:
         try:
-            return export_facts(self._models.models_dir, name, version)
+            facts = export_facts(self._models.models_dir, name, version)
         except (InputError, OSError) as error:
             _LOG.warning("the page does without the card: %s", error)
             return {}
+        # An export replaces the facts before its version is served.
+        if facts:
+            self._cards[name, version] = facts
+        return self._cards.get((name, version), {})
 
-    def _facets(self, name: str, version: int) -> dict[str, list[str]]:
-        spec = ModelSpec(name=name, version={"value": version})
+    def _offers(self, servable: Servable) -> dict[str, Any]:
         try:
-            known = self._known_tags(self._models.find(spec))
+            tags = facets([*self._known_tags(servable)], MAX_TAG_VALUES)
+            return {"examples": self._examples(servable), "tags": tags}
         except StatusError:  # it is broken, which a search will say
-            return {}
-        return facets([*known], MAX_TAG_VALUES)
+            return {"examples": [], "tags": {}}
 
     def _known_tags(self, servable: Servable) -> dict[str, int]:
         call = servable.signature(KNOWN_TAGS)
@@ -325,28 +329,25 @@ class SearchPage:
             return {}
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
-    def _examples(self, name: str, version: int) -> list[str]:
+    def _examples(self, servable: Servable) -> list[dict[str, Any]]:
         """Makes queries of the first words of some titles.
 
-        One has two letters of a word exchanged, as misspelled words are found.
+        In the last query two letters of a word are exchanged.
         """
-        call = self._call(name, version)
-        if call is None:
-            return []
-        try:
-            hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)
-        except StatusError:  # it is broken, which a search will say
-            return []
+        call = servable.default(_INPUTS)
+        assert call is not None
+        hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)
         step = max(1, len(hits) // _EXAMPLES)
-        examples = [
-            " ".join(words_of([hit.title], _EXAMPLE_WORDS))
-            for hit in hits[::step][:_EXAMPLES]
-        ]
-        if examples:
-            word = max(examples[-1].split(), key=len, default="")
+        titles = [hit.title for hit in hits[::step][:_EXAMPLES]]
+        starts = (" ".join(words_of([t], _EXAMPLE_WORDS)) for t in titles)
+        texts = [*dict.fromkeys(filter(None, starts))]
+        examples = [{"text": text, "misspelled": False} for text in texts]
+        if texts:
+            word = max(texts[-1].split(), key=len)
             wrong = word[:1] + word[2:3] + word[1:2] + word[3:]
-            examples[-1] = examples[-1].replace(word, wrong, 1)
-        return [*dict.fromkeys(filter(None, examples))]
+            text = texts[-1].replace(word, wrong, 1)
+            examples[-1] = {"text": text, "misspelled": wrong != word}
+        return examples
 
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Searches one model for `text`; returns the JSON that the page shows.
@@ -370,8 +371,8 @@ class SearchPage:
                 request, "version", 0, 2**63 - 1
             )
         servable = self._models.find(spec)
-        call = servable.signature("")
-        if call is None or call.input_dtypes != _INPUTS:
+        call = servable.default(_INPUTS)
+        if call is None:
             raise InvalidError(f"{model} is no retriever")
         every_word = words_of([text], _MAX_QUERY_WORDS)
         query_words = [w for w in every_word if w not in STOP_WORDS]
@@ -474,22 +475,12 @@ class SearchPage:
         self, names: Sequence[str], version: int, texts: Sequence[str]
     ) -> np.ndarray | None:
         for name in names:
-            call = self._call(name, version, {"text": "string"})
+            servable = self._models.served(name).get(version)
+            call = servable and servable.default({"text": "string"})
             if texts and call:
                 inputs = {"text": text_array(texts)}
                 return call.run_arrays(inputs).get("embedding")
         return None
-
-    def _call(
-        self, name: str, version: int, inputs: Mapping[str, str] = _INPUTS
-    ) -> SignatureCall | None:
-        """Returns the signature of a served version that has these inputs."""
-        spec = ModelSpec(name=name, version={"value": version})
-        try:
-            call = self._models.find(spec).signature("")
-        except StatusError:
-            return None
-        return call if call and call.input_dtypes == inputs else None
 
     def click(self, request: Mapping[str, Any]) -> bool:
         """Writes a followed result, whose token is `click`, to the click log.

@@ -270,6 +270,11 @@ class Servable:
         """Returns a signature by its name, "" for the default; or None."""
         return self._calls.get(name or SIGNATURE)
 
+    def default(self, inputs: Mapping[str, str]) -> SignatureCall | None:
+        """Returns the default signature, if it has these inputs and dtypes."""
+        call = self.signature("")
+        return call if call and call.input_dtypes == inputs else None
+
     def predict(
         self, request: PredictRequest, check: Check | None = None
     ) -> PredictResponse:

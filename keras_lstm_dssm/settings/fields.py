@@ -274,9 +274,7 @@ def help_of(cls: type) -> dict[str, str]:
             r'`"([^"`]*)"`',
             r"`\1`",
             re.sub(
-                r", see `[^`]*`| In Python [^.]*\.",
-                "",
-                " ".join(entry.split()),
+                r", see `[^`]*`| In Python [^.]*\.", "", " ".join(entry.split())
             ),
         )
         for name, entry in re.findall(

@@ -147,9 +147,7 @@ class DataFunction:
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        types: tf.DType | Sequence[tf.DType],
+        self, function: Callable[..., Any], types: tf.DType | Sequence[tf.DType]
     ) -> None:
         self._function = function
         self._types = types

@@ -185,8 +185,8 @@ class SalienceTeacher:
         """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
-            compared = [document for document in block if document.summary]
-            similarities = iter(self.compare(compared))
+            with_summary = [document for document in block if document.summary]
+            similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
                     yield np.round(next(similarities).astype(np.float64), 5)
@@ -286,8 +286,7 @@ def _trigram_vectors(texts: list[str]) -> Any:
 
 
 def salience_teacher(
-    teacher: TwoTower | str | os.PathLike[str],
-    documents: Iterable[Document],
+    teacher: TwoTower | str | os.PathLike[str], documents: Iterable[Document]
 ) -> SalienceTeacher:
     """Makes a teacher from its name, a model or a run folder.
 

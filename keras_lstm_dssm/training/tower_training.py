@@ -141,13 +141,13 @@ def _read_given_texts(
     check_plain_file(path)
     if not path.exists():
         return (), None
-    given = read_json(path, max_bytes=TEXTS_BYTES)
+    content = read_json(path, max_bytes=TEXTS_BYTES)
     with damage_named(path, "expected titles and judged titles: restore it"):
-        judged = given["judged"]
-        for texts in (given["titles"], *(judged or {}).values()):
+        judged = content["judged"]
+        for texts in (content["titles"], *(judged or {}).values()):
             if not all(isinstance(text, str) for text in texts):
                 raise TypeError("found no list of texts")
-        return tuple(given["titles"]), judged
+        return tuple(content["titles"]), judged
 
 
 def _texts_of(name: str, texts: Any) -> list[str]:

@@ -117,13 +117,9 @@ def numbers(x: tf.Tensor) -> dict[str, tf.Tensor]:
 def encoder_files(offset: float) -> dict[Path, bytes]:
     """Returns the files of a SavedModel, which a process makes once."""
     variable = tf.Variable(offset)
+    serve = lambda text: encode(text, variable)  # noqa: E731
     with TemporaryDirectory() as base:
-        folder = save_function(
-            Path(base),
-            partial(encode, offset=variable),
-            variable,
-            text="string",
-        )
+        folder = save_function(Path(base), serve, variable, text="string")
         return {
             path.relative_to(folder): path.read_bytes()
             for path in folder.rglob("*")

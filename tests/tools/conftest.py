@@ -25,8 +25,8 @@ TITLES = (
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_load_of_a_run(remembered_runs) -> None:
-    """Loads each run once: no program changes a model that it has read."""
+def remembered(remembered_runs, remembered_graphs) -> None:
+    """Loads a run once, and writes a graph once: programs change neither."""
 
 
 @pytest.fixture

@@ -19,8 +19,6 @@ from tests.models.small_keyvec import DOCUMENTS as SENTENCES
 from tests.models.small_keyvec import small_keyvec
 from tests.tools.conftest import TITLES, results_of, saved_run, succeed
 
-pytestmark = pytest.mark.usefixtures("remembered_graphs")
-
 CODES = "vectors/codes/.ATTRIBUTES/VARIABLE_VALUE"
 """The vectors of an int8 retriever among its variables."""
 

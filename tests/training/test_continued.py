@@ -141,9 +141,8 @@ def test_log_q_counts_what_the_epoch_draws(tmp_path):
 
 @pytest.mark.parametrize(("data", "new", "recipe"), [
     ("clicks.tsv", "new.tsv", SCORER.replace(words="stems")),
-    ("documents", "documents", KEYVEC),
     ("documents", "documents", KEYVEC.replace(words="stems")),
-], ids=["a scorer", "a KeyVec", "a KeyVec of stems"])  # fmt: skip
+], ids=["a scorer", "a KeyVec"])  # fmt: skip
 def test_a_model_keeps_its_words(data, new, recipe):
     recipe = recipe.replace(epochs=1)
     dssm.train(data, recipe, output="RUN", verbose=0)
@@ -154,11 +153,10 @@ def test_a_model_keeps_its_words(data, new, recipe):
     for name in ("vocabulary", "split"):
         assert getattr(model.words, name) == getattr(old.words, name)
     assert "brass" not in model.words.vocabulary
-    assert (model.words.split == "stems") == (recipe.words == "stems")
+    assert model.words.split == "stems"
     if data == "documents":
         assert model.key_vocabulary == old.key_vocabulary
-    message = f"words='{recipe.words}', expected 'tri"
-    with pytest.raises(dssm.InputError, match=message):
+    with pytest.raises(dssm.InputError, match="words='stems', expected 'tri"):
         dssm.train(new, recipe.replace(words="trigrams"), init="RUN")
 
 

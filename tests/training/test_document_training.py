@@ -36,7 +36,7 @@ pytest.importorskip("gensim")
 pytest.importorskip("sklearn")
 
 
-def test_train_and_the_recipe_by_hand_give_one_model(kinds_data):
+def test_train_and_the_recipe_by_hand_give_one_model(kinds_data, eager):
     """Vocabulary, skip-gram, targets, Adam, order; and by the table."""
     run = RunFolder("run")
     trained = dssm.train(
@@ -110,7 +110,7 @@ class StartBiases(keras.callbacks.Callback):
         self.found = self.model.word_scores.bias.numpy()
 
 
-def test_a_key_word_stands_for_the_words_of_its_stem(tmp_path):
+def test_a_key_word_stands_for_the_words_of_its_stem(tmp_path, eager):
     bodies = ["Hats heated.", "Hat of hats.", "Heating."]
     summaries = ["Hats heating.", "A heated hat.", "Lamps heat."]
     write_documents(

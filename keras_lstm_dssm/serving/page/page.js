@@ -326,7 +326,7 @@ function greet(visible) {
     : "";
   greeting.hidden = !visible || !queries.length;
   examples.replaceChildren(
-    ...queries.map((text) => {
+    ...queries.map(({ text, misspelled }) => {
       const line = element("li");
       const link = element("a", "", text);
       link.href = `?${new URLSearchParams({ q: text, model: left.model })}`;
@@ -339,6 +339,7 @@ function greet(visible) {
         searchAnew();
       });
       line.append(link);
+      if (misspelled) line.append(element("span", "note", "with a typo"));
       return line;
     })
   );
