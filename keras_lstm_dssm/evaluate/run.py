@@ -96,8 +96,9 @@ def evaluate_run(
     TitleSettings.check_names(title_options)
     settings = TitleSettings(split, min_relevant, progress, **title_options)
     # Errors of paths and weights are raised before the evaluation.
-    for path in filter(None, (settings.run_file, settings.html)):
-        check_writable(path)
+    for path in (settings.run_file, settings.html):
+        if path:
+            check_writable(path)
     given_weights(settings)
     folder = RunFolder(run)
     folder.read_metrics()
