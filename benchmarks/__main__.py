@@ -1,4 +1,4 @@
-"""Measure the speed of training, encoding and serving.
+"""Measures the speed of training, encoding and serving.
 
 Example:
   make benchmark ARGS='--suite=train,encode --data=clicks.tsv --json=out.json'
@@ -8,27 +8,26 @@ Suites, several separated by commas, or `all`:
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
   load    many clients of lstm-dssm-serve, over gRPC and HTTP, while versions
-          are swapped, and one client of each kind beside servers that always
-          send the same reply
+          are replaced; and one client of each kind compared with a server that
+          always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
-          the step by number of cells, words and pairs in a batch
+          steps with different numbers of cells, words and pairs in a batch
   matching  triples/s of pair scorers, from strings to updated weights, and
           milliseconds to score 1,000 candidates of one query
   documents  documents/s and sentences/s of KeyVec, from strings to updated
           weights and from strings to vectors, and the cost of a sentence in
           documents of 8 to 1,000 sentences
-  prepare  seconds of lstm-dssm-prepare for a random log, beside one statement
-          of DuckDB that reads and joins the same files
-In `train` and `encode`, the same towers in stock Keras and, where they are
-installed, in PyTorch and JAX are measured in turn with those of this package;
-so are the pair scorers of `matching` and the KeyVec of `documents` in PyTorch.
-Each of them is a process of its own, with the threads and the allocator that a
-warm-up has found to be its fastest; `environments` in the results names them.
-`matching` reads the judged lists of --data, or if they have none, mines
-negatives for its clicks. Results are medians. Run it on an idle machine; its
-load is printed first.
+  prepare  seconds of lstm-dssm-prepare for a random log, compared with one
+          statement of DuckDB that reads and joins the same files
+`train` and `encode` measure, in turn, the towers of this package and the same
+towers in stock Keras and, if installed, in PyTorch and JAX. `matching` and
+`documents` compare with PyTorch. Each model runs in a separate process, with
+the fastest threads and allocator of a warm-up, see `environments` in the
+results. `matching` reads the judged lists of --data, or without them mines
+negatives for its clicks. Results are medians. Run the benchmark on an idle
+machine; the load is printed first.
 """
 
 import importlib

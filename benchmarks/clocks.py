@@ -1,4 +1,4 @@
-"""Clocks and medians, which need NumPy alone and so serve the peers, too."""
+"""Clocks and medians. Peers use them, too, because they need NumPy only."""
 
 import statistics
 import time
@@ -17,26 +17,25 @@ def interleaved_medians(
 ) -> dict[str, Any]:
     """Repeats several measurements in turn and returns their medians.
 
-    They take turns so that a period in which other processes use the machine
-    does not affect one of them alone. The first round is a warm-up and is
-    discarded.
+    Taking turns spreads the influence of other processes over all measurements.
+    The first round is a warm-up and is discarded.
     """
     values: dict[str, list[Any]] = {name: [] for name in measurements}
     for _ in range(rounds + 1):
         for name, measurement in measurements.items():
             values[name].append(measurement())
     return {
-        name: np.median(each[1:], axis=0).tolist()
-        for name, each in values.items()
+        name: np.median(results[1:], axis=0).tolist()
+        for name, results in values.items()
     }
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the median of each number, also in nested dictionaries."""
     return {
-        name: medians([each[name] for each in results])
+        name: medians([result[name] for result in results])
         if isinstance(value, dict)
-        else statistics.median(each[name] for each in results)
+        else statistics.median(result[name] for result in results)
         for name, value in results[0].items()
     }
 
@@ -56,16 +55,16 @@ def timed_steps(
 
 
 def seconds(run: Callable[[], Any]) -> float:
-    """Returns how many seconds a call takes."""
+    """Returns the wall seconds of a call."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
 
 
 def wall_and_cpu(run: Callable[[], Any]) -> np.ndarray:
-    """Returns the seconds that a call takes, and those of all its threads.
+    """Returns the wall and processor seconds of a call.
 
-    The second number depends less on other work of the machine.
+    Processor seconds, of all threads, depend less on other processes.
     """
     start = read_clocks()
     run()
@@ -73,11 +72,21 @@ def wall_and_cpu(run: Callable[[], Any]) -> np.ndarray:
 
 
 def read_clocks() -> np.ndarray:
-    """Returns the time by the clock and that of all threads, in seconds."""
+    """Returns wall time and processor time, in seconds."""
     return np.array([time.perf_counter(), time.process_time()])
+
+
+def percentiles_and_cpu(
+    run: Callable[[Any], Any], inputs: Sequence[Any]
+) -> np.ndarray:
+    """Returns `percentiles`, and the mean of all threads' milliseconds."""
+    start = time.process_time()
+    walls = percentiles(run, inputs)
+    cpu = 1000 * (time.process_time() - start) / len(inputs)
+    return np.append(walls, cpu)
 
 
 def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
     """Returns the 50th and 99th percentile of the milliseconds of calls."""
-    milliseconds = [1000 * seconds(partial(run, each)) for each in inputs]
+    milliseconds = [1000 * seconds(partial(run, value)) for value in inputs]
     return np.percentile(milliseconds, [50, 99])

@@ -1,7 +1,7 @@
-"""Times `fit` of towers of Keras layers: `TwoTower` and Keras, in turn.
+"""Compares `fit` of `TwoTower` with plain Keras, on towers of Keras layers.
 
 Both train two towers of `TextVectorization`, `Embedding` and `GRU` with
-in-batch negatives and Adam, on one thread. Prints processor seconds of epochs.
+in-batch negatives and Adam, in one thread. Prints processor seconds of epochs.
 
     python -m benchmarks.layer_towers api
 """
@@ -32,14 +32,14 @@ def tower(texts: Sequence[str]) -> keras.Sequential:
 
 
 class PlainTowers(keras.Model):
-    """Two towers with a train step of their own, as Keras documents it."""
+    """Two towers with a custom train step, as in the documentation of Keras."""
 
     def __init__(self, query: Any, document: Any) -> None:
         super().__init__()
         self.query, self.document = query, document
 
     def train_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """Takes a step on queries and clicked titles."""
+        """Runs a training step on queries and clicked titles."""
         (pair,) = data
         with tf.GradientTape() as tape:
             query, document = (
@@ -60,7 +60,7 @@ class PlainTowers(keras.Model):
 
 
 def seconds(fit: Callable[[], Any]) -> float:
-    """Returns the median of the processor seconds of epochs."""
+    """Returns the median processor seconds of epochs."""
     taken = []
     for _ in range(EPOCHS):
         start = time.process_time()
@@ -75,7 +75,7 @@ def main(data: str) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)
     pairs = list(islice(log, log.count()))
-    step = max(1, len(pairs) // PAIRS)  # over the whole log, which is sorted
+    step = max(1, len(pairs) // PAIRS)  # a sample of the whole, sorted log
     queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
     texts = sorted({*queries, *titles})
     ours = dssm.TwoTower(tower(texts), tower(texts), negatives="in_batch")
@@ -91,11 +91,14 @@ def main(data: str) -> None:
     distinct = len({*queries}), len({*titles})
     print(f"{len(queries):,} pairs, {distinct[0]:,} queries and"
           f" {distinct[1]:,} titles, each once")  # fmt: skip
-    for fit in fits:  # traces
+    for fit in fits:  # to trace the graphs
         fit()
     for _ in range(3):
-        own, stock = map(seconds, fits)
-        print(f"TwoTower {own:.2f} s, Keras {stock:.2f} s, {own / stock:.2f}")
+        two_tower, stock = map(seconds, fits)
+        print(
+            f"TwoTower {two_tower:.2f} s, Keras {stock:.2f} s,"
+            f" {two_tower / stock:.2f}"
+        )
 
 
 if __name__ == "__main__":

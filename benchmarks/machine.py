@@ -1,4 +1,4 @@
-"""Describe the machine, and estimate its fastest training step."""
+"""Describes the machine, and estimates its fastest training step."""
 
 import datetime
 import importlib.metadata
@@ -23,12 +23,11 @@ _FLOAT_BYTES = 4
 
 
 def describe_machine() -> dict[str, Any]:
-    """Names the machine and measures how fast it computes and copies.
+    """Describes the machine and measures its speed.
 
-    `gemm_flops` are operations a second in TensorFlow's float32 matrix
-    products, `copy_bytes` bytes read and written a second, by all cores: the
-    best of several attempts. `load` is the mean number of running processes
-    before the benchmark.
+    `gemm_flops` is FLOP/s in TensorFlow's float32 matrix products, `copy_bytes`
+    the bytes read and written per second, both with all cores and the best of
+    several attempts. `load` is the machine's load before the benchmark.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
@@ -51,20 +50,20 @@ def describe_machine() -> dict[str, Any]:
 
 
 def gemm_rate(threads: int) -> float:
-    """Returns the FLOP/s of float32 matrix products computed by all threads."""
+    """Returns the FLOP/s of float32 matrix products in all threads."""
     a = tf.random.uniform([_SIDE, _SIDE])
 
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # TensorFlow itself may have been given one thread for an operation.
+    # Several calls at once, because an operation may have a single thread.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
 
 
 def copy_rate(threads: int) -> float:
-    """Returns bytes read and written a second when all threads copy."""
+    """Returns bytes read and written per second when all threads copy."""
     source = [np.ones(_COPIED, np.uint8) for _ in range(threads)]
     target = [np.zeros_like(array) for array in source]
     with ThreadPoolExecutor(threads) as pool:
@@ -90,30 +89,28 @@ def _cpu() -> str:
 
 
 class StepWork(NamedTuple):
-    """The least work of a training step."""
+    """Estimate of the minimum work of a training step."""
 
     flops: int  # floating point operations in matrix products
     bytes: int  # bytes read and written
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
-        """Returns the seconds of the operations and then of the copies."""
+        """Returns the sum of the seconds of operations and of copies."""
         return self.flops / gemm_flops + self.bytes / copy_bytes
 
 
 def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     """Counts the work of one tower for one batch, forward and backward.
 
-    With S words in the distinct texts, w distinct words, r distinct
-    trigrams, H cells and G = gates H, the matrix products are
-    `y(t-1) W_rec` (2 S H G operations) and, in the backward pass, the errors
-    `dz W_rec'` and the gradient `y' dz` of the weights, as many each. Each
-    array that a step needs is counted as written once and read once:
-    the trigrams' rows of W and V (4 r G: read, moved, written back), their
-    gradients and the words' vectors and gradients (2 r G + 4 w G), the
-    inputs of the recurrence and their gradients (4 S G), and the activations
-    of the gates, c and y (2 S (G + 2 H)). Arrays that fit into a cache are
-    counted too, element-wise arithmetic is not: the sum is an estimate, not a
-    strict bound.
+    With S words in the distinct texts, w distinct words, r distinct trigrams,
+    H cells and G = gates H, there are three matrix products of 2 S H G
+    operations: `y(t-1) W_rec`, and in the backward pass the errors `dz W_rec'`
+    and the weights' gradient `y' dz`. Each array counts as written once and
+    read once: the trigrams' rows of W and V (4 r G), their gradients and the
+    words' vectors and gradients (2 r G + 4 w G), the inputs of the recurrence
+    and their gradients (4 S G), and the activations of the gates, c and y
+    (2 S (G + 2 H)). The sum is an estimate, not a strict bound: it includes
+    arrays that fit into a cache, and no element-wise arithmetic.
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
@@ -133,8 +130,8 @@ def step_work(
 ) -> StepWork:
     """Counts the work of a training step with in-batch negatives.
 
-    The matrix of cosines of B queries and D documents adds three products of
-    2 B D H operations, and the matrix, its softmax and its gradient, each
+    The cosines of B queries and D documents add three matrix products of
+    2 B D H operations. The cosines, their softmax and their gradient are
     written once and read once (6 B D floats).
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]

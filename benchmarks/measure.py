@@ -1,14 +1,13 @@
-"""Measure time and memory, repeatedly or in processes of their own.
+"""Measures time and memory, repeatedly or in separate processes.
 
     python -m benchmarks.measure FILE
 
-calls the function that the file names, which returns the works of a
-`Contender`, and answers as a peer does.
+is the process of a `Contender`: FILE names a function that returns its works.
 
-Where a function of `benchmarks` has these arguments, `batch_size` is the number
-of examples in a training step and of texts encoded at once, `steps` that of
-training steps in one measurement, and `rounds` that of measurements, whose
-medians are returned.
+Arguments with the same meaning in all of `benchmarks`: `batch_size` is the
+number of examples in a training step and of texts to encode at once, `steps`
+the number of training steps in a measurement, `rounds` the number of
+measurements. Results are medians over the rounds.
 """
 
 import importlib
@@ -49,7 +48,7 @@ THREADS = {
         "TF_NUM_INTRAOP_THREADS": "0",  # its default
     },
 }
-"""Threads of an operation -> variables of PyTorch, TensorFlow and JAX."""
+"""Threads of an operation -> environment of PyTorch, TensorFlow and JAX."""
 
 _GIGABYTE = 10**9
 _LIBRARIES = {
@@ -60,10 +59,10 @@ _LIBRARIES = {
 
 @cache
 def allocators() -> dict[str, dict[str, str]]:
-    """Returns allocator -> variables that choose it."""
-    found: dict[str, dict[str, str]] = {
+    """Returns name of an allocator -> environment that selects it."""
+    environments: dict[str, dict[str, str]] = {
         "malloc": {},
-        # Memory of large arrays is kept, and not given back and got again.
+        # It does not return the memory of large arrays to the system.
         "malloc that keeps memory": {
             "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
             "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
@@ -71,15 +70,12 @@ def allocators() -> dict[str, dict[str, str]]:
         },
     }
     if jemalloc := find_library("jemalloc"):
-        found["jemalloc"] = {"LD_PRELOAD": jemalloc}
-    return found
+        environments["jemalloc"] = {"LD_PRELOAD": jemalloc}
+    return environments
 
 
 def has_library(name: str) -> bool:
-    """Returns whether the library of a peer is installed, `torch` or `jax`.
-
-    If it is not, one line on standard error says how to install it.
-    """
+    """Returns whether `torch` or `jax` is installed; if not, prints how."""
     if importlib.util.find_spec(name):
         return True
     library, requirement = _LIBRARIES[name]
@@ -92,7 +88,7 @@ def has_library(name: str) -> bool:
 
 def memory_megabytes(field: str) -> float:
     """Returns the memory of this process: `VmRSS` now, `VmHWM` at the peak."""
-    # Not getrusage: its peak can be that of the parent before exec.
+    # The peak of getrusage may be the peak of the parent process before exec.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
     return int(values[field].split()[0]) * 1024 / 1e6
@@ -106,10 +102,10 @@ def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
 def fit_wall_and_cpu(
     model: Any, batches: tf.data.Dataset, steps: int
 ) -> np.ndarray:
-    """Returns the seconds of a step of `fit`, by the clock and of all threads.
+    """Returns the wall and processor seconds of a step of `fit`.
 
     The clock starts after `WARM_STEPS` steps, when the graph is traced and the
-    input pipeline runs, and stops at the end of the epoch, when all weights are
+    input pipeline runs. It stops at the end of the epoch, when all weights are
     up to date.
     """
     clock = _Clock()
@@ -138,9 +134,9 @@ def full_batches(
     batch_size: int,
     steps: int,
 ) -> tf.data.Dataset:
-    """Streams examples as training does, in `WARM_STEPS + steps` equal batches.
+    """Streams at least `WARM_STEPS + steps` batches of equal size.
 
-    `batches_of` makes batches from `batch_size`, `epochs` and `seed`; the small
+    `batches_of` makes batches from `batch_size`, `epochs` and `seed`. The small
     batch at the end of each epoch is left out.
     """
     epochs = -(-(WARM_STEPS + steps) // (examples // batch_size))
@@ -161,9 +157,9 @@ def program_command(name: str, *flags: str) -> list[str]:
 
 
 class Worker:
-    """A process that works when it is told to, and prints the results.
+    """A process that reads names of works and prints their results.
 
-    It is a context manager, at whose end the process is killed.
+    A context manager that kills the process at its end.
     """
 
     def __init__(
@@ -187,7 +183,7 @@ class Worker:
         self.process.communicate()
 
     def start_turn(self, work: str) -> None:
-        """Tells the process to do a work."""
+        """Starts a work in the process."""
         assert self.process.stdin
         with suppress(BrokenPipeError):  # `line` says that it has ended
             self.process.stdin.write(f"{work}\n")
@@ -208,11 +204,10 @@ class Worker:
 
 
 class Contender(NamedTuple):
-    """A process that is compared with others."""
+    """A program of a comparison, which answers as `peers` describes."""
 
-    command: Sequence[str]  # its command line. It answers as a peer does
-    # The keys of `THREADS` that it is tried with. Default: all.
-    threads: Sequence[str] = tuple(THREADS)
+    command: Sequence[str]
+    threads: Sequence[str] = tuple(THREADS)  # keys of `THREADS` to try
 
 
 def ours(
@@ -220,7 +215,7 @@ def ours(
 ) -> Contender:
     """Returns a contender that runs a function of this package.
 
-    Its arguments are such as JSON can hold; tuples become lists.
+    Arguments pass through JSON.
     """
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
@@ -229,7 +224,7 @@ def ours(
 
 
 def read_works(path: str) -> dict[str, Callable[[], Any]]:
-    """Calls the function that a file of `ours` names; returns its works."""
+    """Calls the function in a file that `ours` wrote; returns its works."""
     module, name, arguments = json.loads(Path(path).read_text("utf-8"))
     return getattr(importlib.import_module(module), name)(*arguments)
 
@@ -247,11 +242,9 @@ def peer(
 def compare(
     contenders: Mapping[str, Contender], work: str, rounds: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Measures processes in turn, each with its best threads and allocator.
+    """Measures contenders in turn, each in its fastest environment.
 
-    In a warm-up, each contender does `work` with each of its numbers of threads
-    and each allocator; the fastest process stays. Returns the medians, and the
-    threads and the allocator of each.
+    Returns the medians, and the names of the fastest environments.
     """
     chosen = {
         name: best_environment(contender, work)
@@ -268,7 +261,7 @@ def compare(
 
 
 def environments(contender: Contender) -> dict[str, dict[str, str]]:
-    """Returns threads and allocator -> variables, all that are tried."""
+    """Returns threads and allocator -> environment, for all combinations."""
     return {
         f"{threads}, {allocator}": {**THREADS[threads], **variables}
         for threads in contender.threads
@@ -277,7 +270,7 @@ def environments(contender: Contender) -> dict[str, dict[str, str]]:
 
 
 def best_environment(contender: Contender, work: str) -> str:
-    """Runs a contender in each environment; returns that of the fastest."""
+    """Runs a contender in each environment; returns the fastest's name."""
     seconds_of: dict[str, float] = {}
     for name, variables in environments(contender).items():
         with Worker(contender.command, variables) as worker:
@@ -291,7 +284,7 @@ def best_environment(contender: Contender, work: str) -> str:
 def running_server(command: Sequence[str]) -> Iterator[str]:
     """Runs a server in another process and yields its address.
 
-    It must print "serving on ADDRESS" when it is ready.
+    When the server is ready, it must print "serving on ADDRESS".
     """
     with (
         tempfile.TemporaryFile("w+") as errors,
@@ -315,19 +308,16 @@ def running_server(command: Sequence[str]) -> Iterator[str]:
 
 
 def results_of_process(module: str, *arguments: str) -> Any:
-    """Runs a module in a new process, whose memory is that of the work alone.
-
-    The module prints its results as JSON.
-    """
-    done = subprocess.run(
+    """Runs a module in a new process; returns the JSON that it prints."""
+    process = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        last_line = done.stderr.strip().rpartition("\n")[2]
+    if process.returncode:
+        last_line = process.stderr.strip().rpartition("\n")[2]
         raise InputError(f"{arguments[0]}: {last_line}")
-    return json.loads(done.stdout)
+    return json.loads(process.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Time of `prepare`, beside one statement of DuckDB on the same files."""
+"""Times `prepare`, and one statement of DuckDB on the same files."""
 
 import shutil
 import tempfile
@@ -32,7 +32,7 @@ COPY (SELECT concat('w', hash(q) % 20000, ' w', hash(q, 1) % 20000) AS query,
               -1), {queries}) AS BIGINT) * 50 % {queries} AS q
             FROM range({clicks})))
 TO '{folder}/clicks.csv'"""
-"""Queries have the frequencies of a power law."""
+"""The frequencies of queries follow a power law."""
 
 
 def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:

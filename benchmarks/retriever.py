@@ -1,7 +1,7 @@
 """The suite `retriever`: latency, memory and recall of large retrievers.
 
-Each method of search is measured in a new process, because memory is counted by
-process. FOLDER holds `titles.npy`, `queries.txt` and `models/`:
+Each method of search runs in a new process, because memory is measured for a
+process. FOLDER contains `titles.npy`, `queries.txt` and `models/`:
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 """
@@ -52,8 +52,8 @@ def measure_retriever(
 ) -> dict[str, Any]:
     """Searches many titles with both kinds of retriever and with plain NumPy.
 
-    To the results of `measure_search` it adds the recall compared with exact
-    search, and `ratio_numpy`, the p50 of NumPy divided by theirs.
+    Returns the results of `measure_search`, the recall compared with exact
+    search, and `ratio_numpy`: NumPy's p50 divided by the retriever's p50.
     """
     if titles < _RECALL_KS[-1]:
         raise InputError(
@@ -68,12 +68,12 @@ def measure_retriever(
             method: [] for method in (*VECTORS, "numpy")
         }
         for _ in range(rounds):
-            for method, each in rounds_of.items():
-                each.append(
+            for method, measured in rounds_of.items():
+                measured.append(
                     results_of_process(__name__, method, name, str(queries))
                 )
         results: dict[str, Any] = {
-            method: medians(each) for method, each in rounds_of.items()
+            method: medians(measured) for method, measured in rounds_of.items()
         }
         for kind, recall in _recall(folder).items():
             files = (folder / "models" / kind).glob("*/variables/*")
@@ -91,10 +91,10 @@ def measure_retriever(
 def write_retrievers(
     log: ClickLog, titles: int, queries: int, folder: Path
 ) -> None:
-    """Trains for three epochs, encodes titles, and exports both retrievers.
+    """Trains for three epochs, and writes `titles.npy`, queries and `models/`.
 
-    The vectors of an untrained encoder lie close together, so that int8 would
-    lose more recall. Writes `titles.npy`, `queries.txt` and `models/`.
+    Without training, vectors would be close together, and int8 would lose more
+    recall.
     """
     model = new_model()
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
@@ -117,7 +117,7 @@ def write_retrievers(
 
 
 def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
-    """Returns titles, and random ones of eight of their words, to `count`."""
+    """Adds random titles of eight words up to `count` titles."""
     words = np.array([word for text in titles for word in text.split()], object)
     drawn = np.random.default_rng(_SEED).choice(
         words, (count - len(titles), _TITLE_WORDS)
@@ -128,10 +128,10 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Times searches for the ten best titles, from text to result.
 
-    `method` is `float32` or `int8`, an exported retriever, or `numpy`: the
-    exported encoder, one matrix product and `argpartition`.
-    `resident_megabytes` is the growth of memory when all is loaded and used,
-    `peak_megabytes` that of 512 queries at once.
+    `method` is an exported retriever, `float32` or `int8`, or `numpy`: the
+    exported encoder, a matrix product and `argpartition`. `resident_megabytes`
+    is the growth of memory after loading and searching, `peak_megabytes` the
+    growth with 512 queries at once.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")
@@ -179,9 +179,9 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
     return recall
 
 
-def _overlap(exact: np.ndarray, found: np.ndarray) -> float:
-    """Returns the share of `exact`, `[queries, k]`, that is in `found`."""
-    shared = exact[:, :, np.newaxis] == found[:, np.newaxis]
+def _overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
+    """Returns the share of `exact`, `[queries, k]`, in `approximate`."""
+    shared = exact[:, :, np.newaxis] == approximate[:, np.newaxis]
     return float(shared.any(axis=2).mean())
 
 

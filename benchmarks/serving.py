@@ -1,9 +1,9 @@
-"""The suites `serve`, `batch` and `load`: requests to the local service.
+"""The suites `serve`, `batch` and `load`: requests to the local server.
 
-In `load`, concurrent clients send requests while versions are replaced, half
-of them over gRPC and half over HTTP. A single client of each kind is also
-compared with an echo server, which reads the same messages and answers each
-with the same reply, so that its latency is that of gRPC or HTTP alone:
+In `load`, concurrent clients send requests while versions are replaced, half of
+the clients over gRPC and half over HTTP. A single client of each kind is also
+compared with an echo server, which reads the same requests and always sends the
+same reply. Its latency is the overhead of gRPC or HTTP:
 
     python -m benchmarks.serving grpc REPLY
     python -m benchmarks.serving http REPLY
@@ -66,8 +66,8 @@ _CALLS = 20
 def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
     """Times single queries, one after the other.
 
-    `in_process` is the exported encoder, `grpc` the same behind the local
-    service and `Client`.
+    `in_process` is the exported encoder, `grpc` the same encoder behind the
+    local server and `Client`.
     """
     model = new_model()
     with tempfile.TemporaryDirectory() as folder:
@@ -98,11 +98,11 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
 def measure_batches(
     queries: Sequence[str], titles: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times requests of 1, 8, 64 and 512 queries to the local service.
+    """Times requests of 1, 8, 64 and 512 queries to the local server.
 
-    A batching server merges the requests of many clients into such large
-    ones. The rows per second show which sizes it should allow, and the time
-    of a request how long it should wait for others.
+    A batching server merges the requests of many clients into batches of these
+    sizes. The rows per second show which sizes to allow. The time of a request
+    shows how long the server should wait for further requests.
     """
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
@@ -135,8 +135,8 @@ def _results_by_size(
         rounds,
     )
     return {
-        f"rows_{n}": {"ms": 1000 * each, "rows_per_second": int(n) / each}
-        for n, each in medians.items()
+        f"rows_{n}": {"ms": 1000 * median, "rows_per_second": int(n) / median}
+        for n, median in medians.items()
     }
 
 
@@ -147,11 +147,11 @@ def measure_load(
     swap_seconds: float,
     rounds: int,
 ) -> dict[str, Any]:
-    """Sends many requests to `lstm-dssm-serve`, which runs as a process.
+    """Sends many requests to a process of `lstm-dssm-serve`.
 
-    Half of the clients use gRPC and half HTTP; new versions are published every
+    Half of the clients use gRPC and half HTTP. New versions are published every
     `swap_seconds`. `one_client` and `one_http_client` are compared with the
-    echo server, without swaps.
+    echo server, without new versions.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -192,17 +192,16 @@ def _free_port() -> int:
 
 
 class LoadResult(NamedTuple):
-    """The results of requests that concurrent clients sent."""
+    """The results of the requests of concurrent clients."""
 
-    milliseconds: list[float]  # latency of each request that gRPC answered
-    errors: list[str]  # code and details of each request that failed
-    versions: set[int]  # model versions that answered gRPC
-    seconds: float  # how long the clients sent requests
-    # Latency of each request that HTTP answered.
-    http_milliseconds: Sequence[float] = ()
+    milliseconds: list[float]  # latency of each successful gRPC request
+    errors: list[str]  # code and details of each failed request
+    versions: set[int]  # model versions in gRPC replies
+    seconds: float  # duration of the measurement
+    http_milliseconds: Sequence[float] = ()  # the same over HTTP
 
     def summary(self) -> dict[str, Any]:
-        """Summarizes the requests; times without `http_` are those of gRPC."""
+        """Summarises the requests. Times without `http_` are gRPC's."""
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
         answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
@@ -236,9 +235,9 @@ def send_requests(
 ) -> LoadResult:
     """Sends requests from concurrent clients for a number of seconds.
 
-    Each client has its own connection and sends the next request when the last
-    one is answered, without a pause; every other one uses HTTP if there is an
-    `http_target`. A failed request is not repeated.
+    Each client has a separate connection and sends its next request at once
+    after a reply. With an `http_target`, every second client uses HTTP. Failed
+    requests are not repeated.
     """
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
@@ -302,7 +301,7 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
         while not stop.wait(swap_seconds):
             folders = list(version_folders(base).values())
             publish(base, partial(shutil.copytree, folders[-1]))
-            for old in folders[:-2]:  # the last ones may still be loading
+            for old in folders[:-2]:  # the server may load the last versions
                 shutil.rmtree(old)
 
     thread = threading.Thread(target=swap)
@@ -327,7 +326,7 @@ def compare_with_echo(
 ) -> dict[str, float]:
     """Measures one client of our server and of the echo server in turn.
 
-    Over `"http"`, requests are bodies; over `"grpc"`, messages.
+    `requests` are bodies for the kind `"http"` and messages for `"grpc"`.
     """
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
@@ -393,7 +392,7 @@ async def run_http_client(
     milliseconds: list[float],
     errors: list[str],
 ) -> None:
-    """Sends requests on one connection until a time, without retries."""
+    """Sends requests on one connection until the time `end`."""
     host, _, port = address.rpartition(":")
     requests = [
         f"POST {path} HTTP/1.1\r\nHost: {address}\r\n"

@@ -1,8 +1,8 @@
 """The suites `train`, `encode` and `profile`: the speed of two towers.
 
-The towers of this package and their peers are processes, which answer as those
-of `peers` do: `train` is the seconds of a training step, `encode` those of
-encoding all titles.
+The towers of this package and their peers run in separate processes, with the
+protocol of `peers`. `train` returns the seconds of a training step, `encode`
+the seconds of encoding all titles.
 """
 
 import collections
@@ -50,13 +50,13 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""The two ways to sum an `Embedding` by word; `keras` is the faster one."""
+"""Two ways to sum an `Embedding` by word. The result `keras` is the faster."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name -> threads of an operation; `torch` is the faster one. Which one that
-is depends on the processor."""
+"""Name -> threads of an operation. The result `torch` is the faster, which
+depends on the processor."""
 
 _COUNTED_BATCHES = 8
 
@@ -66,7 +66,7 @@ BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 HASHING = LetterTrigrams()
 
-# Kinds of operations, by the ends of the names of their types.
+# Kind of operations -> suffixes of the operations' types.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -115,8 +115,8 @@ def measure_training(
 ) -> dict[str, Any]:
     """Times training steps of our towers and of peers on the same clicks.
 
-    `limit_fraction` is the time that the work of a step would take at the
-    machine's rates, divided by the time that it takes.
+    `limit_fraction` is the estimated minimum time of a step (`StepWork`)
+    divided by the measured time.
     """
     batches = batches_of(log, batch_size, steps)
     with tempfile.TemporaryDirectory() as folder:
@@ -153,8 +153,8 @@ def measure_encoding(
 ) -> dict[str, Any]:
     """Times the encoding of distinct titles by our towers and by peers.
 
-    The exported encoder is measured too. The titles that the PyTorch and JAX
-    peers read are hashed beforehand.
+    Also measures the exported encoder. The PyTorch and JAX peers get hashed
+    titles.
     """
     with tempfile.TemporaryDirectory() as folder:
         encoders = contenders(Path(folder), [], [], titles, batch_size, 0)
@@ -173,7 +173,7 @@ def contenders(
 ) -> dict[str, Contender]:
     """Returns our towers and the peers whose libraries are installed."""
     arguments = [*map(str, paths)], list(titles), batch_size, steps, CELLS
-    found = {
+    result = {
         form: ours(folder, form, tower_works, form, *arguments)
         for form in ("ours", *["exported"] * bool(titles), *KERAS_FORMS)
     }
@@ -193,14 +193,14 @@ def contenders(
         )
     if with_torch:
         for form, threads in TORCH_FORMS.items():
-            found[form] = peer("torch_towers", folder, threads=[threads])
+            result[form] = peer("torch_towers", folder, threads=[threads])
     if with_jax:
-        found["jax"] = peer("jax_towers", folder)
-    return found
+        result["jax"] = peer("jax_towers", folder)
+    return result
 
 
 def hash_texts(texts: tf.Tensor | Sequence[str]) -> Texts:
-    """Hashes strings `(batch,)` for peers that read NumPy's arrays."""
+    """Hashes strings `(batch,)` for peers that read NumPy arrays."""
     ids = HASHING(tf.constant(texts))
     return Texts(
         ids.flat_values.numpy(),
@@ -217,11 +217,10 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the functions that a benchmark process runs and times, by name.
+    """Returns the works of towers: `train` with paths, otherwise `encode`.
 
-    They are `train`, on the clicks in `paths`, or without paths `encode`, of
-    the titles. `form` names the model: `ours`; `exported`, our encoder as a
-    SavedModel; or a key of `KERAS_FORMS`, a model of stock Keras layers.
+    `form` names the model: `ours`; `exported`, our encoder as a SavedModel; or
+    a key of `KERAS_FORMS`, a model of stock Keras layers.
     """
     train: Callable[..., Any]
     encode: Callable[..., Any]
@@ -245,10 +244,10 @@ def tower_works(
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
-    """Returns the rates, and `ratio_NAME`: ours divided by each peer's.
+    """Returns all rates, and `ratio_NAME`: our rate divided by a peer's rate.
 
-    `keras` and `torch` are the faster of their forms; `ratio_exported` is the
-    exported encoder's rate divided by ours.
+    `keras` and `torch` have the rate of their faster form. `ratio_exported` is
+    the exported encoder's rate divided by our rate.
     """
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
@@ -281,7 +280,7 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times training steps of several sizes, and the operations of one."""
+    """Times training steps of several sizes, and the operations of a step."""
     cells = CELLS
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
@@ -322,7 +321,7 @@ def measure_profile(
 def _titles_of_length(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Returns batches whose titles have the same number of words."""
+    """Returns batches of titles with the same number of words."""
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(
@@ -336,7 +335,7 @@ def _titles_of_length(
 def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
     """Profiles the milliseconds of each kind of operation in a step."""
     model = new_model(CELLS)
-    fit_seconds(model, batches, steps)  # the texts are cached then
+    fit_seconds(model, batches, steps)  # fills the caches of texts
     parts: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
@@ -361,6 +360,6 @@ def _operations(folder: str) -> Iterable[tuple[str, float]]:
         for line in plane.lines:
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                # Events that are not operations have no type after the name.
+                # Only operations have a type after their name.
                 if "::" not in name and ":" in name and " " not in name:
                     yield name.rsplit(":", 1)[1], event.duration_ps / 1e9

@@ -1,7 +1,7 @@
-"""The suites `matching` and `documents`: word models beside PyTorch's.
+"""The suites `matching` and `documents`: pair scorers, KeyVec and PyTorch.
 
-Pair scorers and KeyVec, and their peers in PyTorch, are processes, which
-answer as those of `peers` do.
+The models and their peers in PyTorch run in separate processes, with the
+protocol of `peers`.
 """
 
 import tempfile
@@ -16,7 +16,7 @@ import tensorflow as tf
 from benchmarks.clocks import (
     WARM_STEPS,
     interleaved_medians,
-    percentiles,
+    percentiles_and_cpu,
     seconds,
     wall_and_cpu,
 )
@@ -55,15 +55,15 @@ CANDIDATES = 1000
 CALLS = 10
 
 FORMS = ("packed", "padded")
-"""The two ways in which `nn.LSTM` reads sequences."""
+"""The two forms of sequences that `nn.LSTM` reads."""
 
 LENGTHS = (8, 40, 200, 1000)
-"""Numbers of sentences of the documents that `measure_growth` times."""
+"""Numbers of sentences of a document in `measure_growth`."""
 
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
     max_sentences=LENGTHS[-1], skip_gram=False, key_word_start=0.0
 )
-_SENTENCES = 8000  # of all documents of one length, and of a training step
+_SENTENCES = 8000  # in a training step, whatever the length of documents
 _GROWTH_STEPS = 3
 _KEY_WORDS = 10
 
@@ -73,10 +73,11 @@ def measure_matching(
 ) -> dict[str, Any]:
     """Times pair scorers and their peers in PyTorch on the same triples.
 
-    `score` has the milliseconds of scoring 1,000 candidates of one query.
+    `score` has the milliseconds of scoring 1,000 candidates for a query.
     """
     batches = triple_batches(triples, batch_size, steps)
-    query, candidates = _candidates(triples)
+    query, documents = _query_and_documents(triples)
+    candidates = documents[:CANDIDATES]
     with_torch = has_library("torch")
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -86,7 +87,7 @@ def measure_matching(
             contenders = {
                 "ours": ours(
                     folder, "ours", scorer_works, preset, list(triples),
-                    batch_size, steps, query, candidates,
+                    batch_size, steps, query, documents,
                 )
             }  # fmt: skip
             if with_torch:
@@ -124,14 +125,16 @@ def measure_matching(
 def _scoring(
     contenders: Mapping[str, Contender], candidates: int, rounds: int
 ) -> dict[str, Any]:
-    """Times the scoring of all candidates of a query."""
+    """Times the scoring of all candidates for a query."""
     taken, chosen = compare(contenders, "score", rounds)
+    *of_new, first = taken["ours"][3:]
+    found = {name: times[:3] for name, times in taken.items()}
     return {
         "candidates": candidates,
-        "first_call_ms": taken["ours"][2],
+        "first_call_ms": first,
         **{
-            name: {"p50_ms": p50, "p99_ms": p99}
-            for name, (p50, p99, *_) in taken.items()
+            name: {"p50_ms": p50, "p99_ms": p99, "cpu_ms": cpu}
+            for name, (p50, p99, cpu) in {**found, "ours_new": of_new}.items()
         },
         "environments": chosen,
     }
@@ -143,14 +146,21 @@ def scorer_works(
     batch_size: int,
     steps: int,
     query: str,
-    candidates: Sequence[str],
+    documents: Sequence[str],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of a pair scorer, in its process.
+    """Returns the works of a pair scorer.
 
-    `train` returns the seconds of a training step, `score` the 50th and the
-    99th percentile of the milliseconds to score all candidates, and those of
-    the first call.
+    `train` returns the seconds of a training step. `score` returns the 50th and
+    the 99th percentile of the milliseconds to score 1,000 documents that have
+    been scored before, and the processor time; the same for documents that have
+    not; and the milliseconds of the first call.
     """
+    starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
+    candidates = documents[:CANDIDATES]
+    # In a small data set the same documents, with an empty cache.
+    new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
+        candidates
+    ]
     triples = Triples((query, [yes], [no]) for query, yes, no in texts)
     scorer = new_scorer(preset, vocabulary_of(triples.texts))
     batches = triple_batches(triples, batch_size, steps)
@@ -160,10 +170,16 @@ def scorer_works(
         if not first:
             call = partial(scorer.score, query, candidates)
             first.append(1000 * seconds(call))
-        calls = percentiles(
-            lambda _: scorer.score(query, candidates), range(CALLS)
-        )
-        return [*calls, *first]
+
+        def score_texts(texts: Sequence[str]) -> None:
+            scorer.score(query, texts)
+
+        again = percentiles_and_cpu(score_texts, [candidates] * CALLS)
+        scorer.hasher.cache = scorer.words.cache()
+        score_texts(["one"])  # reads the vocabulary
+        of_new = percentiles_and_cpu(score_texts, new)
+        score_texts(candidates)
+        return [*again, *of_new, *first]
 
     return {
         "train": partial(fit_wall_and_cpu, scorer, batches, steps),
@@ -182,7 +198,7 @@ def new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
 def _torch_peers(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> dict[str, Contender]:
-    """Writes settings and batches for the PyTorch peers, and returns these."""
+    """Writes the input of the PyTorch peers, and returns the peers."""
     write_input(folder, settings, **batches)
     return {
         f"torch_{form}": peer("torch_word_models", folder, form)
@@ -196,10 +212,10 @@ def pair_batch(
     """Looks up the words of strings `(batch,)`, and pads them."""
     batch = {}
     for side, texts in (("query", query), ("document", document)):
-        found = words.distinct(texts)
-        ids = tf.gather(found.trigrams, found.words)
-        batch[f"{side}_ids"] = tf.gather(ids, found.text_index).numpy()
-        lengths = tf.gather(found.lengths, found.text_index)
+        hashed = words.distinct(texts)
+        ids = tf.gather(hashed.trigrams, hashed.words)
+        batch[f"{side}_ids"] = tf.gather(ids, hashed.text_index).numpy()
+        lengths = tf.gather(hashed.lengths, hashed.text_index)
         batch[f"{side}_lengths"] = lengths.numpy()
     return batch
 
@@ -216,13 +232,12 @@ def triple_batches(
     return full_batches(triples.batches, len(triples), batch_size, steps)
 
 
-def _candidates(triples: Triples) -> tuple[str, list[str]]:
-    """Returns a query of median length, and distinct documents."""
+def _query_and_documents(triples: Triples) -> tuple[str, list[str]]:
+    """Returns a query of median length, and all distinct documents."""
     pairs = list(zip(*triples.positive_pairs(), strict=True))
     query, _ = sorted(pairs, key=lambda pair: len(pair[0]))[len(pairs) // 2]
     queries = {query for query, _ in pairs}
-    documents = [text for text in triples.texts if text not in queries]
-    return query, documents[:CANDIDATES]
+    return query, [text for text in triples.texts if text not in queries]
 
 
 def measure_documents(
@@ -230,7 +245,7 @@ def measure_documents(
 ) -> dict[str, Any]:
     """Times KeyVec and its peers in PyTorch on the same documents.
 
-    `ms` are milliseconds by the clock, `cpu_ms` those of all threads.
+    `ms` is wall time, `cpu_ms` processor time, in milliseconds.
     """
     documents = list(folder.of("train"))
     if len(documents) < batch_size:
@@ -238,7 +253,7 @@ def measure_documents(
             f"{folder.folder}: found {len(documents)} documents to train on, "
             f"fewer than one batch of {batch_size}: give a smaller --documents"
         )
-    some = [one.sentences for one in documents[: steps * batch_size]]
+    to_encode = [d.sentences for d in documents[: steps * batch_size]]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
     in_steps = sum(
@@ -249,12 +264,12 @@ def measure_documents(
         contenders = {
             "ours": ours(
                 Path(name), "ours", keyvec_works, documents, batch_size, steps,
-                some,
+                to_encode,
             )
         }  # fmt: skip
         if has_library("torch"):
             contenders |= _keyvec_peers(
-                Path(name), model, batches.take(WARM_STEPS + steps), some,
+                Path(name), model, batches.take(WARM_STEPS + steps), to_encode,
                 batch_size,
             )  # fmt: skip
         return {
@@ -265,8 +280,8 @@ def measure_documents(
             ),
             "encode": _document_rates(
                 *compare(contenders, "encode", rounds),
-                len(some),
-                sum(map(len, some)),
+                len(to_encode),
+                sum(map(len, to_encode)),
             ),
             "growth": measure_growth(model, _sentences_of(documents), rounds),
         }
@@ -278,7 +293,10 @@ def _document_rates(
     documents: int,
     sentences: float,
 ) -> dict[str, Any]:
-    """Returns rates and milliseconds by model, and ratios to the best peer."""
+    """Returns rates and milliseconds by model, and ratios to the best peer.
+
+    `taken` has wall and processor seconds, `chosen` the environments.
+    """
     return {
         "documents": documents,
         "sentences": sentences,
@@ -300,15 +318,15 @@ def keyvec_works(
     rows: Sequence[Sequence[Any]],
     batch_size: int,
     steps: int,
-    some: Sequence[Sequence[str]],
+    to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of a KeyVec, in its process: seconds of each."""
+    """Returns the works of a KeyVec, which return seconds."""
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
     return {
         "train": partial(fit_wall_and_cpu, model, batches, steps),
-        "encode": partial(wall_and_cpu, partial(model.encode, some)),
+        "encode": partial(wall_and_cpu, partial(model.encode, to_encode)),
     }
 
 
@@ -316,7 +334,7 @@ def document_batches(
     documents: Sequence[Document], batch_size: int, steps: int
 ) -> tf.data.Dataset:
     """Streams documents as training does, in batches of equal size."""
-    # The targets have no influence on the time: the quickest teacher.
+    # Targets do not influence the time, so this is the fastest teacher.
     targets = DocumentTargets.from_teacher(
         documents, salience_teacher("lead", documents), KeyWords(documents)
     )
@@ -328,11 +346,11 @@ def _keyvec_peers(
     folder: Path,
     model: KeyVec,
     batches: tf.data.Dataset,
-    some: Sequence[Sequence[str]],
+    to_encode: Sequence[Sequence[str]],
     batch_size: int,
 ) -> dict[str, Contender]:
-    """Writes what the peers of a KeyVec read, and returns them."""
-    order = sorted(some, key=len)
+    """Writes the input of KeyVec's peers, and returns the peers."""
+    order = sorted(to_encode, key=len)
     return _torch_peers(
         folder,
         {
@@ -353,7 +371,7 @@ def _keyvec_peers(
 
 
 def keyvec_sizes(model: KeyVec) -> dict[str, Any]:
-    """Returns the arguments of a peer of the same sizes."""
+    """Returns the arguments of a peer with equal sizes."""
     return {
         "rows": model.words.embedding.size + 1,
         "key_words": len(model.key_lookup),
@@ -372,7 +390,7 @@ def document_batch(batch: DocumentBatch) -> Batch:
         tf.gather(sentences.trigrams, sentences.words), sentences.text_index
     )
     counts = tf.gather(sentences.lengths, sentences.text_index)
-    # The ids of ours begin with 0, the unknown word.
+    # Our ids begin at 0, the unknown word; 0 is the peers' padding.
     mask = tf.sequence_mask(counts, tf.shape(ids)[1])
     arrays = {"words": tf.where(mask, ids + 1, 0), "word_counts": counts}
     return {
@@ -402,12 +420,11 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times documents of different lengths, with equally many sentences in all.
+    """Times documents of different lengths, with the same total of sentences.
 
-    The documents are made of distinct sentences, since a model reads a
-    sentence that occurs twice in a batch only once. All documents of one
-    length are one training step: the longer they are, the fewer documents are
-    read in parallel.
+    The sentences are distinct, because a model reads each distinct sentence of
+    a batch once. All documents of one length make a training step, so fewer
+    documents are read in parallel the longer they are.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]
@@ -416,14 +433,14 @@ def measure_growth(
         documents = _cut(distinct, length)
         calls[f"{length} encode"] = partial(_encode, model, documents)
         calls[f"{length} train"] = partial(_train, model, documents)
-    figures: dict[str, Any] = {str(length): {} for length in lengths}
+    results: dict[str, Any] = {str(length): {} for length in lengths}
     for name, (wall, cpu) in interleaved_medians(calls, rounds).items():
         key, kind = name.split()
-        figures[key] |= {f"{kind}_us": 1e6 * wall, f"{kind}_cpu_us": 1e6 * cpu}
+        results[key] |= {f"{kind}_us": 1e6 * wall, f"{kind}_cpu_us": 1e6 * cpu}
     if lengths:
-        shortest, longest = (figures[str(n)] for n in (lengths[0], lengths[-1]))
-        figures["ratio"] = {n: longest[n] / shortest[n] for n in longest}
-    return figures
+        shortest, longest = (results[str(n)] for n in (lengths[0], lengths[-1]))
+        results["ratio"] = {n: longest[n] / shortest[n] for n in longest}
+    return results
 
 
 def _encode(model: KeyVec, documents: list[list[str]]) -> np.ndarray:
@@ -431,7 +448,7 @@ def _encode(model: KeyVec, documents: list[list[str]]) -> np.ndarray:
 
 
 def _train(model: KeyVec, documents: list[list[str]]) -> np.ndarray:
-    salient = [[True] + [False] * (len(one) - 1) for one in documents]
+    salient = [[True] + [False] * (len(text) - 1) for text in documents]
     key_words = [model.key_vocabulary[:_KEY_WORDS]] * len(documents)
     batch = tuple(map(tf.ragged.constant, (documents, salient, key_words)))
     batches = tf.data.Dataset.from_tensors(batch).repeat()
@@ -453,14 +470,14 @@ def _sentences_of(documents: Sequence[Document]) -> list[str]:
 
 
 def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Divides the times of the fastest peer by those of `ours`.
+    """Divides the fastest peer's wall and processor time by `ours`.
 
-    There are two, by the clock and of all threads; nothing without a peer.
+    Without a peer the result is empty.
     """
     ours = times["ours"]
-    peers = [of_peer for model, of_peer in times.items() if model != "ours"]
+    peers = [taken for model, taken in times.items() if model != "ours"]
     return {
-        name: min(of_peer[number] for of_peer in peers) / ours[number]
+        name: min(taken[number] for taken in peers) / ours[number]
         for number, name in enumerate(("ratio_torch", "cpu_ratio_torch"))
         if peers
     }

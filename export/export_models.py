@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
-from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.errors import InputError, check_choice
 from keras_lstm_dssm.evaluation.hubness import hubness, sample
 from keras_lstm_dssm.evaluation.postings import title_postings
 from keras_lstm_dssm.export.bulk.documents import Documents, check_documents
@@ -26,7 +26,6 @@ from keras_lstm_dssm.export.graphs.hybrid import HybridModule
 from keras_lstm_dssm.export.graphs.retriever import (
     MAX_K,
     RetrieverModule,
-    check_retriever_options,
     encoded_rows,
     retriever_graph,
 )
@@ -41,9 +40,11 @@ from keras_lstm_dssm.files import check_folder
 from keras_lstm_dssm.model_cards import write_models_card
 from keras_lstm_dssm.model_folders import find_models
 from keras_lstm_dssm.models.two_tower import TwoTower
+from keras_lstm_dssm.settings.fields import VECTORS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
+from lstm_dssm_client.signatures import check_count
 
 if TYPE_CHECKING:
     from keras_lstm_dssm.models.keyvec import KeyVec
@@ -115,7 +116,8 @@ def export_models(
     >>> export_models(model, "models", Documents(titles, titles))
     [PosixPath('models/query_encoder/1'), ...]
     """
-    check_retriever_options(vectors, max_k)
+    check_choice(VECTORS, vectors=vectors)
+    check_count(max_k, "max_k")
     options = (model, documents, vectors, max_k, progress)
     if hybrid is not None:
         graphs = hybrid_graphs(*options, teacher, hybrid, queries)
@@ -216,15 +218,13 @@ def export_retriever(
     >>> path.as_posix()
     'shop/1'
     """
-    check_retriever_options(vectors, max_k)
+    check_choice(VECTORS, vectors=vectors)
+    check_count(max_k, "max_k")
     documents = Documents([*ids], [*titles], tags=tags)
     check_documents(documents)
     encoder = _module(document_encoder)
     module = RetrieverModule(
-        _module(query_encoder),
-        encoded_rows(encoder, documents),
-        vectors,
-        max_k,
+        _module(query_encoder), encoded_rows(encoder, documents), vectors, max_k
     )
     return publish_module(module, base, version)
 

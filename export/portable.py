@@ -31,11 +31,7 @@ from keras_lstm_dssm.export.graphs.retriever import (
     int8_codes,
 )
 from keras_lstm_dssm.files import check_writable, replacing
-from keras_lstm_dssm.model_cards import (
-    iso_time,
-    run_record,
-    teacher_facts,
-)
+from keras_lstm_dssm.model_cards import iso_time, run_record, teacher_facts
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.settings.fields import VECTORS
 from keras_lstm_dssm.settings.hybrid import HybridSettings

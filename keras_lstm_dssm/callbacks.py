@@ -61,10 +61,7 @@ def check_finite(model: Any) -> None:
         (layer.name.replace("_", " "), layer.variables)
         for layer in model.layers
     ]
-    for owner, variables in (
-        *owners,
-        ("optimizer", model.optimizer.variables),
-    ):
+    for owner, variables in (*owners, ("optimizer", model.optimizer.variables)):
         for variable in variables:
             if variable.dtype.startswith("float") and not tf.reduce_all(
                 tf.math.is_finite(variable.value)

@@ -359,11 +359,9 @@ def printable(text: str) -> str:
     >>> print(printable("hex \x1b]0;owned\x07 bolt"))
     hex \x1b]0;owned\x07 bolt
     """
-    return _CONTROLS.sub(lambda match: _escaped(match[0]), text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+    return _CONTROLS.sub(
+        lambda match: match[0].encode("unicode_escape").decode(), text
+    )
 
 
 def _names_file(text: str, path: str) -> bool:

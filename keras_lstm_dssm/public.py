@@ -34,7 +34,6 @@ from keras_lstm_dssm.layers.recurrent import PeepholeLSTM, Recurrent
 from keras_lstm_dssm.layers.recurrent_cells import PeepholeLSTMCell, RNNCell
 from keras_lstm_dssm.losses import (
     CosineSoftmax,
-    Distillation,
     KeyVecLoss,
     PairwiseHinge,
 )
@@ -69,7 +68,6 @@ __all__ = [
     "CombinedEncoder",
     "CosineSoftmax",
     "DSSMEncoder",
-    "Distillation",
     "FailedTraining",
     "InputError",
     "KeyVec",

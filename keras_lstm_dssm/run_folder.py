@@ -41,13 +41,11 @@ _SMALL = 1 << 20
 """Weights of at most this many numbers (4 MB) are not compared."""
 
 _MOST_BYTES = 1 << 30
-"""Every file may ask for this many bytes of weights in total, 1 GB."""
+"""Even a small file may ask for weights of this many bytes in total, 1 GB."""
 
 _RATIO = 50
-"""A file may ask for this many times its size of weights.
-
-A file has the changed rows of a trigram table only, memory has all rows.
-"""
+"""A file may ask for weights of this many times its size, since it stores only
+the changed rows of trigram tables."""
 
 _LOADING = threading.RLock()
 
@@ -116,9 +114,9 @@ def _shapes(path: str | os.PathLike[str]) -> set[tuple[int, ...]]:
 
 __all__ = ["load_run"]
 
-_OWN_FILES = (
+_TRAINING_FILES = (
     "config.json", "last.keras", "model.keras", "history.csv",
-    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv", "epoch_pairs.tsv",
+    "clicks.tsv", "clicks.train.tsv", "title_pairs.tsv",
     "hard_negatives.json.gz", "mined_lists.json.gz",
     "document_targets.json.gz", "teacher.json", "epoch_replay.tsv",
     "replay.train.tsv", "given_texts.json",
@@ -168,7 +166,7 @@ class RunFolder:
                 *self.checkpoint.parent.glob(".partial-*"),
             ):
                 # Other programs may be writing other files.
-                if any(partial.name.endswith(name) for name in _OWN_FILES):
+                if any(partial.name.endswith(name) for name in _TRAINING_FILES):
                     partial.unlink()
             try:
                 yield
@@ -181,7 +179,7 @@ class RunFolder:
         for path in (
             self.checkpoint,
             *self.path.glob("clicks*.tsv"),
-            *(self.path / name for name in (*_OWN_FILES, ".lock")),
+            *(self.path / name for name in (*_TRAINING_FILES, ".lock")),
         ):
             path.unlink(missing_ok=True)
         with suppress(OSError):  # the folder has other files
@@ -377,7 +375,7 @@ def open_towers(
 
 
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Checks that the run of a folder is trained in epochs, to be resumed."""
+    """Raises `InputError` for a run without epochs, which cannot be resumed."""
     run = RunFolder(folder)
     recipe = run.read_config().get("recipe", {}) if run.config.exists() else {}
     if recipe.get("epochs") == 0:

@@ -51,7 +51,6 @@ often words or signs, as in "2 x 4" and "18 v"."""
 UNKNOWN, STOP = -1, -2
 """Term numbers of forms that occur in no title, and of stop words."""
 
-
 MARKED = "([a-z])[\u0300-\u036f]+"
 """A Latin letter and its accents, in Unicode's form NFD."""
 
@@ -175,11 +174,7 @@ class Postings(NamedTuple):
 
     @classmethod
     def from_counts(
-        cls,
-        term_of: Mapping[str, int],
-        counts: Any,
-        k1: float,
-        b: float,
+        cls, term_of: Mapping[str, int], counts: Any, k1: float, b: float
     ) -> "Postings":
         """Computes the postings of word terms.
 

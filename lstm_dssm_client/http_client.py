@@ -105,7 +105,7 @@ def _path_and_body(request: Request) -> tuple[str, bytes | None]:
 
 
 def _json_values(name: str, values: np.ndarray) -> Any:
-    """Returns an input as nested lists; bytes become text, or base64."""
+    """Converts an input to nested lists, with bytes as text or base64."""
     if dtype_name(values) == "string":
         flat = [_json_text(name, value) for value in values.ravel().tolist()]
         return np.array(flat, object).reshape(values.shape).tolist()
@@ -133,7 +133,7 @@ def _json_text(name: str, value: Any) -> Any:
 
 @contextmanager
 def _tf_serving_form(request: Request) -> Iterator[None]:
-    """Raises `InputError` if the block cannot read a reply."""
+    """Raises `InputError` if the block fails to read a reply."""
     try:
         yield
     except (

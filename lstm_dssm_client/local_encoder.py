@@ -25,21 +25,12 @@ from lstm_dssm_client.words import (
 
 
 class Words(NamedTuple):
-    """A batch of texts, longest first: distinct words and their trigrams.
+    """A batch of texts, longest first: distinct words and their trigrams."""
 
-    Attributes:
-        ids: Trigram ids of all distinct words, word after word.
-        bounds: Index in `ids` of each distinct word's first trigram, and the
-            length of `ids`.
-        flat: The words of all texts, text after text, as numbers of distinct
-            words.
-        lengths: Number of words of each text, in descending order.
-    """
-
-    ids: np.ndarray
-    bounds: np.ndarray
-    flat: np.ndarray
-    lengths: np.ndarray
+    ids: np.ndarray  # trigram ids of all distinct words, word after word
+    bounds: np.ndarray  # index in `ids` of each word's first id, and the end
+    flat: np.ndarray  # all texts' words, as numbers of distinct words
+    lengths: np.ndarray  # number of words of each text, descending
 
     def table_sums(self, table: Table) -> np.ndarray:
         """Sums table rows over each word's trigrams, `[words, width]`."""
@@ -155,20 +146,25 @@ def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
     return compose
 
 
-def _by_time(words: Words, reverse: bool) -> tuple[np.ndarray, list[int]]:
-    """Orders words by time step; also returns the texts at each step.
+def by_time(
+    values: np.ndarray, lengths: np.ndarray, reverse: bool
+) -> tuple[np.ndarray, list[int]]:
+    """Returns values in the order in which a recurrent layer reads them.
 
-    Step 1 has the first words of all texts, step 2 the second words of all
-    texts with two words, and so on; `reverse` counts from each text's end.
+    `values`, such as the words of texts, are those of one sequence after the
+    other, the longest sequence first. First come the first values of all
+    sequences, then the second values of those that have two, and so on; with
+    `reverse` the last values come first. Also returns how many sequences have a
+    value at each of these times.
     """
-    if len(words.lengths) == 1:
-        return words.flat[:: -1 if reverse else 1], [1] * len(words.flat)
-    mask = np.arange(words.lengths[0]) < words.lengths[:, np.newaxis]
+    if len(lengths) == 1:
+        return values[:: -1 if reverse else 1], [1] * len(values)
+    mask = np.arange(lengths[0]) < lengths[:, np.newaxis]
     padded = np.zeros(mask.shape, np.int64)
     if reverse:  # the last text comes first, and its last word
-        padded[::-1][mask[::-1]] = words.flat[::-1]
+        padded[::-1][mask[::-1]] = values[::-1]
     else:
-        padded[mask] = words.flat
+        padded[mask] = values
     return padded.T[mask.T], mask.sum(axis=0).tolist()
 
 
@@ -177,38 +173,54 @@ Step = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 the gates. It may overwrite z."""
 
 
+def run_steps(
+    inputs: np.ndarray,
+    counts: Sequence[int],
+    kernel: np.ndarray,
+    step: Step,
+    outputs: np.ndarray | None = None,
+) -> np.ndarray:
+    """Runs a recurrent layer over inputs in the order of `by_time`.
+
+    Overwrites `inputs`, `[steps, width]`; `kernel` is W_rec, `[units, width]`.
+    Returns the last y of each sequence, `[sequences, units]`, and writes y of
+    all steps to `outputs`, `[steps, units]`.
+    """
+    y = np.zeros((counts[0], len(kernel)), inputs.dtype)
+    c, start = np.zeros_like(y), 0
+    for now in counts:
+        z = inputs[start : start + now]
+        if start:
+            z += y[:now] @ kernel
+        step(z, c[:now], y[:now])
+        if outputs is not None:
+            outputs[start : start + now] = y[:now]
+        start += now
+    return y
+
+
 def _recurrent(
     weights: Weights,
     name: str,
     step: Step,
     columns: np.ndarray,
-    signs: np.ndarray | np.float32,
+    scales: np.ndarray | np.float32,
 ) -> Compose:
     """Returns a function that computes a recurrent layer's last outputs.
 
-    `step` receives z with its columns in the order `columns`, times `signs`.
+    `step` gets the columns of z in the order `columns`, times `scales`.
     """
     backward = "_backward" if name.endswith("_backward") else ""
     width = len(columns)
     table = weights.table(f"embedding{backward}", width)
     kernel = weights.array(f"{name}/cell/recurrent_kernel", None, width)
-    kernel = kernel[:, columns] * signs
+    kernel = kernel[:, columns] * scales
     bias = weights.array(f"{name}/cell/bias", width)
 
     def last_output(words: Words) -> np.ndarray:
-        inputs = (words.table_sums(table) + bias)[:, columns] * signs
-        flat, counts = _by_time(words, reverse=bool(backward))
-        values, start = inputs[flat], 0
-        y = np.zeros((counts[0], len(kernel)), np.float32)
-        c = np.zeros_like(y)
-        with np.errstate(over="ignore"):  # exp may be infinite
-            for now in counts:
-                z = values[start : start + now]
-                if start:
-                    z += y[:now] @ kernel
-                step(z, c[:now], y[:now])
-                start += now
-        return y
+        inputs = (words.table_sums(table) + bias)[:, columns] * scales
+        flat, counts = by_time(words.flat, words.lengths, bool(backward))
+        return run_steps(inputs[flat], counts, kernel, step)
 
     return last_output
 
@@ -224,49 +236,66 @@ def _lstm(
     config: Mapping[str, Any], weights: Weights, name: str = "lstm"
 ) -> Compose:
     cells, peephole = config["cells"], config["peephole"]
+    shape = (cells,) * (2 if peephole == "full" else 1)
+    looks = {
+        gate: weights.array(f"{name}/cell/peephole_{gate}", *shape)
+        for gate in ("ifo" if config["forget_gate"] else "io")
+        if peephole
+    }
     gates = "ifgo" if config["forget_gate"] else "igo"
-    order = gates.replace("g", "") + "g"  # sigmoid gates are adjacent columns
+    return _recurrent(weights, name, *lstm_step(cells, gates, looks))
+
+
+def lstm_step(
+    cells: int, gates: str, peepholes: Mapping[str, np.ndarray]
+) -> tuple[Step, np.ndarray, np.ndarray]:
+    """Returns an LSTM's time step, and order and scales of the columns of z.
+
+    The step reads the columns of z in this order, times their scales. `gates`
+    names the gates of z as they come; `peepholes` has a matrix or a diagonal
+    for each gate but g, or is empty.
+    """
+    order = gates.replace("g", "") + "g"
     columns = np.concatenate(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]
     )
-    signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
-    shape = (cells,) * (2 if peephole == "full" else 1)
-    peepholes = [
-        weights.array(f"{name}/cell/peephole_{gate}", *shape)
-        for gate in order[:-1]
-        if peephole
-    ]
+    # sigma(x) = (1 + tanh(x / 2)) / 2: one call computes all gates.
+    scales = np.repeat(np.where([g == "g" for g in order], 1.0, 0.5), cells)
+    looks = [peepholes[gate] / 2 for gate in order[:-1] if peepholes]
 
-    def add_peephole(gate: int, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds W_p c to a gate's input, which `z` holds with a minus sign."""
-        p = peepholes[gate]
+    def look(gate: int, z: np.ndarray, c: np.ndarray) -> None:
+        """Adds the peephole's term W_p c to the input of one gate."""
+        p = looks[gate]
         part = z[:, gate * cells : (gate + 1) * cells]
-        part -= c @ p.T if peephole == "full" else c * p
+        part += c @ p.T if p.ndim == 2 else c * p
 
     def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
         """Computes eq. (2) of Palangi et al. 2016, the LSTM's new states."""
-        o = z[:, -2 * cells : -cells]
-        for gate in range(len(peepholes) - 1):
-            add_peephole(gate, z, c)
-        _sigmoid(z[:, : -2 * cells] if peephole else z[:, :-cells])
-        g = np.tanh(z[:, -cells:])
+        for gate in range(len(looks) - 1):
+            look(gate, z, c)
+        o, g = z[:, -2 * cells : -cells], z[:, -cells:]
+        now = z[:, : -2 * cells] if looks else z
+        np.tanh(now, out=now)
+        _to_sigmoid(z[:, : -2 * cells] if looks else z[:, :-cells])
+        if looks:
+            np.tanh(g, out=g)
         g *= z[:, :cells]  # i
         if "f" in gates:
             c *= z[:, cells : 2 * cells]
         c += g
-        if peephole:
-            add_peephole(len(peepholes) - 1, z, c)
-            _sigmoid(o)
+        if looks:
+            look(len(looks) - 1, z, c)
+            np.tanh(o, out=o)
+            _to_sigmoid(o)
         np.multiply(o, np.tanh(c), out=y)
 
-    return _recurrent(weights, name, step, columns, signs.astype(np.float32))
+    return step, columns, scales.astype(np.float32)
 
 
-def _sigmoid(minus_z: np.ndarray) -> None:
-    """Replaces -z by the sigmoid of z."""
-    np.exp(minus_z, out=minus_z)
-    minus_z += 1
-    np.reciprocal(minus_z, out=minus_z)
+def _to_sigmoid(tanh_of_half: np.ndarray) -> None:
+    """Replaces tanh(x / 2) by the sigmoid of x."""
+    tanh_of_half *= 0.5
+    tanh_of_half += 0.5
 
 
 def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:

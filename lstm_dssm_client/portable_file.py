@@ -139,19 +139,12 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 class Table(NamedTuple):
-    """A trigram table: stored rows, and initial values of all other rows.
+    """A trigram table: stored rows, and initial values of all other rows."""
 
-    Attributes:
-        indices: Index of each row in `values`, or -1; int32.
-        values: The stored rows, float32, float16 or int8.
-        scales: Scale of each int8 row, otherwise None.
-        start: Seed and limit of the rows that are not stored.
-    """
-
-    indices: np.ndarray
-    values: np.ndarray
-    scales: np.ndarray | None
-    start: tuple[int, float]
+    indices: np.ndarray  # index of each row in `values`, or -1; int32
+    values: np.ndarray  # the stored rows, float32, float16 or int8
+    scales: np.ndarray | None  # scale of each int8 row, otherwise None
+    start: tuple[int, float]  # seed and limit of all other rows
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
         """Returns rows, float32 `[n, width]`."""

@@ -184,8 +184,7 @@ class SignRules:
             Rule(f"[{APOSTROPHES}]", "'"),
             Rule(f"[{_TIMES}]", "x"),
             Rule(
-                rf"{_NO_WORD_BEFORE}([Nn]\.?)[{_RAISED_O}]",
-                rf"\1\2{_DEGREE}",
+                rf"{_NO_WORD_BEFORE}([Nn]\.?)[{_RAISED_O}]", rf"\1\2{_DEGREE}"
             ),
             Rule(
                 f"[{IGNORED_MARKS}{_ZERO_WIDTH_SPACE}]"

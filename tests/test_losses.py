@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import softmax
 
-from keras_lstm_dssm import CosineSoftmax, Distillation, InputError
+from keras_lstm_dssm import CosineSoftmax, InputError
 from keras_lstm_dssm.losses import KeyVecLoss, PairwiseHinge
 from tests.kit.equal import check_equal
 from tests.matchers.ragged_texts import check_central_differences
@@ -111,70 +112,11 @@ def test_a_large_gamma_does_not_overflow(dtype):
     np.testing.assert_array_equal(gradient, [[-1e4, 1e4, 0], [0, 0, 0]])
 
 
-TEACHER = np.random.default_rng(4).uniform(-1, 1, (5, 4))
-# Titles that are left out: none, one, two, all but one, and all.
-for row, left_out in enumerate(([], [2], [0, 3], [0, 1, 3], [0, 1, 2, 3])):
-    TEACHER[row, left_out] = -np.inf
-
-
-def taught() -> Distillation:
-    return Distillation(16.0, weight=3.0, temperature=0.2, teacher_gamma=6.0)
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores)
-    return powers / powers.sum()
-
-
-def test_distillation_equals_the_formula_and_its_gradient():
-    expected, gradient = np.zeros(5), np.zeros([5, 4])
-    for row in range(5):
-        titles = np.flatnonzero(np.isfinite(TEACHER[row]))
-        p = softmax(TEACHER[row, titles] / 0.2)
-        q = softmax(6.0 * COSINES[row, titles])
-        expected[row] = np.sum(p * np.log(p / q))
-        gradient[row, titles] = 3.0 / 5 * 6.0 * (q - p)
-    assert expected[3] == expected[4] == 0  # one title or none to order
-    assert expected[:3].min() > 1e-8
-    teacher, cosines = tf.constant(TEACHER), tf.Variable(COSINES)
-    divergence = taught().divergence(teacher, cosines)
-    np.testing.assert_allclose(divergence, expected, rtol=1e-12, atol=1e-14)
-    total = taught().teacher_loss(teacher, cosines)
-    np.testing.assert_allclose(total, 3.0 * expected.mean(), rtol=1e-12)
-    (found,) = check_central_differences(
-        lambda: taught().teacher_loss(teacher, cosines), [cosines]
-    )
-    np.testing.assert_allclose(found, gradient, atol=1e-13)
-
-
-def test_the_teachers_own_order_costs_nothing():
-    cosines = tf.constant(TEACHER[:1] * 5 / 6)  # t / 0.2 = 6 R
-    loss = taught().teacher_loss(tf.constant(TEACHER[:1]), cosines)
-    assert float(loss) == pytest.approx(0, abs=1e-13)
-
-
-def test_a_small_temperature_does_not_overflow():
-    loss = Distillation(temperature=1e-6, teacher_gamma=1e6)
-    teacher = tf.constant([[1.0, -1.0, -np.inf]])
-    divergence = loss.divergence(teacher, tf.constant([[-1.0, 1.0, 0.5]]))
-    np.testing.assert_allclose(divergence, [2e6], rtol=1e-9)
-
-
-def test_the_clicks_cost_what_they_do_without_a_teacher():
-    one = LABELS[2:3], COSINES[:1]
-    np.testing.assert_array_equal(taught()(*one), CosineSoftmax(16.0)(*one))
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("value", [-1.0, float("inf"), float("nan")])
 def test_values_out_of_range_are_explained(value):
-    for name in ("weight", "temperature", "teacher_gamma"):
-        message = f"{name} is .*finite number above 0"
-        with pytest.raises(InputError, match=message):
-            Distillation(**{name: value})
     for name in ("read_weight", "word_weight"):
-        if value:
-            with pytest.raises(InputError, match="must be 0 or more, not"):
-                KeyVecLoss(**{name: value})
+        with pytest.raises(InputError, match="must be 0 or more, not"):
+            KeyVecLoss(**{name: value})
 
 
 SCORES = np.array([[2.0, 0.5], [0.25, 0.0], [0.0, 0.0], [-1.0, 1.0]])

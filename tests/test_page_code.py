@@ -86,7 +86,7 @@ def test_readme(run_blocks, tmp_path, monkeypatch):
     ("negatives", 0, 1, "['titanium drill bits']", "."),
     ("optimizer", 0, 1, "[0.995, 0.9]", "."),
     ("rerank", 0, 1, "'t1'", "."),
-    ("few_clicks", 0, 3, "", "."),
+    ("few_clicks", 0, 1, "", "."),
 ])  # fmt: skip
 def test_pages_that_need_nothing(
     page, first, count, expected, file, run_blocks

@@ -36,7 +36,7 @@ program.string(
     "Folder to write; the files of an earlier demo are removed.",
 )  # fmt: skip
 program.integer(
-    "epochs", None, "Passes over the pairs; by default those of `best`.", 1
+    "epochs", None, "Passes over the pairs; by default as in `best`.", 1
 )
 
 

@@ -56,8 +56,8 @@ program.enum(
 )  # fmt: skip
 program.string(
     "saved_model", None,
-    "Folder of an exported encoder or KeyVec, of which the newest version that "
-    "models.config serves is used; or the folder of one version.",
+    "Folder of an exported encoder or KeyVec, whose newest served version (see "
+    "models.config) is used; or the folder of one version.",
 )  # fmt: skip
 program.string(
     "input", None,

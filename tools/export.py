@@ -71,8 +71,8 @@ program.string(
 )  # fmt: skip
 program.string(
     "data", None,
-    "Instead of --documents: a data folder of lstm-dssm-prepare, all of whose "
-    "products are exported, with ids, titles and tags.",
+    "Instead of --documents: a data folder of lstm-dssm-prepare. All products "
+    "are exported, with ids, titles and tags.",
 )  # fmt: skip
 program.string(
     "teacher", None,
@@ -81,8 +81,8 @@ program.string(
 )  # fmt: skip
 program.bool(
     "hybrid", False,
-    "Rank by the run's towers and words and by BM25; without --run by those of "
-    "these that exist.",
+    "Rank by the run's towers and words and by BM25; without --run by BM25, "
+    "and with --teacher by words.",
 )  # fmt: skip
 program.enum(
     "bm25_words", None, list(BM25_TERMS),

@@ -51,7 +51,7 @@ program.string(
 program.string("output", None, "Folder for the vectors.")
 program.string(
     "documents", None,
-    "Titles beside those of --data, or without any clicks: a file as for "
+    "Titles in addition to --data, or without any clicks: a file as for "
     "lstm-dssm-export. Each word of all texts is encoded, too.",
 )  # fmt: skip
 program.bool(

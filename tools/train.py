@@ -195,12 +195,6 @@ def flagged_recipe() -> ModelRecipe:
             )
     recipe = recipe.replace(**changes)
     recipe.check_used(changes)
-    if FLAGS.teacher and not getattr(recipe, "has_word_sum", True):
-        raise InputError(
-            f"--teacher is not used by {source}, which fits no words: give "
-            "--preset=best_words or word_sum, or leave it out and give "
-            "--teacher to lstm-dssm-export --hybrid"
-        )
     return find_recipe(recipe)
 
 

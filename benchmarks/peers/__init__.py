@@ -1,10 +1,10 @@
-"""Peers in processes of their own: what they read, and how they answer.
+"""The protocol of peers, which run in separate processes.
 
-A peer is a module that is run with a folder. It reads the arrays and the
-settings there, prints "ready", and answers each line of standard input, the
-name of a work, with the result of that work in JSON. Texts are hashed before,
-by the process that measures: a peer needs no TensorFlow, whose threads and
-memory would be beside its own.
+A peer is a module with a folder as its argument. It reads arrays and settings
+in the folder and prints "ready". Then it reads names of works from standard
+input, a name in each line, and prints the result of each work as JSON. The
+measuring process hashes the texts, so that a peer does not import TensorFlow,
+with its threads and memory.
 """
 
 import json
@@ -24,7 +24,7 @@ _SETTINGS = "settings.json"
 class Texts(NamedTuple):
     """A batch of hashed texts."""
 
-    ids: np.ndarray  # trigram ids of all words, one word after the other
+    ids: np.ndarray  # trigram ids of all words, word after word
     trigrams: np.ndarray  # number of trigrams of each word
     words: np.ndarray  # number of words of each text
 
@@ -54,7 +54,7 @@ def texts_of(batch: Batch) -> list[Texts]:
 def write_input(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> None:
-    """Writes what a peer reads: its settings, and the batches of each work."""
+    """Writes a peer's input: its settings, and the batches of each work."""
     (folder / _SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
     for work, of_work in batches.items():
         arrays = {

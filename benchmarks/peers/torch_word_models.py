@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import (
 )
 
 from benchmarks.clocks import (
-    percentiles,
+    percentiles_and_cpu,
     timed_steps,
     wall_and_cpu,
 )
@@ -360,7 +360,7 @@ def main(folder: Path, form: str) -> None:
     answer(
         {
             "train": partial(timed_steps, scorer.step, train),
-            "score": lambda: percentiles(
+            "score": lambda: percentiles_and_cpu(
                 lambda _: scorer.score(candidates), range(_CALLS)
             ),
         }

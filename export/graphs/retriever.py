@@ -37,7 +37,7 @@ from keras_lstm_dssm.fingerprints import id_hashes
 from keras_lstm_dssm.settings import fields
 from keras_lstm_dssm.settings.fields import MAX_K
 from keras_lstm_dssm.text.word_hashing import as_strings
-from lstm_dssm_client.signatures import check_count, tag_name
+from lstm_dssm_client.signatures import tag_name
 
 _UNREACHABLE = 127  # a count of tags above `MAX_TAGS`, int8
 
@@ -395,15 +395,6 @@ def best_rows(
     return scores, numbers
 
 
-def check_retriever_options(vectors: str, max_k: int) -> None:
-    """Raises `InputError` for unknown `vectors`, or `max_k` out of range."""
-    if vectors not in VECTORS:
-        raise InputError(
-            f"vectors {vectors!r}: expected one of {', '.join(VECTORS)}"
-        )
-    check_count(max_k, "max_k")
-
-
 class SearchModule(ServedModule):
     """Base class of exported modules that search documents."""
 
@@ -609,9 +600,7 @@ def retriever_graph(
 
 
 def encoded_rows(
-    encoder: EncodingModule | None,
-    documents: Documents,
-    progress: bool = False,
+    encoder: EncodingModule | None, documents: Documents, progress: bool = False
 ) -> DocumentRows:
     """Encodes documents. Without an encoder the rows have no vectors."""
     texts: Sequence[Any] = documents.titles

@@ -334,9 +334,7 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
     return dict(graph.signature_def)
 
 
-def predict_signatures(
-    folder: str | os.PathLike[str],
-) -> dict[str, Signature]:
+def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
     """Reads the signatures that Predict can call, sorted by name."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())

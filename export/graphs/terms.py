@@ -42,9 +42,7 @@ class Matches(NamedTuple):
     terms: tf.Tensor  # the number of each term, int32 [terms]
     scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
     ends: tf.Tensor  # the number after each term's last posting, int64 [terms]
-    shift: (
-        tf.Tensor
-    )  # index of a stored posting minus its number, int64 [terms]
+    shift: tf.Tensor  # stored index minus number of a posting, int64 [terms]
 
 
 class TermGraph(tf.Module):

@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 from google.protobuf import text_format
-from tensorflow_serving.config.model_server_config_pb2 import (
-    ModelServerConfig,
-)
+from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.graphs.request_limits import (
@@ -53,16 +51,13 @@ from keras_lstm_dssm.model_folders import (
 )
 from keras_lstm_dssm.pages import Cell, Table, render
 from keras_lstm_dssm.plain_files import read_array
-from lstm_dssm_client.signatures import (
-    EXPLAINED_K,
-    FILTERED,
-    KEYS,
-    TensorInfo,
-)
+from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 
 # The newest server with the ops of exported models. Servers from 2.12 on load
 # the models, too, but have older Unicode tables.
 IMAGE = "tensorflow/serving:2.20.0"
+
+ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
 # Memory of a string in a tensor, in addition to its characters.
 _STRING_BYTES = 24
@@ -105,8 +100,8 @@ _EXAMPLES = {
 """Examples by the name of a signature and the names of its inputs."""
 
 
-def server_readme(folders: Mapping[str, Path], root: str) -> str:
-    """Returns the README of models in the folder `root` of the server."""
+def server_readme(folders: Mapping[str, Path]) -> str:
+    """Returns the README of models in the folder `ROOT` of the server."""
     signatures: list[list[Cell]] = []
     memory: list[list[Cell]] = []
     calls, total = [], 0
@@ -143,7 +138,7 @@ def server_readme(folders: Mapping[str, Path], root: str) -> str:
         total=_megabytes(total),
         twice=_megabytes(2 * total),
         image=IMAGE,
-        root=root,
+        root=ROOT,
         rows=BATCH_SIZES[-1],
         warmup=WARMUP_SIZES[-1],
         factor=_GRAPH_FACTOR,
@@ -198,9 +193,6 @@ def _cell(tensors: Mapping[str, TensorInfo]) -> str:
     return ", ".join(parts)
 
 
-ROOT = "/models"  # in the container; TF Serving needs an absolute path
-
-
 def publish_models(
     models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
 ) -> list[Path]:
@@ -234,7 +226,7 @@ def check_server_files(
         for name, base in find_models(models_dir).items()
         if name not in names
     }
-    server_readme(unchanged, ROOT)
+    server_readme(unchanged)
 
 
 def write_server_files(
@@ -252,12 +244,12 @@ def write_server_files(
     folders = model_folders(models_dir)
     if not (models_dir / BATCHING_CONFIG).exists():
         write_text(models_dir / BATCHING_CONFIG, BATCHING_TEXT)
-    write_text(models_dir / "README.md", server_readme(folders, ROOT))
-    update_models_config(models_dir / MODELS_CONFIG, folders, exported, ROOT)
+    write_text(models_dir / "README.md", server_readme(folders))
+    update_models_config(models_dir / MODELS_CONFIG, folders, exported)
 
 
 def update_models_config(
-    path: Path, names: Iterable[str], exported: Mapping[str, int], root: str
+    path: Path, names: Iterable[str], exported: Mapping[str, int]
 ) -> None:
     """Updates the versions of exports in `models.config`; adds missing models.
 
@@ -278,7 +270,7 @@ def update_models_config(
         set(names) - {model.name for model in config.model_config_list.config}
     )
     if missing:
-        entries = [_entry(name, exported.get(name), root) for name in missing]
+        entries = [_entry(name, exported.get(name)) for name in missing]
         text = _added(text, "".join(entries))
     if text != old:
         write_text(path, text)
@@ -288,10 +280,10 @@ def _remark(name: str) -> str:
     return f"  # newest export of {name}"
 
 
-def _entry(name: str, version: int | None, root: str) -> str:
+def _entry(name: str, version: int | None) -> str:
     lines = [
         f'name: "{name}"',
-        f'base_path: "{root}/{name}"',
+        f'base_path: "{ROOT}/{name}"',
         'model_platform: "tensorflow"',
     ]
     if version:

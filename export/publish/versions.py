@@ -13,10 +13,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.export.graphs.saved_module import (
-    ServedModule,
-    save_module,
-)
+from keras_lstm_dssm.export.graphs.saved_module import ServedModule, save_module
 from keras_lstm_dssm.export.publish.warmup import WARMUP_SIZES, write_warmup
 from keras_lstm_dssm.files import (
     flush_to_disk,

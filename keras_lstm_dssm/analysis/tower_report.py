@@ -311,10 +311,11 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
         f"A text's vector of {whole.stop} numbers consists of the final output "
         "of an LSTM, a sum of trained rows for its letter trigrams, a sketch "
         "of its words that is not trained, and one number that raises the norm "
-        "of a short title's sketch to that of a long one's. A share is that of "
-        "the vector's squared norm; the cosine is the sum of what the parts "
-        "add. Only the LSTM has cells: activations, active cells, keywords "
-        "and topics describe the LSTM, everything else the whole vector.",
+        "of a short title's sketch to the norm of a long title's sketch. "
+        "Shares are of the vector's squared norm; the cosine is the sum of "
+        "what the parts add. Only the LSTM has cells: activations, active "
+        "cells, keywords and topics describe the LSTM, everything else the "
+        "whole vector.",
     )
 
 

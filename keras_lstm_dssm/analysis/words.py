@@ -89,7 +89,7 @@ def cell_note(encoder: TextEncoder) -> str:
     lstm, *others = encoder.parts().values()
     if others:
         return (
-            f" The cells are those of the LSTM: the first {lstm} of the "
+            f" Only the LSTM has cells: the first {lstm} of the "
             f"vector's {encoder.dimension} numbers."
         )
     if len(encoder.networks) > 1:
@@ -383,7 +383,7 @@ def keywords(
 ) -> list[Keyword]:
     """Counts for each word the active cells that it is assigned to.
 
-    The counts are those of Tables I and II of the paper. Each network of a
+    The paper has these counts in Tables I and II. Each network of a
     bidirectional encoder has its own active cells.
 
     Args:

@@ -22,7 +22,7 @@ from keras_lstm_dssm.data.sources import (
     open_documents,
     open_log,
 )
-from keras_lstm_dssm.data.teacher_folder import TaughtBatches, TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.evaluation.measures import click_grades
 
@@ -36,7 +36,6 @@ __all__ = [
     "DocumentFolder",
     "GivenNegatives",
     "Pair",
-    "TaughtBatches",
     "TeacherVectors",
     "Triples",
     "build_api_documents",

@@ -118,29 +118,3 @@ def title_pairs(
             # Another seed each time, so that equal queries get other errors.
             error_seed = draw.getrandbits(32)
             yield Pair(misspell(query, misspelled, error_seed), title)
-
-
-def redrawn_pairs(
-    pairs: Iterable[Pair],
-    seed: int = 0,
-    dropped: float = 0.3,
-    misspelled: float = 0.05,
-) -> Iterator[Pair]:
-    """Replaces the queries of about half of the synthetic pairs.
-
-    A pair of `title_pairs` either keeps its query of one to four words, or gets
-    the title's words as the query, each left out with probability `dropped`.
-    With another seed for each epoch, towers read short and long forms of a
-    title when they learn from a teacher. The result depends on the seed and the
-    order of the pairs.
-    """
-    draw = random.Random(seed)
-    for query, title in pairs:
-        keeps_query = draw.random() < 0.5
-        words = title.split()
-        words_kept = [word for word in words if draw.random() >= dropped]
-        words_kept = words_kept or [draw.choice(words)]
-        error_seed = draw.getrandbits(32)
-        if not keeps_query:
-            query = misspell(" ".join(words_kept), misspelled, error_seed)
-        yield Pair(query, title)

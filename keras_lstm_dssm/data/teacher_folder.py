@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from keras_lstm_dssm.data.batches import with_extras
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.index import unit_vectors
 from keras_lstm_dssm.files import replacing
@@ -23,7 +21,7 @@ from keras_lstm_dssm.plain_files import (
     read_json,
     write_lines,
 )
-from keras_lstm_dssm.text.word_hashing import as_strings, clean_texts
+from keras_lstm_dssm.text.word_hashing import clean_texts
 from lstm_dssm_client.signatures import as_bytes
 
 _COUNTS = "texts", "queries", "titles", "spans", "words"
@@ -258,67 +256,3 @@ def fingerprint(texts: Iterable[str]) -> str:
     for text in as_bytes(texts):
         digest.update(text + b"\0")
     return digest.hexdigest()
-
-
-class TaughtBatches:
-    """Adds to training batches the vectors of a teacher model for the texts.
-
-    The loss `Distillation` compares the trained encoder with these vectors.
-
-    The teacher's vector of a row is that of its query. A query that the
-    teacher does not know, as a synthetic one made from a title, has the
-    vector of its whole title. Texts that are not in `texts` have none, and
-    the model learns nothing from the teacher for them.
-
-    Args:
-        teacher: The vectors.
-        texts: Queries and titles as the batches have them.
-
-    Raises:
-        InputError: The teacher knows none of the texts.
-
-    Example:
-    >>> taught = TaughtBatches(TeacherVectors.open("TEACH"), texts)
-    >>> model.fit(taught.attach(training_batches(log, 256, epochs=1, seed=0)))
-    """
-
-    def __init__(self, teacher: TeacherVectors, texts: Iterable[str]) -> None:
-        # Files of synthetic pairs have single spaces where titles may not.
-        given = dict.fromkeys(texts)
-        keys = list(dict.fromkeys([*given, *map(one_line, given)]))
-        rows = teacher.rows(keys)
-        if not (rows >= 0).any():
-            raise InputError(
-                f"{teacher.folder or 'teacher'}: found the vector of none of"
-                f" {len(given)} texts, expected those of the training data"
-            )
-        self._vectors = tf.constant(teacher.vectors)
-        self._rows = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(as_strings(keys), rows), -1
-        )
-
-    def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Adds `teacher` and `teacher_texts` to each batch.
-
-        Args:
-            batches: Dataset of `(query, document)`, or of `(query, document,
-                {"negatives": strings [batch, k], ...})`.
-
-        Returns:
-            A dataset of `(query, document, {..., "teacher": float32
-            [batch, 2 + k, d], "teacher_texts": int32 [batch, 2 + k]})`, see
-            `teacher_cosines`.
-        """
-        return with_extras(batches, self._vectors_of)
-
-    def _vectors_of(
-        self, query: tf.Tensor, titles: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        title_rows = self._rows.lookup(titles)
-        query_rows = self._rows.lookup(query)
-        query_rows = tf.where(query_rows < 0, title_rows[:, 0], query_rows)
-        rows = tf.concat([query_rows[:, tf.newaxis], title_rows], axis=1)
-        return {
-            "teacher": tf.gather(self._vectors, tf.maximum(rows, 0)),
-            "teacher_texts": rows,
-        }

@@ -81,12 +81,11 @@ class JointStep(OneProcess):
 
         Returns the batch with the field `joint`; its candidates and `log_q`
         refer to the distinct titles of all workers. Raises `InputError` if a
-        batch has a teacher's vectors, or was hashed without fingerprints.
+        batch was hashed without fingerprints.
         """
-        if batch.teacher is not None or batch.fingerprints is None:
+        if batch.fingerprints is None:
             raise InputError(
-                "several workers train on strings and without a teacher: got "
-                "batches with a teacher's vectors, or hashed ones"
+                "several workers train on strings: got hashed batches"
             )
         texts = (batch.query, batch.document)
         sizes = [tower.trigrams.size for tower in model.towers]

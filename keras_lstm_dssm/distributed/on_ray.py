@@ -143,7 +143,7 @@ def train_on_ray(
 ) -> None:
     """Trains two towers by several workers that Ray Train starts.
 
-    The steps equal those of one process with the batches of all workers; the
+    The steps equal the steps of one process with all workers' batches; the
     files are the same as by `train`. When a worker is killed, or its machine is
     lost, Ray restarts all workers, up to `max_failures` times. They continue
     from the last checkpoint, and the final weights are bit-equal to an

@@ -335,7 +335,7 @@ def train_worker(
 ) -> None:
     """Trains two towers together with the other workers of `TF_CONFIG`.
 
-    The steps equal those of one process with the batches of all workers. Worker
+    The steps equal the steps of one process with all workers' batches. Worker
     0 writes the run folder. An existing run continues from its last checkpoint.
     Raises `JointError` or `Stopped` on all workers, or `InputError` if another
     worker is lost.

@@ -259,7 +259,7 @@ MAX_BYTES = 1 << 28
 """Default size of a cache in bytes: 131,072 rows of 512 float32 numbers."""
 
 _VECTOR = 64
-"""A multiple of the numbers that a vector instruction of a CPU processes."""
+"""A multiple of the count of numbers in a vector instruction of any CPU."""
 
 
 class UntrainedColumnCache:

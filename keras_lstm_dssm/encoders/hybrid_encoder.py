@@ -53,9 +53,7 @@ class HybridEncoder:
     """
 
     def __init__(
-        self,
-        encoders: Mapping[str, TextEncoder],
-        weights: Mapping[str, float],
+        self, encoders: Mapping[str, TextEncoder], weights: Mapping[str, float]
     ) -> None:
         self.weighted = WeightedParts(
             _weighted_part(kind, encoders[kind], weights.get(kind, 0.0))

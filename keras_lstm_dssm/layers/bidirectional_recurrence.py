@@ -7,6 +7,7 @@ same loop backwards.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.layers.recurrent import (
@@ -17,6 +18,7 @@ from keras_lstm_dssm.layers.recurrent import (
 )
 from keras_lstm_dssm.layers.recurrent_cells import PeepholeLSTMCell
 from keras_lstm_dssm.ops import custom_gradient
+from lstm_dssm_client.local_encoder import by_time, lstm_step, run_steps
 
 
 class FlatSequences(NamedTuple):
@@ -109,6 +111,16 @@ class FlatPacking(NamedTuple):
         return invert(forward), invert(backward)
 
 
+def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Multiplies the rows of each direction, `(directions, rows, n)`.
+
+    oneDNN compiles a product of three dimensions for each number of rows, which
+    takes ten times as long as the product, and forgets all but 1,024 of them.
+    """
+    parts = zip(tf.unstack(rows), matrices, strict=True)
+    return tf.stack([tf.matmul(part, matrix) for part, matrix in parts])
+
+
 def loop_forward(
     cell: PeepholeLSTMCell,
     table: tf.Tensor,
@@ -128,13 +140,14 @@ def loop_forward(
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     zeros = tf.zeros([directions, counts[0], cell.units], dtype)
+    matrices = tf.unstack(recurrent)
 
     def body(
         t: tf.Tensor, y: tf.Tensor, c: tf.Tensor, outputs: Any, arrays: Arrays
     ) -> Any:
         first, rows = starts[t], counts[t]
         inputs = tf.gather(table, index[:, first : first + rows])
-        z = inputs + tf.matmul(y[:, :rows], recurrent)
+        z = inputs + _products(y[:, :rows], matrices)
         now = cell.activate(z, {"c": c[:, :rows]}, {})
         y, c = now["y"], now["c"]
         outputs = [each.write(t, y[d]) for d, each in enumerate(outputs)]
@@ -180,7 +193,7 @@ def loop_backward(
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     # Transposed once, and not by each product of the loop.
-    transposed = tf.transpose(recurrent, [0, 2, 1])
+    transposed = tf.unstack(tf.transpose(recurrent, [0, 2, 1]))
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
@@ -193,7 +206,7 @@ def loop_backward(
             {"y": tf.pad(dy, added) + error, "c": tf.pad(dc, added)},
             {},
         )
-        dy = tf.matmul(dz, transposed)
+        dy = _products(dz, transposed)
         arrays = [array.write(t, dz[d]) for d, array in enumerate(arrays)]
         return t - 1, dy, before["c"], arrays
 
@@ -292,3 +305,36 @@ def run_on_rows(
         return result, gradient
 
     return with_gradient(table, *weights)
+
+
+def run_by_numpy(
+    layer: PeepholeLSTM,
+    sequences: FlatSequences,
+    reverse: bool = False,
+    last: bool = False,
+) -> np.ndarray:
+    """Runs an LSTM without peepholes over sequences, longest first, by NumPy.
+
+    In a graph most of the time of a narrow LSTM is spent on starting
+    operations, and NumPy needs no tracing. With `reverse` the layer reads a
+    sequence from its end. Returns y of each value, `(values, units)`; or with
+    `last` that of the value read last, `(sequences, units)`.
+    """
+    cell = layer.cell
+    step, columns, scales = lstm_step(cell.units, "".join(cell.gates), {})
+    kernel, recurrent, bias = (
+        np.asarray(weight)[..., columns] * scales
+        for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
+    )
+    inputs = np.asarray(sequences.table) @ kernel + bias
+    places, counts = by_time(
+        np.arange(len(sequences.index)), sequences.lengths, reverse
+    )
+    inputs = inputs[sequences.index[places]]
+    if last:
+        return run_steps(inputs, counts, recurrent, step)
+    packed = np.empty((len(places), cell.units), inputs.dtype)
+    run_steps(inputs, counts, recurrent, step, packed)
+    outputs = np.empty_like(packed)
+    outputs[places] = packed
+    return outputs

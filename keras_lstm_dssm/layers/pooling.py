@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import check_at_least, check_choice
@@ -247,6 +248,41 @@ class KMaxPooling(Configured, keras.layers.Layer):
             tf.where(exists, tf.gather(rows, row_index, batch_dims=2), -1),
             tf.where(exists, index % n, -1),
         )
+
+
+def strongest_of_columns(
+    cells: np.ndarray, lengths: np.ndarray, k: int
+) -> np.ndarray:
+    """Takes what `KMaxPooling` takes, of one query and many documents.
+
+    Args:
+        cells: `(m, slices, n)`, where n counts the words of all documents, one
+            document after the other.
+        lengths: The number of words of each document, descending.
+        k: Number of cells.
+
+    Returns:
+        `(documents, slices, k)`.
+    """
+    m, slices, _ = cells.shape
+    result = np.zeros((len(lengths), slices, k), cells.dtype)
+    column = row = 0
+    for length, count in zip(*_runs(lengths), strict=True):
+        part = cells[:, :, column : column + count * length]
+        part = part.reshape(m, slices, count, length).transpose(2, 1, 0, 3)
+        part = part.reshape(count, slices, m * length)
+        if m * length > k:
+            part = np.partition(part, m * length - k)[..., -k:]
+        part = np.sort(part)[..., ::-1]
+        result[row : row + count, :, : part.shape[2]] = part
+        column, row = column + count * length, row + count
+    return result
+
+
+def _runs(lengths: np.ndarray) -> tuple[list[int], list[int]]:
+    """Returns the distinct values of descending numbers, and their counts."""
+    values, counts = np.unique(lengths, return_counts=True)
+    return values[::-1].tolist(), counts[::-1].tolist()
 
 
 def dynamic_k(

@@ -18,7 +18,8 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 )
 from keras_lstm_dssm.private_api import accept_any_inputs
 from keras_lstm_dssm.registration import Configured, register
-from keras_lstm_dssm.text.vocabulary import Vocabulary
+from keras_lstm_dssm.text.many_texts import HashedTextCache
+from keras_lstm_dssm.text.vocabulary import Vocabulary, VocabularyCache
 from keras_lstm_dssm.text.word_hashing import WordBatch, as_strings, check_split
 
 
@@ -55,7 +56,7 @@ class WordSequences(NamedTuple):
 class WordVectors(Configured, keras.layers.Layer):
     """Base of the layers that turn texts into word vectors.
 
-    A subclass implements `distinct` and creates `embedding` in its
+    A subclass implements `distinct` and `cache`, and creates `embedding` in its
     constructor.
 
     Args:
@@ -138,6 +139,10 @@ class WordVectors(Configured, keras.layers.Layer):
             texts: Strings `(batch,)`: a tensor, an array or a list.
         """
         raise NotImplementedError(f"{type(self).__name__}.distinct")
+
+    def cache(self) -> HashedTextCache:
+        """Creates an empty cache that hashes as `distinct` does, but faster."""
+        raise NotImplementedError(f"{type(self).__name__}.cache")
 
     def call(self, words: WordBatch, training: bool = False) -> WordSequences:
         """Looks up the vectors of the distinct texts of a batch."""
@@ -230,6 +235,10 @@ class TrigramVectors(WordVectors):
         """
         return self.trigrams.distinct(texts)
 
+    def cache(self) -> HashedTextCache:
+        """Creates an empty cache that hashes as `distinct` does, but faster."""
+        return self.trigrams.cache()
+
 
 @register
 class VocabularyVectors(WordVectors):
@@ -296,6 +305,10 @@ class VocabularyVectors(WordVectors):
             texts: Strings `(batch,)`: a tensor, an array or a list.
         """
         return self.lookup.distinct(as_strings(texts), self.max_words)
+
+    def cache(self) -> HashedTextCache:
+        """Creates an empty cache that hashes as `distinct` does, but faster."""
+        return VocabularyCache(self.lookup, self.max_words)
 
     def set_vectors(self, vectors: Any) -> None:
         """Replaces the vectors of all words but the unknown one.

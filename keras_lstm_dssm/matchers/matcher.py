@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least, check_precision
@@ -60,6 +61,9 @@ class Matcher(Configured, keras.layers.Layer):
     reads_flat = False
     """Whether `represent` also takes `FlatSequences`, without padding, in which
     each distinct word has one row; `PairScorer` reads it."""
+
+    scores_by_numpy = False
+    """Whether `score_query` is implemented; `PairScorer` reads it."""
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -145,6 +149,20 @@ class Matcher(Configured, keras.layers.Layer):
             Scores `(pairs,)`.
         """
         raise NotImplementedError(f"{type(self).__name__}.match")
+
+    def score_query(
+        self, query: FlatSequences, documents: FlatSequences
+    ) -> np.ndarray:
+        """Scores documents for one query as `score_rows`, but without a graph.
+
+        Args:
+            query: One query, of NumPy's arrays.
+            documents: The distinct documents, the longest first.
+
+        Returns:
+            Scores `(documents,)`.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.score_query")
 
     def score_rows(
         self,

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import check_choice
 from keras_lstm_dssm.layers.bidirectional_recurrence import (
     FlatSequences,
+    run_by_numpy,
     run_on_rows,
 )
 from keras_lstm_dssm.layers.convolution import ScoringMLP, small_uniform
@@ -27,12 +29,14 @@ from keras_lstm_dssm.layers.pooling import (
     DynamicPooling,
     KMaxPooling,
     StrongestCells,
+    strongest_of_columns,
 )
 from keras_lstm_dssm.layers.recurrent import PeepholeLSTM
 from keras_lstm_dssm.layers.word_vectors import WordSequences
 from keras_lstm_dssm.matchers.matcher import Matcher, Texts, as_rows
 from keras_lstm_dssm.ops import cosine_pairs, unit
 from keras_lstm_dssm.registration import Configured, register
+from lstm_dssm_client import local_encoder
 
 _DOCUMENT_PARTS = 4
 _QUERY_PARTS = 2
@@ -87,6 +91,8 @@ class PairedTexts(NamedTuple):
         longest = tf.reduce_max(
             tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
         )
+        # An even number: oneDNN compiles a product for each pair of shapes.
+        longest += longest % 2
         starts = tf.gather(self.starts, self.rows)[:, tf.newaxis]
         last = self.pair_lengths[:, tf.newaxis] - 1
         index = starts + tf.minimum(tf.range(longest), last)
@@ -159,6 +165,17 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
             words = gather_sum(texts.table, texts.index, training=training)
             outputs = tf.concat([words, outputs], axis=1)
         return unit(outputs) if self.unit_length else outputs
+
+    def flat_by_numpy(self, texts: FlatSequences) -> np.ndarray:
+        """Returns what `flat` returns, for texts with the longest first."""
+        parts = [
+            run_by_numpy(self.forward_lstm, texts),
+            run_by_numpy(self.backward_lstm, texts, reverse=True),
+        ]
+        if self.include_word:
+            parts.insert(0, np.asarray(texts.table)[texts.index])
+        outputs = np.concatenate(parts, axis=1)
+        return local_encoder.unit(outputs) if self.unit_length else outputs
 
 
 def lstm(
@@ -313,6 +330,27 @@ class MVLSTM(Matcher):
             cells = self.comparison.compare(query[1], document[1])
             return self._score(self.dynamic(cells, query[2], document[2]))
         return self._score(self._strongest(query, document).values)
+
+    @property
+    def scores_by_numpy(self) -> bool:  # type: ignore[override]
+        """Whether `score_query` is implemented: with k-max pooling."""
+        return self.pooling == "k_max"
+
+    def score_query(
+        self, query: FlatSequences, documents: FlatSequences
+    ) -> np.ndarray:
+        """Scores documents for one query; see `Matcher.score_query`."""
+        u = self.query_positions.flat_by_numpy(query)
+        v = self.document_positions.flat_by_numpy(documents)
+        # As one pair, whose document has the words of all documents.
+        cells = self.comparison.compare_rows(
+            self.comparison.prepare_query(tf.constant(u[np.newaxis])),
+            self.comparison.prepare_document(tf.constant(v[np.newaxis])),
+        )[0]
+        strongest = strongest_of_columns(
+            cells.numpy(), documents.lengths, self.k
+        )
+        return self.mlp.by_numpy(strongest.reshape(len(strongest), -1))
 
     def score_rows(
         self,
@@ -485,6 +523,7 @@ class RecurrentCosine(Matcher):
     """
 
     reads_flat = True
+    scores_by_numpy = True
 
     def __init__(
         self,
@@ -548,6 +587,27 @@ class RecurrentCosine(Matcher):
             tf.gather(vectors, queries + document_rows),
             training,
         )
+
+    def score_query(
+        self, query: FlatSequences, documents: FlatSequences
+    ) -> np.ndarray:
+        """Scores documents for one query; see `Matcher.score_query`."""
+        sides = (query, self.query_lstms), (documents, self.document_lstms)
+        one, vectors = (
+            local_encoder.unit(
+                np.concatenate(
+                    [
+                        run_by_numpy(layer, texts, reverse, last=True)
+                        for layer, reverse in zip(
+                            layers, (False, True), strict=False
+                        )
+                    ],
+                    axis=1,
+                )
+            )
+            for texts, layers in sides
+        )
+        return self.scale * (vectors @ one[0])
 
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False

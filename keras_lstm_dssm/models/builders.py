@@ -12,7 +12,7 @@ import keras
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
-from keras_lstm_dssm.losses import CosineSoftmax, Distillation
+from keras_lstm_dssm.losses import CosineSoftmax
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.optimizers import NesterovMomentum
 from keras_lstm_dssm.registration import PACKAGE
@@ -164,22 +164,13 @@ def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
     return TwoTower(query, document, recipe.negatives, recipe.n, seed)
 
 
-def compile_towers(
-    model: TwoTower, recipe: Recipe, teacher: bool = False
-) -> None:
-    """Compiles two towers, with `teacher` for batches with teacher vectors."""
+def compile_towers(model: TwoTower, recipe: Recipe) -> None:
+    """Compiles two towers with the loss and the optimizer of a recipe."""
     model.compile(
         NesterovMomentum(
             recipe.learning_rate,
             recipe.momentum_ends,
             threshold=recipe.threshold,
         ),
-        Distillation(
-            recipe.gamma,
-            recipe.teacher_weight,
-            recipe.teacher_temperature,
-            recipe.teacher_gamma,
-        )
-        if teacher
-        else CosineSoftmax(recipe.gamma),
+        CosineSoftmax(recipe.gamma),
     )

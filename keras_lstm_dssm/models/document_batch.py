@@ -40,21 +40,12 @@ class DocumentBatch(NamedTuple):
 
 
 class HashedDocuments(NamedTuple):
-    """A hashed batch of training examples.
-
-    Attributes:
-        documents: The documents.
-        salient: Whether each sentence is a key sentence, bool `[sentences]`.
-        key_words: The known key words of all documents, as indices in the
-            vocabulary of key words, int32 `[m]`.
-        key_word_document: The document of each key word, ascending, int32
-            `[m]`.
-    """
+    """A hashed batch of training examples."""
 
     documents: DocumentBatch
-    salient: tf.Tensor
-    key_words: tf.Tensor
-    key_word_document: tf.Tensor
+    salient: tf.Tensor  # whether a sentence is a key sentence, `[sentences]`
+    key_words: tf.Tensor  # indices in the vocabulary of key words, int32 `[m]`
+    key_word_document: tf.Tensor  # document of each key word, ascending, `[m]`
 
 
 class DocumentHasher(Hasher):

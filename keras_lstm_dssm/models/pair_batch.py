@@ -23,46 +23,6 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 
-def teacher_cosines(
-    vectors: tf.Tensor,
-    numbers: tf.Tensor,
-    candidates: tf.Tensor,
-    titles: tf.Tensor,
-) -> tf.Tensor:
-    """Computes a teacher's cosines of a batch's rows with its distinct titles.
-
-    A row's own text is the one that the teacher has encoded for its query: the
-    query, or the title from which a synthetic query was made. `vectors`,
-    `(batch, 2 + k, d)`, are the teacher's of this text, the clicked title and k
-    further titles; `numbers`, `(batch, 2 + k)`, are equal for equal texts only,
-    -1 for unknown ones. Returns `(batch, titles)`, -inf where the title is the
-    row's own text or one of both is unknown.
-    """
-    title_vectors = clicked_first(vectors[:, 1:])
-    title_numbers = clicked_first(numbers[:, 1:])
-    index = clicked_first(candidates)
-    # Titles that the model cannot distinguish are one: the last known counts.
-    known = title_numbers >= 0
-    last = tf.math.unsorted_segment_max(
-        tf.where(known, tf.range(tf.size(index)), -1), index, titles
-    )
-    of_distinct = tf.gather(title_numbers, tf.maximum(last, 0))
-    of_distinct = tf.where(last < 0, -1, of_distinct)
-    own = numbers[:, :1]
-    is_own = tf.equal(own, of_distinct) | (
-        tf.equal(own, numbers[:, 1:2])
-        & tf.equal(candidates[:, :1], tf.range(titles)[tf.newaxis])
-    )
-    left_out = is_own | (own < 0) | (of_distinct < 0)
-    cosines = tf.matmul(
-        vectors[:, 0],
-        tf.gather(title_vectors, tf.maximum(last, 0)),
-        transpose_b=True,
-    )
-    nothing = tf.constant(-float("inf"), cosines.dtype)
-    return tf.where(left_out, nothing, cosines)
-
-
 def clicked_first(values: tf.Tensor) -> tf.Tensor:
     """Flattens `(batch, 1 + k, ...)`: all first columns, then each row's rest.
 
@@ -106,9 +66,6 @@ class HashedPairs(NamedTuple):
     # Sums and counts of the log shares of clicks of each title, float
     # `[titles]`, see `log_q_sums`; or `None`.
     log_q: tuple[tf.Tensor, tf.Tensor] | None = None
-    # float `[batch, titles]`, a teacher's cosines of the rows with the titles,
-    # see `teacher_cosines`; or `None`.
-    teacher: tf.Tensor | None = None
     # int64 `[titles]`, by which several workers know equal titles; or `None`.
     fingerprints: tf.Tensor | None = None
     # float32 `[batch]`, the weights of the rows; or `None`: 1 each.
@@ -194,13 +151,9 @@ class PairHasher(Hasher):
             titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
             candidates = tf.reshape(flat, tf.shape(candidates))
             count = tf.size(titles_index)
-        log_q = teacher = fingerprints = None
+        log_q = fingerprints = None
         if "log_q" in extras:
             log_q = log_q_sums(extras["log_q"], candidates, count)
-        if "teacher" in extras:
-            teacher = teacher_cosines(
-                extras["teacher"], extras["teacher_texts"], candidates, count
-            )
         if self.fingerprints:
             fingerprints = tf.math.unsorted_segment_max(
                 text_fingerprints(
@@ -219,7 +172,6 @@ class PairHasher(Hasher):
             ),
             titles_index,
             log_q,
-            teacher,
             fingerprints,
             extras.get("sample_weight"),
         )
@@ -346,9 +298,8 @@ def _check_spec(spec: Any) -> None:
     if len(spec) == 3:
         if isinstance(spec[0], WordBatch):
             raise InputError(
-                "negatives, weights, log_q and teacher need batches of "
-                "strings, not of WordBatch: they are hashed together with the "
-                "documents"
+                "negatives, weights and log_q need batches of strings, not of "
+                "WordBatch: they are hashed together with the documents"
             )
         _check_extras(spec[2])
 
@@ -358,22 +309,15 @@ def _check_extras(spec: Any) -> None:
         "negatives": (tf.string, (2,)),
         "sample_weight": (tf.float32, (1,)),
         "log_q": (tf.float32, (1, 2)),
-        "teacher": (tf.float32, (3,)),
-        "teacher_texts": (tf.int32, (2,)),
     }
-    if (
-        not isinstance(spec, dict)
-        or not all(
-            name in known
-            and part.dtype == known[name][0]
-            and part.shape.rank in (*known[name][1], None)
-            for name, part in spec.items()
-        )
-        or ("teacher" in spec) != ("teacher_texts" in spec)
+    if not isinstance(spec, dict) or not all(
+        name in known
+        and part.dtype == known[name][0]
+        and part.shape.rank in (*known[name][1], None)
+        for name, part in spec.items()
     ):
         raise InputError(
             "expected a dict of negatives, strings [batch, k]; sample_weight, "
-            "float32 [batch]; log_q, float32 [batch] or [batch, 1 + k]; "
-            "teacher, float32 [batch, 2 + k, d], "
-            f"with teacher_texts, int32 [batch, 2 + k]; got {spec}"
+            "float32 [batch]; log_q, float32 [batch] or [batch, 1 + k]; got "
+            f"{spec}"
         )

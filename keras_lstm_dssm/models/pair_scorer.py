@@ -4,7 +4,8 @@ It is trained on triples of a query, a positive and a negative document, whose
 checks and hashing are here, too.
 """
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import keras
@@ -21,6 +22,7 @@ from keras_lstm_dssm.models.text_model import (
     TextModel,
     check_rows,
     check_three_lists,
+    hashed_in_parallel,
     is_empty,
     is_hashed,
     is_string_batch,
@@ -28,7 +30,10 @@ from keras_lstm_dssm.models.text_model import (
     sample_weights,
 )
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.many_texts import score_in_batches
+from keras_lstm_dssm.text.many_texts import (
+    HashedTextCache,
+    score_in_batches,
+)
 from keras_lstm_dssm.text.word_hashing import WordBatch, as_strings
 from lstm_dssm_client.signatures import as_bytes, pairs_as_bytes, query_as_bytes
 
@@ -48,6 +53,7 @@ class TripleHasher(Hasher):
 
     def __init__(self, words: WordVectors) -> None:
         self.words = words
+        self.cache = words.cache()
 
     def __call__(
         self,
@@ -55,14 +61,28 @@ class TripleHasher(Hasher):
         positive: tf.Tensor,
         negative: tf.Tensor,
         weights: tf.Tensor | None = None,
+        cache: HashedTextCache | None = None,
     ) -> HashedTriples:
-        """Hashes the texts of a batch of triples, strings `[batch]` each."""
+        """Hashes the texts of a batch of triples, strings `[batch]` each.
+
+        `cache` hashes them in place of the layer; a graph that contains it
+        cannot be saved.
+        """
         check_rows(queries=query, positives=positive, negatives=negative)
+        distinct = (cache or self.words).distinct
         return HashedTriples(
-            self.words.distinct(query),
-            self.words.distinct(tf.concat([positive, negative], axis=0)),
+            distinct(query),
+            distinct(tf.concat([positive, negative], axis=0)),
             weights,
         )
+
+    def dataset(
+        self, batches: tf.data.Dataset, untrained: bool = False
+    ) -> tf.data.Dataset:
+        """Hashes a dataset's batches in parallel, each text once."""
+        if is_hashed(batches.element_spec, HashedTriples):
+            return batches
+        return hashed_in_parallel(batches, partial(self, cache=self.cache))
 
 
 def triple_batches(
@@ -179,6 +199,8 @@ class PairScorer(TextModel):
         "validation_data"
     )
 
+    hasher: TripleHasher
+
     def __init__(
         self,
         words: WordVectors,
@@ -248,12 +270,12 @@ class PairScorer(TextModel):
         )
 
     def score(
-        self, query: str, documents: Any, batch_size: int = 256
+        self, query: str, documents: Any, batch_size: int = 1024
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 
         The query is represented once, and each distinct candidate of a batch
-        once. May be called from several threads.
+        once. The words of texts are cached. May be called from several threads.
 
         Args:
             query: The query's text.
@@ -272,12 +294,12 @@ class PairScorer(TextModel):
         """
         text = query_as_bytes(query)
         texts = as_bytes(documents)
-        represent, score_documents = self._query_and_documents
-        represented = represent(tf.constant([text]))
+        score_batch = (
+            self._by_numpy if self.matcher.scores_by_numpy else self._by_graph
+        )(text)
 
         def score(rows: np.ndarray) -> np.ndarray:
-            batch = tf.constant([texts[row] for row in rows], tf.string)
-            return score_documents(represented, batch).numpy()
+            return score_batch([texts[row] for row in rows.tolist()])
 
         lengths = [len(text) for text in texts]
         return score_in_batches(score, lengths, batch_size)
@@ -363,6 +385,36 @@ class PairScorer(TextModel):
             return self.words(words, training=training)
         table = self.words.embedding(words, training=training)
         return FlatSequences(table, words.flat()[0], words.lengths)
+
+    def _by_numpy(self, query: bytes) -> Callable[[list[bytes]], np.ndarray]:
+        """Returns a function that scores documents for a query, by NumPy."""
+        query_words, _ = self._flat_sequences([query])
+
+        def score(texts: list[bytes]) -> np.ndarray:
+            documents, text_index = self._flat_sequences(texts)
+            scores = self.matcher.score_query(query_words, documents)
+            return scores[text_index]
+
+        return score
+
+    def _flat_sequences(
+        self, texts: list[bytes]
+    ) -> tuple[FlatSequences, np.ndarray]:
+        """Looks up distinct texts, and the distinct text of each text."""
+        fields, _ = self.hasher.cache.fields(np.array(texts, object))
+        batch = WordBatch(*fields)
+        is_word = np.arange(batch.words.shape[1]) < batch.lengths[:, np.newaxis]
+        table = self.words.embedding.call(batch).numpy()  # quicker
+        sequences = FlatSequences(table, batch.words[is_word], batch.lengths)
+        return sequences, batch.text_index
+
+    def _by_graph(self, query: bytes) -> Callable[[list[bytes]], np.ndarray]:
+        """Returns a function that scores documents for a query, by a graph."""
+        represent, score_documents = self._query_and_documents
+        represented = represent(tf.constant([query]))
+        return lambda texts: score_documents(
+            represented, tf.constant(texts, tf.string)
+        ).numpy()
 
     @cached_property
     def _query_and_documents(self) -> tuple[Any, Any]:

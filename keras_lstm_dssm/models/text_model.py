@@ -414,9 +414,7 @@ class TextModel(BuiltModel):
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(
-                self.train_function,
-                self.steps_per_execution,
-                self.run_eagerly,
+                self.train_function, self.steps_per_execution, self.run_eagerly
             )
 
     def test_step(self, data: tuple[Any, ...]) -> dict[str, Any]:

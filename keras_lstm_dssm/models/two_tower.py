@@ -173,13 +173,11 @@ class TwoTower(SyncedWeights, TextModel):
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
     A batch may have a third part, a dict with these keys:
 
-    * `negatives`, strings `(batch, k)`: further negatives for each query, by
+    - `negatives`, strings `(batch, k)`: further negatives for each query, by
       `GivenNegatives`.
-    * `sample_weight`, float `(batch,)`: weights of the clicks.
-    * `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
+    - `sample_weight`, float `(batch,)`: weights of the clicks.
+    - `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
       `ClickFrequencies`.
-    * `teacher` and `teacher_texts`: vectors of another encoder for the loss
-      `Distillation`, by `TaughtBatches`.
 
     Rows of the trigram tables that a batch does not read are updated later
     (`LazyRows`). `encode`, `get_weights`, saving, `evaluate`, `predict`,
@@ -459,14 +457,8 @@ class TwoTower(SyncedWeights, TextModel):
         scores = self._correct_log_q(cosines, batch)
         weights = relative_weights(self, batch.weights)
         loss = self.compute_loss(
-            y=self._labels(labels, scores),
-            y_pred=scores,
-            sample_weight=weights,
+            y=self._labels(labels, scores), y_pred=scores, sample_weight=weights
         )
-        if training and batch.teacher is not None:
-            loss += self._teacher_loss(
-                batch.teacher, queries, titles, cosines, weights
-            )
         accurate = clicked_is_nearest(cosines, labels)
         self._record(loss, accurate, batch.weights)
         self._update_metrics(labels, cosines, batch.weights)
@@ -547,24 +539,6 @@ class TwoTower(SyncedWeights, TextModel):
             cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
             y = tf.maximum(labels, 0)
         self.compute_metrics(None, y, cosines, weights)
-
-    def _teacher_loss(
-        self,
-        teacher: tf.Tensor,
-        queries: Blocks,
-        titles: Blocks,
-        cosines: tf.Tensor,
-        weights: tf.Tensor | None,
-    ) -> tf.Tensor:
-        """Returns the teacher's term of the loss, see `Distillation`."""
-        if not hasattr(self.loss, "teacher_loss"):
-            raise InputError(
-                "the batches have a teacher's vectors, from which the loss "
-                f"{self.loss!r} does not learn: compile with dssm.Distillation"
-            )
-        if self.negatives != "in_batch":
-            cosines = cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
-        return self.loss.teacher_loss(teacher, cosines, weights)
 
     def predict(
         self,

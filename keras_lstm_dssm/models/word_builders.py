@@ -29,9 +29,7 @@ from keras_lstm_dssm.settings.recipes import (
 
 
 def _new_words(
-    recipe: WordsRecipe,
-    vocabulary: Sequence[str],
-    vectors: np.ndarray | None,
+    recipe: WordsRecipe, vocabulary: Sequence[str], vectors: np.ndarray | None
 ) -> VocabularyVectors | TrigramVectors:
     """Makes the layer of word vectors; `vectors` are initial values."""
     options: dict[str, Any] = {

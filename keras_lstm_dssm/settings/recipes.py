@@ -125,13 +125,6 @@ class Recipe(ModelRecipe):
             their weights in BM25, such as `title:1,brand:0.5`; encoders read
             the fields of a weight above 0, in this order. By default title and
             text, with weight 1.
-        teacher_weight: With a teacher: weight of the loss term that compares
-            with the teacher, see `Distillation`; 0 leaves the term out.
-        teacher_temperature: With a teacher: its cosines are divided by this
-            number in the softmax; a small number compares the nearest titles
-            only.
-        teacher_gamma: With a teacher: scale of the model's cosines that are
-            compared with the teacher's cosines.
 
     Raises:
         InputError: A value is out of range, or two of them exclude each
@@ -170,9 +163,6 @@ class Recipe(ModelRecipe):
     logq: bool = False
     patience: int = setting(0, flag=False)
     fields: str | None = None
-    teacher_weight: float = setting(4.0, least=0, flag=False)
-    teacher_temperature: float = setting(0.05, above=0, flag=False)
-    teacher_gamma: float = setting(16.0, above=0, flag=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -478,7 +468,7 @@ PRESETS: dict[str, Recipe] = {
     "clsm_win5": _towers("CLSMEncoder", window=5),
     "best": _BEST,
     "best_words": _BEST.replace(
-        encoder_config={"shares": [1.0, 1.0, 1.0, 1.0]}, teacher_weight=0.0
+        encoder_config={"shares": [1.0, 1.0, 1.0, 1.0]}
     ),
     # Fitted to a teacher's vectors, in no epoch.
     "word_sum": Recipe("WordSumEncoder", towers="tied", epochs=0),

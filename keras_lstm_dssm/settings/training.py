@@ -139,10 +139,8 @@ class TrainingConfig(Settings):
             run of two towers) compare sentences with the summary; `"lead"`
             takes the first sentences. In Python also a `TwoTower`, or the
             `DocumentTargets` themselves.
-        teacher: Two towers: folder of lstm-dssm-teach, made for the same
-            data, to whose vectors the words of `word_sum` and `best_words`
-            are fitted. In Python also `TeacherVectors`; towers of other recipes
-            learn from the vectors with the loss `Distillation`.
+        teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach, to
+            whose vectors the words are fitted.
         replay: With `init`, two towers: old click files, a colon and the number
             of old clicks that each epoch draws for each new click, such as
             old.tsv:0.2. In Python also a pair of log and number.
@@ -216,11 +214,6 @@ class TrainingConfig(Settings):
                         f"{name} is not used by word_sum, which is fitted to"
                         " the texts of the teacher in one go: leave it out"
                     )
-            if not isinstance(self.teacher, str | os.PathLike):
-                raise InputError(
-                    "teacher is missing: expected the folder of lstm-dssm-teach"
-                    " --words, to which word_sum is fitted"
-                )
         elif self.data is None or (
             isinstance(self.data, str) and not self.data
         ):
@@ -233,6 +226,18 @@ class TrainingConfig(Settings):
             raise InputError(
                 "judged is not used without judged_negatives: leave it out, or"
                 " set judged_negatives of the recipe"
+            )
+        fits_words = getattr(self.recipe, "has_word_sum", False)
+        if fits_words and not isinstance(self.teacher, str | os.PathLike):
+            raise InputError(
+                "teacher is missing: expected the folder of lstm-dssm-teach"
+                " --words, to which words are fitted"
+            )
+        if self.teacher is not None and not fits_words:
+            raise InputError(
+                "teacher is used by word_sum and best_words only, whose words"
+                " are fitted to it: leave it out, or give it to"
+                " lstm-dssm-export --hybrid"
             )
         if self.teacher is not None and getattr(self.recipe, "fields", None):
             raise InputError(
@@ -310,13 +315,8 @@ class TrainingConfig(Settings):
             return value
         if name == "replay":
             return str(ReplaySpec.parse(value))
-        if name in ("dev", "teacher") and hasattr(value, "folder"):
+        if name == "dev" and hasattr(value, "folder"):
             value = value.folder
-        if name == "teacher" and value is None:
-            raise InputError(
-                "teacher has vectors of no folder, which a resumed run cannot"
-                " read: give the folder of lstm-dssm-teach, or no output"
-            )
         is_path = isinstance(value, str | os.PathLike)
         if name == "dev" and not is_path:
             raise InputError(

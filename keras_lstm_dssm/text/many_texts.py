@@ -129,7 +129,13 @@ def score_in_batches(
     if not batches:
         return np.zeros(0, np.float32)
     result = np.zeros(0)
-    for rows, scores in run_batches(score, batches, "score", progress):
+    # Threads and a progress bar would take longer than one small batch.
+    results = (
+        run_batches(score, batches, "score", progress)
+        if len(batches) > 1
+        else [(order, score(order))]
+    )
+    for rows, scores in results:
         if not len(result):
             result = np.empty(len(order), scores.dtype)
         result[rows] = scores
@@ -238,8 +244,6 @@ class HashedTextCache:
         self.split = split
         self._bytes_left = max_bytes
         self._normalize = _traced(normalize_texts, max_words, split)
-        self._trigrams = _traced(trigram_ids, oov_buckets)
-        self._hash = _traced(distinct_words, oov_buckets, max_words, split)
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._text_of_bytes: dict[bytes, int] = {}
         self._text_of_words: dict[bytes, int] = {}
@@ -262,10 +266,15 @@ class HashedTextCache:
             numbers = self._numbers(texts.tolist())
             if numbers is not None:
                 return self._batch(numbers)
-        without_order = self._hash(tf.constant(texts))[:6]
+        without_order = self._uncached(tf.constant(texts))[:6]
         trigrams, trigram_index, *fields = (f.numpy() for f in without_order)
         order = _stable_argsort(trigram_index, len(trigrams))
         return (trigrams, trigram_index, *fields, order), None
+
+    def _uncached(self, texts: tf.Tensor) -> WordBatch:
+        """Hashes strings `[batch]` without the cache."""
+        rules = self.oov_buckets, self.max_words, self.split
+        return _traced(distinct_words, *rules)(texts)
 
     def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
         """Returns the `fields` of cached texts, from their numbers."""
@@ -280,10 +289,10 @@ class HashedTextCache:
         rank[order] = np.arange(len(order))
         lengths, distinct = lengths[order], distinct[order]
         words, _ = self._words_of_text.take(distinct)
-        words, word_index = _unique(words, len(self._trigrams_of_word))
-        trigrams, word_of_trigram = self._trigrams_of_word.take(words)
-        size = trigrams.max(initial=-1) + 1
-        trigrams, trigram_index = _unique(trigrams, size)
+        words, word_index = _unique(words, words.max(initial=-1) + 1)
+        trigrams, trigram_index, word_of_trigram, by_trigram = self._trigrams(
+            words
+        )
         padded = np.zeros((len(lengths), max([1, *lengths[:1]])), np.int32)
         padded[np.arange(padded.shape[1]) < lengths[:, np.newaxis]] = word_index
         fields = (
@@ -293,9 +302,17 @@ class HashedTextCache:
             padded,
             lengths,
             rank[index].astype(np.int32),
-            _stable_argsort(trigram_index, len(trigrams)),
+            by_trigram,
         )
         return fields, distinct
+
+    def _trigrams(self, words: np.ndarray) -> Fields:
+        """Returns the fields of a `WordBatch` for the trigrams of words."""
+        trigrams, word_of_trigram = self._trigrams_of_word.take(words)
+        size = trigrams.max(initial=-1) + 1
+        trigrams, index = _unique(trigrams, size)
+        order = _stable_argsort(index, len(trigrams))
+        return trigrams, index, word_of_trigram, order
 
     def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
         """Caches new texts; returns all numbers, or `None` if it is full."""
@@ -316,14 +333,19 @@ class HashedTextCache:
         if new:
             words = [text.split(b" ")[: self.max_words] for text in new]
             flat = list(itertools.chain.from_iterable(words))
-            if distinct := _assign_ids(self._word_numbers, flat):
-                ids, word = self._trigrams(tf.constant(distinct))
-                self._trigrams_of_word.add(
-                    ids.numpy(), np.bincount(word, minlength=len(distinct))
-                )
-            numbers = np.array([self._word_numbers[word] for word in flat])
+            numbers = np.array(self._numbers_of_words(flat))
             self._words_of_text.add(numbers, np.array([*map(len, words)]))
         return [self._text_of_words[text] for text in texts]
+
+    def _numbers_of_words(self, words: list[bytes]) -> list[int]:
+        """Caches the trigrams of new words; returns the words' numbers."""
+        if distinct := _assign_ids(self._word_numbers, words):
+            trigrams = _traced(trigram_ids, self.oov_buckets)
+            ids, word = trigrams(tf.constant(distinct))
+            self._trigrams_of_word.add(
+                ids.numpy(), np.bincount(word, minlength=len(distinct))
+            )
+        return [self._word_numbers[word] for word in words]
 
 
 def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:

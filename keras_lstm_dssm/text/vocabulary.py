@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least
+from keras_lstm_dssm.text.many_texts import Fields, HashedTextCache
 from keras_lstm_dssm.text.word_hashing import (
     EMPTY_TEXT,
     WordBatch,
@@ -111,6 +114,31 @@ class Vocabulary(tf.Module):
             tf.cast(text_words.row_lengths(), tf.int32),
             text_index,
         )
+
+
+class VocabularyCache(HashedTextCache):
+    """Computes the same batches as `Vocabulary.distinct`, and caches texts."""
+
+    def __init__(
+        self, vocabulary: Vocabulary, max_words: int | None, **kwargs: Any
+    ) -> None:
+        super().__init__(0, max_words, vocabulary.split, **kwargs)
+        self._vocabulary = vocabulary
+
+    @cached_property
+    def _ids(self) -> dict[bytes, int]:
+        words = self._vocabulary.joined.encode().split(b" ")
+        return {word: number for number, word in enumerate(words, 1)}
+
+    def _uncached(self, texts: tf.Tensor) -> WordBatch:
+        return self._vocabulary.distinct(texts, self.max_words)
+
+    def _numbers_of_words(self, words: list[bytes]) -> list[int]:
+        return [self._ids.get(word, UNKNOWN) for word in words]
+
+    def _trigrams(self, words: np.ndarray) -> Fields:
+        each = np.arange(len(words), dtype=np.int32)
+        return words, each, each, each
 
 
 def _check(words: Any, split: str) -> None:

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.augmentation import redrawn_pairs, title_pairs
+from keras_lstm_dssm.data.augmentation import title_pairs
 from keras_lstm_dssm.data.batches import (
     ClickFrequencies,
     CorpusNegatives,
@@ -22,7 +22,7 @@ from keras_lstm_dssm.data.click_log import ClickLog, write_pairs
 from keras_lstm_dssm.data.sources import open_collection, open_log
 from keras_lstm_dssm.data.split import check_not_trained
 from keras_lstm_dssm.data.statistics import alphabet_warning
-from keras_lstm_dssm.data.teacher_folder import TaughtBatches, TeacherVectors
+from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.errors import InputError, check_lists
 from keras_lstm_dssm.files import replacing, write_json
 from keras_lstm_dssm.models.builders import build_towers, compile_towers
@@ -104,21 +104,6 @@ class Replay:
 _SEEDS_PER_RUN = 2**32  # more than the number of epochs
 
 
-def check_knows(
-    teacher: TeacherVectors, texts: Sequence[str], spec: str
-) -> None:
-    """Checks that each text has a vector."""
-    missing = teacher.rows(texts) < 0
-    if missing.any():
-        raise InputError(
-            f"{teacher.folder or 'teacher'}: has no vector of"
-            f" {int(missing.sum()):,} texts of {spec}, the first"
-            f" {texts[int(missing.argmax())]!r:.80}; expected all training"
-            " queries and titles: run lstm-dssm-teach on these data, with"
-            " another --output"
-        )
-
-
 def check_same_teacher(
     teacher: TeacherVectors, folder: Path, resumed: bool
 ) -> None:
@@ -163,10 +148,8 @@ class TowerTraining(Training):
     """The training of two towers.
 
     `clicks` are the clicks of the data; `log` has clicks and synthetic pairs.
-    Each epoch has other queries for the synthetic pairs in `redrawn`. `replay`
-    adds old clicks, `taught` adds a teacher's vectors. `rows` is the number of
-    this process's pairs in a batch, `joint_steps` the number of steps in an
-    epoch of several workers.
+    `replay` adds old clicks. `rows` is the number of this process's pairs in a
+    batch, `joint_steps` the number of steps in an epoch of several workers.
     """
 
     recipe: Recipe
@@ -193,13 +176,6 @@ class TowerTraining(Training):
             self.judged = self.processes.on_each(
                 lambda: self._source.judged_negatives(config.min_relevant)
             )
-        teacher = config.teacher
-        if not (teacher is None or isinstance(teacher, TeacherVectors)):
-            teacher = TeacherVectors.open(teacher)
-        self.teacher: TeacherVectors | None = teacher
-        if self.teacher is not None:
-            for texts in (self.queries, self.data_titles):
-                check_knows(self.teacher, texts, self.spec)
 
     def _given_texts(
         self,
@@ -228,13 +204,7 @@ class TowerTraining(Training):
         """Builds, adapts and compiles the model, or copies `initial`."""
         recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
-            if self.teacher is None or self.teacher.folder is None:
-                raise InputError(
-                    "teacher is missing: expected the folder of"
-                    " lstm-dssm-teach, to which a part of the encoders is"
-                    " fitted"
-                )
-            model = with_fitted_words(recipe, self.teacher.folder, seed)
+            model = with_fitted_words(recipe, self.config.teacher, seed)
         else:
             model = build_towers(recipe, seed)
         if initial is not None:
@@ -242,31 +212,23 @@ class TowerTraining(Training):
             initial.copy_weights_to(model)
         if model.needs_adapt:
             model.adapt(self.all_titles)
-        compile_towers(model, recipe, self._learns_from_teacher)
+        compile_towers(model, recipe)
         return model
-
-    @property
-    def _learns_from_teacher(self) -> bool:
-        return self.teacher is not None and self.recipe.teacher_weight > 0
 
     def prepare(self, model: TwoTower) -> None:
         """Makes the synthetic pairs and the negatives."""
         recipe, config, folder = self.recipe, self.config, self.run.path
         seed = config.seed
         self.split_of_titles = model.document_encoder.trigrams.split
-        self.taught: TaughtBatches | None = None
-        if self.teacher is not None:
-            check_same_teacher(self.teacher, folder, self.resumed)
-            if self._learns_from_teacher:
-                texts = [*self.queries, *self.all_titles]
-                self.taught = TaughtBatches(self.teacher, texts)
+        if config.teacher is not None:
+            teacher = TeacherVectors.open(config.teacher)
+            check_same_teacher(teacher, folder, self.resumed)
         self.replay: Replay | None = None
         if replay := ReplaySpec.parse(config.replay):
             self.replay = Replay(
                 replay, self.clicks.count(), folder, seed,
                 config.min_relevant, self.clicks.max_bad_lines, recipe.fields,
             )  # fmt: skip
-        self.redrawn: ClickLog | None = None
         if recipe.title_pairs:
             path = folder / "title_pairs.tsv"
             if not (self.resumed and path.exists()):
@@ -275,8 +237,6 @@ class TowerTraining(Training):
             self.log = ClickLog(
                 [*self.clicks.paths, path], self.clicks.max_bad_lines
             )
-            if self.taught:
-                self.redrawn = ClickLog(path)
         self.corpus: CorpusNegatives | None = None
         if recipe.negatives == "corpus":
             self.corpus = CorpusNegatives(
@@ -325,12 +285,12 @@ class TowerTraining(Training):
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
-        if self._differs_by_epoch:
+        if self.replay:
             epoch = first // self.steps_per_epoch
-            log, epochs = self._log_of(epoch), epoch + 1
-        if self.replay and frequencies:
-            # Frequencies must match the log that batches are drawn from.
-            frequencies = ClickFrequencies.from_log(log, frequencies.split)
+            log, epochs = self.replay.joined(log, epoch), epoch + 1
+            if frequencies:
+                # Frequencies must match the log that batches are drawn from.
+                frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
             self.rows,
@@ -346,27 +306,7 @@ class TowerTraining(Training):
             batches = self.corpus.attach(batches, first)
         if frequencies:
             batches = frequencies.attach(batches)
-        if self.taught:
-            batches = self.taught.attach(batches)
         return batches
-
-    @property
-    def _differs_by_epoch(self) -> bool:
-        return self.redrawn is not None or self.replay is not None
-
-    def _log_of(self, epoch: int) -> ClickLog:
-        """Returns the pairs of an epoch, if each epoch has other pairs.
-
-        They depend on the epoch and the seed, so that a resumed run reads the
-        same pairs.
-        """
-        if self.replay:
-            return self.replay.joined(self.log, epoch)
-        assert self.redrawn
-        path = self.run.path / "epoch_pairs.tsv"
-        seed = self.config.seed * _SEEDS_PER_RUN + epoch
-        write_pairs(redrawn_pairs(self.redrawn, seed), path)
-        return ClickLog([*self.clicks.paths, path], self.clicks.max_bad_lines)
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Adds negatives of the corpus; see `Training.validation_batches`."""
@@ -382,7 +322,7 @@ class TowerTraining(Training):
         if isinstance(negatives, HardNegatives):
             last = min(last, negatives.next_mining(epoch))
             negatives = self._mined(negatives, epoch, model, not inside)
-        if self._differs_by_epoch:
+        if self.replay:
             last = epoch + 1
         return self.batches(first, negatives), last
 

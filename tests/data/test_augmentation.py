@@ -1,15 +1,13 @@
 """Misspelled queries, and synthetic pairs from titles."""
 
 from collections import defaultdict
-from functools import partial
 
 import pytest
 
-from keras_lstm_dssm.data import Pair, title_pairs
+from keras_lstm_dssm.data import title_pairs
 from keras_lstm_dssm.data.augmentation import (
     KEYS_AROUND,
     misspell,
-    redrawn_pairs,
 )
 from keras_lstm_dssm.errors import InputError
 
@@ -99,36 +97,13 @@ def test_pairs_hold_misspelled_words():
     assert len(set(words)) > 100
 
 
-def test_half_of_the_redrawn_pairs_have_most_words_of_the_title():
-    title = " ".join("abcdefghij")
-    redrawn = list(redrawn_pairs([Pair("c d", title)] * 2000, seed=3))
-    assert {pair.document for pair in redrawn} == {title}
-    long = [pair.query.split() for pair in redrawn if pair.query != "c d"]
-    assert 900 < len(long) < 1100
-    mean = sum(map(len, long)) / len(long)
-    assert 6.8 < mean < 7.2  # 30 % of ten are left out
-    assert all(words == sorted(words) for words in long)
-
-
-def test_a_redrawn_query_has_one_word_at_least_and_few_misspelled():
-    pairs = [Pair("hose", "rubber garden hose")] * 2000
-    dropped = list(redrawn_pairs(pairs, dropped=1.0, misspelled=0.0))
-    assert {pair.query for pair in dropped} == {"rubber", "garden", "hose"}
-    words = misspelled_words(redrawn_pairs(pairs, dropped=0.0))
-    assert 90 < len(words) < 210  # 5 % of about 3000
-
-
 def test_all_depends_on_seed_and_texts_alone():
     typed = "interoir ood gule cor 8 oz bottls"  # the same in every process
     assert misspell(TEXT, 1.0) == typed
     assert misspell(TEXT, 1.0, 1) != misspell(TEXT, 1.0, 2)
     pairs = list(title_pairs(TITLES, 20))
-    for make, given in ((partial(title_pairs, each=20), TITLES),
-                        (redrawn_pairs, pairs)):  # fmt: skip
-        one = list(make(given, seed=1))
-        assert one == list(make(iter(given), seed=1))
-        assert one != list(make(given, seed=2))
-        assert len(one) == len(pairs)
+    assert pairs == list(title_pairs(iter(TITLES), 20))
+    assert pairs != list(title_pairs(TITLES, 20, seed=2))
 
 
 def test_one_title_is_no_list_of_titles():

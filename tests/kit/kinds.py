@@ -131,18 +131,18 @@ KINDS = {
         MINED,
         ("title_pairs.tsv",),
     ),
-    "a teacher of tied towers": Kind(
+    "words fitted to a teacher": Kind(
         "",
-        QUICK.replace(
-            title_pairs=2, hard_negatives=1, towers="tied", batch_size=18
-        ),
+        dssm.PRESETS["best_words"]
+        .replace(title_pairs=2, hard_negatives=1, batch_size=18, epochs=3)
+        .with_encoder(cells=2, bag=2, sketch=15),
         {"data": "clicks.tsv", "teacher": "TEACH"},
         "36 pairs;",
         "",
         turn_vectors,
         "found other vectors than those that the run",
         MINED,
-        ("title_pairs.tsv", "epoch_pairs.tsv"),
+        ("title_pairs.tsv",),
     ),
     # Mined before the first epoch: the parent is trained already.
     "continued with replay": Kind(

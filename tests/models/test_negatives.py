@@ -1,15 +1,13 @@
-"""Negatives: drawn, in the batch, given, and a teacher's view of them."""
+"""Negatives: drawn, in the batch, and given."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy.special import softmax
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import CorpusNegatives
-from keras_lstm_dssm.data.teacher_folder import TaughtBatches, TeacherVectors
 from keras_lstm_dssm.models import two_tower as two_tower_module
 from keras_lstm_dssm.models.pair_batch import pair_batches
 from keras_lstm_dssm.models.two_tower import (
@@ -248,81 +246,3 @@ def test_log_q_is_for_in_batch_negatives():
     model = two_tower(negatives="random")
     with pytest.raises(dssm.InputError, match="corrects CosineSoftmax with in"):
         model.test_step(batch(log_q=tf.constant(LOG_Q[:, 0], tf.float32)))
-
-
-INFINITY = float("inf")
-QUERIES = ["bolt", "glue", "lamp", "desk"]
-TITLES = ["hex bolt", "wood glue", "desk lamp", "desk lamp"]
-NEGATIVES = [["wood glue"], ["paint"], ["hex bolt"], ["Paint"]]
-KNOWN = ["bolt", "glue", "desk", "hex bolt", "wood glue", "desk lamp", "paint"]
-VECTORS = np.random.default_rng(6).normal(size=(len(KNOWN), 5))
-TEACHER = TeacherVectors(KNOWN, VECTORS)
-
-
-def taught(negatives: bool = True) -> tf.data.Dataset:
-    parts: tuple[Any, ...] = (QUERIES, TITLES)
-    if negatives:
-        parts = (*parts, {"negatives": NEGATIVES})
-    batches = tf.data.Dataset.from_tensors(parts)
-    texts = [*QUERIES, *TITLES, "paint", "Paint"]
-    return TaughtBatches(TEACHER, texts).attach(batches)
-
-
-def expected_cosines(titles: list[str]) -> np.ndarray:
-    """From the definition, in NumPy; `lamp` is unknown: its title's vector."""
-    cosines = np.full((4, len(titles)), -INFINITY)
-    unit = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
-    for row, query in enumerate(QUERIES):
-        own = query if query in KNOWN else TITLES[row]
-        for column, title in enumerate(titles):
-            if title != own:
-                vectors = unit[KNOWN.index(own)], unit[KNOWN.index(title)]
-                cosines[row, column] = vectors[0] @ vectors[1]
-    return cosines
-
-
-@pytest.mark.parametrize("tied", [False, True])
-def test_a_hashed_batch_has_the_cosines_of_the_definition(tied):
-    ((hashed,),) = two_tower(shared=tied).hasher.dataset(taught())
-    clicked, negatives = hashed.candidates.numpy().T
-    distinct = ["hex bolt", "wood glue", "desk lamp", "paint"]
-    columns = [*clicked[:3], negatives[1]]
-    # "Paint", which the teacher does not know, and "paint" are one text.
-    assert negatives[3] == negatives[1]
-    expected = expected_cosines(distinct)
-    np.testing.assert_allclose(
-        hashed.teacher.numpy()[:, columns], expected, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("negatives", ["in_batch", "random"])
-def test_a_batch_costs_the_clicks_and_the_divergence(tied, negatives):
-    """The sum goes over all distinct titles, with random negatives, too."""
-    loss = dssm.Distillation(7.0, weight=2.5, temperature=0.3, teacher_gamma=5)
-    model = two_tower(shared=tied, negatives=negatives, units=6, loss=loss)
-    titles = TITLES[:3]
-    ((hashed,),) = model.hasher.dataset(taught(negatives=False))
-    alone = hashed._replace(teacher=None)
-    with_teacher = float(model.batch_loss(hashed, training=True))
-    without = float(model.batch_loss(alone, training=True))
-    vectors = model.document_encoder.encode(titles)
-    cosines = model.query_encoder.encode(QUERIES) @ vectors.T
-    teacher = expected_cosines(titles)
-    p = softmax(teacher / 0.3, axis=1)
-    student = np.where(np.isinf(teacher), -INFINITY, 5 * cosines)
-    q = softmax(student, axis=1)
-    divergence = np.sum(
-        p * np.log(np.where(p > 0, p, 1) / np.where(q > 0, q, 1)), axis=1
-    )
-    assert with_teacher - without == pytest.approx(
-        2.5 * divergence.mean(), rel=1e-4
-    )
-    # Evaluations measure the loss of the clicks alone.
-    one, other = (model.batch_loss(b, training=False) for b in (hashed, alone))
-    assert float(one) == pytest.approx(float(other))
-
-
-def test_another_loss_does_not_learn_from_a_teacher():
-    with pytest.raises(dssm.InputError, match="compile with dssm.Distillation"):
-        two_tower().fit(taught(), verbose=0)

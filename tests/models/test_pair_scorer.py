@@ -6,8 +6,9 @@ import pytest
 import tensorflow as tf
 
 from keras_lstm_dssm.layers import VocabularyVectors
-from keras_lstm_dssm.matchers import MVLSTM
+from keras_lstm_dssm.matchers import MVLSTM, RecurrentCosine
 from keras_lstm_dssm.models.pair_scorer import PairScorer
+from tests.matchers.ragged_texts import randomise
 from tests.models.small_matchers import (
     NEGATIVES,
     POSITIVES,
@@ -55,6 +56,29 @@ def test_scores_equal_numpy_by_every_way(float64):
     assert len(scorer.score("wood glue", [])) == 0
     assert scorer.predict([], [], verbose=0).shape == (0,)
     assert len(scorer.score_pairs([], [])) == 0
+
+
+@pytest.mark.parametrize("matcher", [
+    MVLSTM(4, 3, hidden=5, k=6, slices=2, unit_length=True),
+    MVLSTM(4, 3, "cosine", hidden=5, share=False, include_word=True),
+    RecurrentCosine(4, 3),
+    RecurrentCosine(4, 3, bidirectional=True, share=False),
+], ids=["tensor", "cosine", "forward", "both directions"])  # fmt: skip
+def test_scores_without_a_graph_equal_those_of_the_graph(matcher):
+    words = VocabularyVectors(["hex", "bolt", "wood", "glue", "in"], 4)
+    scorer = PairScorer(words, matcher)
+    documents = [*POSITIVES, *NEGATIVES, "", "bolt " * 9]
+    assert matcher.scores_by_numpy
+    for seed in 3, 4:  # weights are read at each call
+        randomise(scorer, seed)
+        for query in "wood glue", "hex bolt bolt in wood":
+            for size in 1024, 3:
+                np.testing.assert_allclose(
+                    scorer.score(query, documents, size),
+                    scorer.score_pairs([query] * len(documents), documents),
+                    rtol=1e-5,
+                    atol=1e-6,
+                )
 
 
 def test_evaluate_counts_by_hand(float64):

@@ -49,7 +49,6 @@ COUNTS = {
     "clsm_win3": (3 * 288, 288 + 288 * 96 + 96),  # 43.2 M
     "clsm_win5": (5 * 288, 288 + 288 * 96 + 96),  # 72 M
     "best": (96 * 3 + 96, LSTM_96),
-    "best_words": (96 * 3 + 96, LSTM_96),
     "word_sum": (0, 0),
 }
 SMALL = Recipe("DSSMEncoder", {"units": [2]})
@@ -220,10 +219,6 @@ DEFAULTS: dict[Any, dict[str, str]] = {
         "threshold": "threshold",
     },
     dssm.CosineSoftmax: {"gamma": "gamma"},
-    dssm.Distillation: {
-        "gamma": "gamma", "weight": "teacher_weight",
-        "temperature": "teacher_temperature", "teacher_gamma": "teacher_gamma",
-    },
     dssm.NesterovSchedule: {
         "ends": "momentum_ends", "middle": "momentum_middle",
         "fraction": "momentum_fraction",

@@ -147,10 +147,6 @@ SAMPLES: dict[str, dict[str, Any]] = {  # no argument has its default
         "name": "mine",
     },
     "CosineSoftmax": {"gamma": 2.0, "reduction": "sum", "name": "mine"},
-    "Distillation": {
-        "gamma": 2.0, "weight": 3.0, "temperature": 0.5, "teacher_gamma": 7.0,
-        "name": "mine",
-    },  # fmt: skip
     "NesterovMomentum": {
         "learning_rate": 0.5, "momentum": 0.25, "threshold": None,
         "lazy": False, "name": "mine",

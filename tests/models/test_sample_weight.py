@@ -58,26 +58,14 @@ def check_same(make: Callable[[], Any], *both: tf.data.Dataset) -> None:
         np.testing.assert_allclose(of_weights, of_repeated, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["clicks", "sum", "teacher"])
+@pytest.mark.parametrize("loss", ["clicks", "sum"])
 def test_towers(loss, eager):
     weighted: dict[str, Any] = {"sample_weight": np.float32(WEIGHTS)}
-    extras: dict[str, Any] = {}
     losses = {
         "clicks": dssm.CosineSoftmax(),
         "sum": dssm.CosineSoftmax(reduction="sum"),
-        "teacher": dssm.Distillation(),
     }
-    if loss == "teacher":
-        vectors = np.random.default_rng(1).normal(size=(4, 2, 5))
-        teacher = np.float32(vectors)
-        numbers = np.arange(8, dtype=np.int32).reshape(4, 2)
-        weighted |= {"teacher": teacher, "teacher_texts": numbers}
-        extras = {"teacher": teacher[TIMES], "teacher_texts": numbers[TIMES]}
-    repeat = (
-        repeated(QUERIES),
-        repeated(TITLES),
-        *([extras] if extras else []),
-    )
+    repeat = repeated(QUERIES), repeated(TITLES)
     if loss == "sum":  # Keras scales what it reports of a sum
         model = two_tower(loss=losses[loss], lazy=False)
         model.fit(QUERIES, TITLES, sample_weight=WEIGHTS, verbose=0)

@@ -12,6 +12,7 @@ from keras_lstm_dssm import LetterTrigrams
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import WordBatch, many_texts, normalize_texts
 from keras_lstm_dssm.text.many_texts import encode_in_batches, score_in_batches
+from keras_lstm_dssm.text.vocabulary import Vocabulary, VocabularyCache
 from keras_lstm_dssm.text.word_hashing import as_strings, distinct_words
 from lstm_dssm_client.signatures import as_bytes, slices_of_size
 from tests.text.rebuilt import rebuilt
@@ -141,6 +142,22 @@ def test_equals_the_layer_in_every_pass(rules):
             assert rebuilt(batch) == layer(strings).to_list()
 
 
+@pytest.mark.parametrize("max_words", [None, 2])
+@pytest.mark.parametrize("max_bytes", [1000, 60])
+def test_a_cache_equals_the_vocabulary_in_every_pass(max_words, max_bytes):
+    vocabulary = Vocabulary(["bolt", "hex", "grösse", "3"], "alphanumeric")
+    cache = VocabularyCache(vocabulary, max_words, max_bytes=max_bytes)
+    for _ in range(2):
+        for texts in BATCHES:
+            strings = tf.constant(texts, tf.string)
+            *fields, order, _ = cache.distinct(strings)
+            *expected, _, _ = vocabulary.distinct(strings, max_words)
+            for field, value in zip(fields, expected, strict=True):
+                np.testing.assert_array_equal(field, value)
+                assert field.dtype == value.dtype
+            np.testing.assert_array_equal(order, expected[1])
+
+
 def test_a_text_is_hashed_once(monkeypatch):
     cache = many_texts.HashedTextCache()
     strings = tf.constant(BATCHES[0])
@@ -158,7 +175,7 @@ def test_a_full_cache_stores_no_more():
         check(cache.distinct(strings), strings, RULES[0])
     assert len(cache._text_of_bytes) == 9
     known = tf.constant(["bolt", "text 1"])
-    cache._hash = None  # which batches of known texts do not need
+    cache._uncached = None  # which batches of known texts do not need
     check(cache.distinct(known), known, RULES[0])
 
 

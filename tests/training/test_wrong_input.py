@@ -9,7 +9,6 @@ from tests.kit.kinds import KEYVEC, SCORER
 from tests.training.small_trainings import QUICK
 
 CLICKS = "clicks.tsv"
-BOTH = {"init": "PARENT", "replay": "clicks.tsv:0.1", "teacher": "TEACH"}
 
 ROWS = [
     # Data | recipe | options | message
@@ -49,7 +48,8 @@ ROWS = [
     (CLICKS, QUICK, {"replay": "old.tsv:0.1"}, "replay mixes old clicks into"),
     (CLICKS, None, {"init": "PARENT", "replay": "old.tsv"},
      "replay is 'old.tsv': expected old clicks, a colon and a share"),
-    (CLICKS, None, BOTH, "replay and teacher are both set"),
+    (CLICKS, QUICK, {"teacher": "TEACH"}, "teacher is used by word_sum and be"),
+    (CLICKS, "best_words", {}, "teacher is missing: expected the folder of"),
     (CLICKS, SCORER, {"titles": ["a"]}, "titles is used by two towers only"),
     (CLICKS, SCORER, {"judged": {"a": ["b"]}}, "judged is used by two towers"),
     (CLICKS, SCORER, {"teacher": "TEACH"}, "teacher is used by two towers"),

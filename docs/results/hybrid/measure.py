@@ -1,6 +1,6 @@
 """Measures what a table of rankings does not show of hybrids.
 
-    python measure.py [last | parts] RUN:DATA:TEACH:MIN_RELEVANT ...
+    python measure.py [last | parts | pages] RUN:DATA:TEACH:MIN_RELEVANT ...
 
 For each run whose weights `lstm-dssm-evaluate --hybrid` has fitted: test
 queries with a digit; how well probabilities agree with the test judgements; how
@@ -8,6 +8,8 @@ many good first hits, and how many queries of nonsense.txt, are above the cut
 of a weak match; and the first three titles of twenty test queries. Of
 nonsense.txt the odd lines are read, with last the even ones. With parts:
 the ranking by default weights, and by weights that are fitted without a part.
+With pages: pages on which no title may be for more than a share of the training
+queries that it was not clicked for.
 """
 
 import random
@@ -19,6 +21,7 @@ import numpy as np
 
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import open_collection
+from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.data.sources import training_queries
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.evaluate.hybrid import (
@@ -69,6 +72,63 @@ def parts_of(hybrid: HybridSystem, dev: Task, test: Task, clicks: int) -> None:
     hybrid.settings = own
 
 
+def limited_pages(hybrid: HybridSystem, test: Task, log: list[Pair]) -> None:
+    """Prints MRR@10 and the share of the most frequent title by limits.
+
+    Above a limit a title gets a least score, the quantile of its scores for
+    training queries without a click on it.
+    """
+    titles = tuple(test.documents.values())
+    row = {title: number for number, title in enumerate(titles)}
+    queries = {pair.query.lower(): number for number, pair in enumerate(log)}
+    drawn = random.Random(0).sample(sorted(queries), min(3000, len(queries)))
+    number = {query: place for place, query in enumerate(drawn)}
+    other = np.ones([len(drawn), len(titles)], bool)
+    for query, title in log:
+        if query.lower() in number and title in row:
+            other[number[query.lower()], row[title]] = False
+    scores, of_test = (
+        np.array([s for s, _ in hybrid.scores(texts, titles)])
+        for texts in (drawn, [*test.queries.values()])
+    )
+    relevant = np.array(
+        [
+            [
+                test.qrels[q].get(d, 0) >= test.min_relevant
+                for d in test.documents
+            ]
+            for q in test.queries
+        ]
+    )
+
+    def on_pages(scores: np.ndarray) -> np.ndarray:
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :HITS]
+        shown = np.zeros(scores.shape, bool)
+        np.put_along_axis(shown, best, True, axis=1)
+        return shown & (scores > -np.inf)
+
+    for limit in (1.0, 0.15, 0.12, 0.1):
+        least = np.full(len(titles), -np.inf)
+        while True:
+            shown = on_pages(np.where(scores < least, -np.inf, scores)) & other
+            frequent = shown.sum(axis=0) > limit * other.sum(axis=0)
+            frequent &= least == -np.inf
+            if not frequent.any():
+                break
+            for title in np.flatnonzero(frequent):
+                own = scores[other[:, title], title]
+                least[title] = np.quantile(own, 1 - limit)
+        kept = np.where(of_test < least, -np.inf, of_test)
+        shown = on_pages(kept) & ~relevant
+        share = (shown.sum(axis=0) / (~relevant).sum(axis=0)).max()
+        above = np.where(relevant, kept, -np.inf).max(axis=1, keepdims=True)
+        rank = 1 + (kept > above).sum(axis=1)
+        mrr = np.where((rank <= HITS) & (above[:, 0] > -np.inf), 1 / rank, 0)
+        print(
+            f"  {limit:.2f}: share {share:.3f}, mrr@10 {100 * mrr.mean():.1f}"
+        )
+
+
 def measure(run: str, data: str, teacher: str, least: str, mode: str) -> None:
     """Prints the figures of one run."""
     settings = RunFolder(run).read_hybrid()
@@ -84,6 +144,8 @@ def measure(run: str, data: str, teacher: str, least: str, mode: str) -> None:
     if mode == "parts":
         print(f"\n{Path(data).name}")
         return parts_of(hybrid, dev, test, len(hybrid.queries))
+    if mode == "pages":
+        return limited_pages(hybrid, test, [*collection.training_log()])
     last = mode == "last"
     found, by_query = test.measure(hybrid)
     systems = {**parts, "bm25": tuned_bm25(settings, dev, MEASURE)}

@@ -158,4 +158,5 @@ def test_unknown_fields_and_teachers_are_refused(shop, tmp_path):
     with pytest.raises(InputError, match="train.tsv: found titles, and the "):
         dssm.train(titles, QUICK.replace(fields=FIELDS), verbose=0)
     with pytest.raises(InputError, match="fields and teacher are both set"):
-        dssm.train(shop, QUICK.replace(fields=FIELDS), teacher="TEACH")
+        recipe = dssm.PRESETS["best_words"].replace(fields=FIELDS)
+        dssm.train(shop, recipe, teacher="TEACH")

@@ -99,7 +99,7 @@ def test_no_models(tmp_path):
 
 def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
     path = tmp_path / "models.config"
-    update_models_config(path, "ab", {"a": 1, "b": 1}, "/models")
+    update_models_config(path, "ab", {"a": 1, "b": 1})
     written = path.read_text()
     line = "    model_version_policy {{ specific {{ versions: {} }} }}{}\n"
     assert written.count(line.format(1, "  # newest export of a")) == 1
@@ -107,7 +107,7 @@ def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
     label = '  version_labels { key: "stable" value: 1 }'
     pinned = "# mine\n" + written.replace("  # newest export of b", label)
     path.write_text(pinned)
-    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
+    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23})
     moved = pinned.replace("1 } }  # newest", "23 } }  # newest")
     assert path.read_text().startswith(moved.rstrip()[:-1])
     assert [
@@ -115,7 +115,7 @@ def test_an_export_moves_its_own_versions_and_nothing_else(tmp_path):
         for model in read_models_config(path).model_config_list.config
     ] == [[23], [1], [23]]
     inode = path.stat().st_ino
-    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23}, "/models")
+    update_models_config(path, "abc", {"a": 23, "b": 23, "c": 23})
     assert path.stat().st_ino == inode  # nothing to write
 
 
@@ -129,7 +129,7 @@ def test_the_version_that_is_served(tmp_path):
     for version in "124":
         (base / version).mkdir(parents=True)
     assert served_version(base) == base / "4"
-    update_models_config(tmp_path / "models.config", "ab", {"a": 2}, "/m")
+    update_models_config(tmp_path / "models.config", "ab", {"a": 2})
     assert served_version(base) == base / "2"
     (base / "2").rmdir()
     assert served_version(base) == base / "4"
@@ -144,19 +144,19 @@ def test_the_version_that_is_served(tmp_path):
 def test_another_way_to_write_the_list(tmp_path, written):
     path = tmp_path / "models.config"
     path.write_text(written)
-    update_models_config(path, ["b", "a"], {"b": 3}, "/models")
+    update_models_config(path, ["b", "a"], {"b": 3})
     listed = read_models_config(path).model_config_list.config
     old = ["other"] if written else []
     assert [model.name for model in listed] == [*old, "a", "b"]
     assert listed[-1].base_path == "/models/b"
-    update_models_config(path, ["b", "a"], {"b": 4}, "/models")
+    update_models_config(path, ["b", "a"], {"b": 4})
     listed = read_models_config(path).model_config_list.config
     assert listed[-1].model_version_policy.specific.versions == [4]
 
 
 @pytest.fixture(scope="module")
 def readme(models: Path) -> str:
-    return server_files.server_readme(find_models(models), "/models")
+    return server_files.server_readme(find_models(models))
 
 
 def test_memory_follows_from_the_files(tmp_path):
