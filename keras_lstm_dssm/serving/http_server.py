@@ -76,7 +76,7 @@ class Connection(H11Protocol):
         """Adds the connection to the scope of requests; asyncio calls it."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
-        # All that has not been sent pauses writing.
+        # Pauses writing as soon as a byte waits to be sent.
         transport.set_write_buffer_limits(high=1)
         self._await_head()
 
@@ -101,7 +101,7 @@ class Connection(H11Protocol):
         )
 
     def begin(self) -> None:
-        """Notes that the head of a request has arrived."""
+        """Marks the connection as busy: the head of a request has arrived."""
         self.is_busy = True
         if self._head_timer is not None:
             self._head_timer.cancel()
@@ -115,7 +115,7 @@ class Connection(H11Protocol):
         )
 
     def resume_writing(self) -> None:
-        """Ends the limit of a reply that has been read; asyncio calls it."""
+        """Ends the time limit: the reply has been read; asyncio calls it."""
         super().resume_writing()
         if self._reply_timer is not None:
             self._reply_timer.cancel()
@@ -312,7 +312,7 @@ def new_pages(
 
     `/livez` answers 200 while the process runs; `/readyz` answers 200 when
     each model has a version that is served, otherwise 503. `METRICS_PATH` shows
-    the metrics. Further routes are those of the page.
+    the metrics. `routes` are the routes of the page.
     """
 
     async def live(_: Request) -> Response:

@@ -107,7 +107,7 @@ QUICK_BYTES = 1024
 """Largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""Largest processor time of a request after which the next one may, too."""
+"""Largest processor time after which the next request may run there, too."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -123,10 +123,10 @@ _LOOKS = 10
 class LoopTurns(asyncio.Lock):
     """Lets the event loop look at its sockets between two of its requests.
 
-    Requests run in the order in which they came. Otherwise all that came over
-    HTTP since the last look would run before gRPC gets on, which accepts one
-    call a look: with 32 clients of each its latency was 16 times as long, and
-    beside ten hostile clients still twice as long as without them.
+    Requests run in the order in which they came. Otherwise all HTTP requests
+    since the last look would run before the next call of gRPC, which accepts
+    one call a look: with 32 clients of each protocol gRPC's latency was 16
+    times as long, and beside ten hostile clients still twice as long.
     """
 
     async def next(self) -> None:
@@ -145,10 +145,10 @@ class RequestSlots(Executor):
     """Computes a bounded number of requests of one protocol at a time.
 
     Models run in threads, so that no request waits for a slow model. A short
-    request runs in the thread of the event loop if the last one of its key was
-    quick: two changes of threads take longer than such a request. After one of
-    `_SLOW_FACTOR` times the limit, no other of its key does for
-    `_SLOW_SECONDS`.
+    request runs in the thread of the event loop if the last request with its
+    key was quick: two changes of threads take longer than such a request. After
+    a request of `_SLOW_FACTOR` times the limit, no request with its key runs
+    there for `_SLOW_SECONDS`.
 
     A slot is held until the work ends, also if the client goes before. Only the
     event loop may use the object.
@@ -182,8 +182,8 @@ class RequestSlots(Executor):
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
         """Runs a request in a slot; raises RESOURCE_EXHAUSTED if all are taken.
 
-        Requests of one `key` take about the same time, such as those of a model
-        and signature; None is for one that must not run in the event loop.
+        Requests with the same `key`, such as a model and a signature, take
+        about the same time. With None they never run in the event loop.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))

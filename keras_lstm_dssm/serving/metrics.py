@@ -14,7 +14,7 @@ _BUCKETS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
 )
 
-# Those of TF Serving: microseconds, up to 20 minutes.
+# TF Serving's buckets: microseconds, up to 20 minutes.
 _TF_SERVING_BUCKETS = [10 * 1.8**power for power in range(33)]
 
 _TF_SERVING_COUNT = ":tensorflow:serving:request_count"
@@ -26,10 +26,10 @@ _COUNTED = ("Predict", "Embeddings", "Embed", "Rerank")
 class RequestMetrics:
     """Holds the metrics of one server; threads may share it.
 
-    Requests and their times are there twice, also under TF Serving's names,
-    so that dashboards made for it work (`servables/tensorflow/util.cc`).
-    Names that the server does not know are "", so that wrong requests do not
-    add series without a limit.
+    Requests and their times are counted twice, also under TF Serving's names,
+    so that dashboards for TF Serving work (`servables/tensorflow/util.cc`).
+    Unknown names are counted as "", so that wrong requests cannot add series
+    without a limit.
     """
 
     def __init__(self, models: ModelRegistry) -> None:

@@ -66,7 +66,7 @@ class Available(NamedTuple):
 
 
 _NOTHING = Available({}, {})
-"""What clients see of a model of which no version is loaded."""
+"""What clients see of a model without a loaded version."""
 
 
 class ModelVersions:
@@ -194,8 +194,8 @@ def _verified(folder: Path) -> Iterator[None]:
     """Checks that the files loaded in the `with` block match the manifest.
 
     TensorFlow reads the files again after they were compared. So their states
-    before and after loading must be equal: inode, size, and times, of which
-    no program can choose the time of the last change.
+    before and after loading must be equal: inode, size, and times. No program
+    can choose the time of the last change of an inode.
     """
     real, models_dir = folder.resolve(), folder.parent.parent.resolve()
     if not real.is_relative_to(models_dir):
@@ -254,8 +254,8 @@ class ModelRegistry:
     """Holds the models of a folder, with their served versions in memory.
 
     A `models.config` says which models, versions and labels are served; its
-    `base_path`s are those of a container and are ignored. Without it all models
-    are, the newest `versions` of each.
+    `base_path`s are paths in a container and are ignored. Without the file all
+    models are served, the newest `versions` of each.
 
     New versions of all models are loaded, then served together, then the old
     ones are unloaded. Requests read `_served`, which is replaced as a whole.

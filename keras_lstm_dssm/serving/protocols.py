@@ -1,8 +1,8 @@
 """Requests in the forms of OpenAI's, Cohere's and Jina's services.
 
-`ROUTES` has each path with the function that makes the JSON of a reply from
-that of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
-and metrics are those of all requests. docs/clients.md lists what differs
+`ROUTES` maps each path to the function that makes the JSON of a reply from the
+JSON of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
+and metrics are the same as for all requests. docs/clients.md lists what differs
 from those services.
 """
 
@@ -85,7 +85,7 @@ def _served(models: ModelRegistry) -> list[str]:
 
 
 def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
-    """Returns the model and the version that `NAME` or `NAME@VERSION` asks."""
+    """Parses `NAME` or `NAME@VERSION`."""
     model, _, version = name.rpartition("@")
     spec = ModelSpec(name=name)
     if re.fullmatch("[0-9]{1,18}", version) and name not in models.names():
@@ -94,9 +94,9 @@ def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
 
 
 def find_models(models: ModelRegistry, name: str) -> list[Servable]:
-    """Returns a model; of `TOWERS` both encoders, of one version.
+    """Returns a model; for `TOWERS` both encoders, of the same version.
 
-    Without it, the error names the models that there are.
+    The error for an unknown model names the models that are served.
     """
     spec = spec_of(models, name)
     try:
@@ -336,7 +336,7 @@ def _run(
 
 
 def _texts(key: str, sent: Any, bounds: Bounds) -> list[str]:
-    """Returns the texts of a request, of which there is at least one."""
+    """Returns the texts of a request, at least one."""
     if not isinstance(sent, list) or not sent:
         raise InvalidError(
             f"{key!r} must be a text, or a list that is not empty"
@@ -383,8 +383,8 @@ def _cohere_error(status: int, message: str) -> Any:
 class Route(NamedTuple):
     """How a path is answered.
 
-    `protocol` is its name in `Bounds.protocols`, `method` that of HTTP, `label`
-    the method in metrics.
+    `protocol` is its name in `Bounds.protocols`, `method` the method of HTTP,
+    `label` the method's name in metrics.
     """
 
     protocol: str

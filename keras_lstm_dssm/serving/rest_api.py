@@ -1,6 +1,6 @@
 """TF Serving's REST API: paths, methods and status codes of HTTP.
 
-Paths, JSON, messages and status codes are those of TF Serving:
+Paths, JSON, messages and status codes are TF Serving's:
 `tensorflow_serving/model_servers/http_rest_api_handler.cc` and
 `http_server.cc`. docs/tf_serving.md lists the differences.
 """
@@ -112,9 +112,9 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request; after an error in the form of the path's protocol.
+        """Answers a request; errors have the form of the path's protocol.
 
-        The path is that of the request, percent-encoded, without a query.
+        The path is percent-encoded, without a query.
         """
         start = time.perf_counter()
         label = model = signature = version = ""

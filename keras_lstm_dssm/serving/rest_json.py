@@ -1,6 +1,6 @@
 """JSON of TF Serving's REST API: requests to arrays, arrays to replies.
 
-Conversions and messages are those of TF Serving, `util/json_tensor.cc`, see
+Conversions and messages are TF Serving's, `util/json_tensor.cc`, see
 https://www.tensorflow.org/tfx/serving/api_rest.
 """
 
@@ -286,7 +286,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
 
 
 def _unequal(value: list[Any], number: int) -> _ElementError:
-    """Returns the error of an element whose shape is not that of the first."""
+    """Returns the error of an element with another shape than the first."""
     expected, shape = _shape(value[0]), _shape(value[number])
     size, other = math.prod(expected), math.prod(shape)
     problem = f"Expecting tensor size: {size} but got: {other}"
@@ -463,7 +463,7 @@ def _texts(value: Any, in_base64: bool) -> Any:
 
 
 def _plain(values: np.ndarray | np.generic) -> Any:
-    """Converts numbers to those of Python that are written the same."""
+    """Converts numbers to Python's numbers with the same digits."""
     if values.dtype.kind == "f":
         values = values.astype("U32").astype(float)
     return values.tolist()

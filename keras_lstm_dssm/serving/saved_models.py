@@ -49,7 +49,7 @@ from lstm_dssm_client.signatures import (
 )
 
 GraphFunction = Callable[..., list[np.ndarray]]
-"""From the arrays of the inputs to those of the outputs, by ascending name."""
+"""Maps arrays of the inputs to arrays of the outputs, by ascending name."""
 
 # Operations run one after the other in the thread that asks. A graph of 700
 # small ones takes half as long as with threads that hand them to each other;
@@ -204,7 +204,7 @@ class SavedEncoder:
 class SavedKeyVec(SavedEncoder):
     """Runs an exported KeyVec: vectors, key sentences and key words.
 
-    A document is one string. `encode` is that of `SavedEncoder`.
+    A document is one string. `encode` is inherited from `SavedEncoder`.
 
     Args:
         path: See `SavedEncoder`.

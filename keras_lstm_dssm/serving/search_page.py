@@ -172,7 +172,7 @@ _PART_LABELS = {
 def reasons(hit: ExplainedHit) -> list[str]:
     """Returns a line for each part of a score, the largest first.
 
-    A share is that of all parts that are above 0. Stop words are left out.
+    Shares are of the sum of all positive parts. Stop words are left out.
     """
     parts = {name: share for name, share in hit.parts.items() if share > 0}
     lines = []
@@ -195,7 +195,7 @@ def highlighted(
     """Divides a title into words that match the query, and the text between.
 
     Returns parts with `text` and `strength` (0 for none), which give the title
-    when joined. The similarities are those of `word_similarities`.
+    when joined. `similarities` is what `word_similarities` returns.
     """
     parts: list[dict[str, Any]] = []
     end = 0
@@ -250,7 +250,7 @@ MAX_TAG_VALUES = 50
 MAX_LETTERS = 1000
 """Maximum length of a query on the page; its words are compared in Python."""
 
-_OF_WORD = 5
+_WORD_RESULTS = 5
 """Number of results of a search for a single word of the query."""
 
 _EXAMPLES = 3
@@ -356,8 +356,8 @@ class SearchPage:
         `letters`, words are compared by letters alone: two models that are
         compared may not both have encoders.
 
-        `words` are those of `nearest_words`, and `more` is whether a larger k
-        may find more. A hit has `why`, lines that say why it was found; `weak`,
+        `words` is what `nearest_words` returns, `more` whether a larger k may
+        find more. A hit has `why`, lines that say why it was found; `weak`,
         if the model tells weak matches; and `click`, a token, if clicks are
         written.
         """
@@ -378,7 +378,7 @@ class SearchPage:
         query_words = [w for w in every_word if w not in STOP_WORDS]
         # Titles near each word alone have words that the results lack.
         queries = [text, *query_words]
-        counts = [k] + [_OF_WORD] * (len(queries) - 1)
+        counts = [k] + [_WORD_RESULTS] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
         if tags and servable.signature(KNOWN_TAGS) is None:
             raise InvalidError(f"{model} has no tags")
@@ -412,7 +412,11 @@ class SearchPage:
                 "title": highlighted(hit.title, similarities),
                 "score": hit.score,
                 "why": [*why.get(hit.id, []), *_near_lines(hit.title, near)],
-                **{name: of[n] for name, of in columns.items() if of},
+                **{
+                    name: column[n]
+                    for name, column in columns.items()
+                    if column
+                },
             }
             for n, hit in enumerate(found)
         ]
@@ -459,10 +463,10 @@ class SearchPage:
     def _cosines(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> np.ndarray | None:
-        """Compares the words of the query with those of the titles.
+        """Compares the words of the query with the words of the titles.
 
-        The encoders are those of the retriever's version; None if the server
-        has none that fit.
+        Encoders of the retriever's version compare them; None if the server has
+        no such encoders.
         """
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
@@ -483,7 +487,7 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Writes a followed result, whose token is `click`, to the click log.
+        """Writes the followed result with the token `click` to the click log.
 
         Returns whether a line was written: not for a token that was written
         before. Raises `StatusError` if the token is wrong or too old or the

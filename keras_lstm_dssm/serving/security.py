@@ -37,10 +37,10 @@ class ServerTLS:
 
     Args:
         certificate: File of the server's certificate, in PEM, followed by
-            those of intermediate authorities.
+            the certificates of intermediate authorities.
         key: File of its private key, in PEM, without a password.
-        client_ca: File of the authorities whose certificates clients must
-            have; by default clients need no certificate.
+        client_ca: File of authorities; clients must have a certificate of one
+            of them. By default clients need no certificate.
 
     Raises:
         InputError: A file cannot be read or is not PEM, or the key belongs to
@@ -216,8 +216,8 @@ class Security(NamedTuple):
     Attributes:
         tls: The server's certificate; by default connections are not
             encrypted.
-        tokens: The tokens of which each request must have one; by default
-            none is needed. Health checks never need one.
+        tokens: Each request must have one of these tokens; by default none is
+            needed. Health checks never need one.
         insecure: Whether the server may listen to other machines even without
             `tls` and either `tokens` or certificates of clients.
 
@@ -255,7 +255,7 @@ class Security(NamedTuple):
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
         """Returns whether a request with these headers may be answered.
 
-        Of several headers `authorization` none is taken.
+        A request with several headers `authorization` is refused.
         """
         if self.tokens is None:
             return True

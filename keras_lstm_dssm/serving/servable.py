@@ -31,7 +31,7 @@ def to_proto(
     """Writes an array into the typed field of its dtype, as TF Serving does.
 
     `tf.make_tensor_proto` would pack numbers into `tensor_content`, so that a
-    client that reads only one of the two forms would work with one server.
+    client that reads one of the two forms would work with one server only.
     """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
@@ -48,9 +48,9 @@ _MESSAGE_BYTES = 1024
 class StatusError(Exception):
     """Raised if a call fails with a gRPC status.
 
-    Codes and messages are those of TensorFlow Serving, so that a client that
-    was tested with this server handles its errors, too. `details` is the
-    message, cut where TF Serving cuts it.
+    Codes and messages are TF Serving's, so that a client that was tested with
+    this server handles TF Serving's errors, too. `details` is the message, cut
+    where TF Serving cuts it.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
@@ -130,7 +130,7 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses the inputs whose shapes fit the signature, of any dtype.
+        """Parses inputs with shapes that fit the signature, of any dtype.
 
         A message of a few bytes can declare a huge shape, so only shapes that
         the signature allows are made into arrays.
@@ -233,7 +233,7 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
     return np.array(values, object) if isinstance(values, bytes) else values
 
 
-# An array is made of one of these fields in a tenth of the time of others.
+# These fields become an array in a tenth of the time of a general parse.
 _FIELDS: dict[int, tuple[str, Any]] = {
     DataType.DT_STRING: ("string_val", object),
     DataType.DT_INT32: ("int_val", np.int32),
