@@ -129,5 +129,5 @@ class RequestMetrics:
         self._unavailable.set(len(self._models.unavailable()))
         written = self._prometheus.generate_latest(self._registry)
         # prometheus-client adds _total to the names of counters.
-        name = _TF_SERVING_COUNT.encode()
-        return written.replace(name + b"_total", name)
+        counter = _TF_SERVING_COUNT.encode()
+        return written.replace(counter + b"_total", counter)
