@@ -27,7 +27,7 @@ from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.evaluate.hybrid import (
     HybridSystem,
     _candidates,
-    _fitted,
+    _fit_parts,
     _named,
     bm25_system,
     tuned_bm25,
@@ -64,10 +64,10 @@ def parts_of(hybrid: HybridSystem, dev: Task, test: Task, clicks: int) -> None:
     hybrid.settings = default.without_dev(HYBRID_PARTS, titles, clicks)
     show("default weights")
     hybrid.settings = own
-    lists = [each.judged for each in _candidates(hybrid, dev)]
+    lists = [judged for _, judged in _candidates(hybrid, dev)]
     for part in HYBRID_PARTS:
         names = [name for name in HYBRID_PARTS if name != part]
-        hybrid.settings = own.replace(**_named(_fitted(lists, names)))
+        hybrid.settings = own.replace(**_named(_fit_parts(lists, names)))
         show(f"without {part}")
     hybrid.settings = own
 
