@@ -290,7 +290,8 @@ class PredictionServer:
                     "grpc.server_handshake_timeout_ms",
                     round(1000 * MESSAGE_SECONDS),
                 ),
-                # Ends what clients do not read; they connect again.
+                # Nothing else ends a reply that its client does not read
+                # (`test_grpc_replies_that_nobody_reads`).
                 ("grpc.max_connection_age_ms", age_ms),
                 ("grpc.max_connection_age_grace_ms", age_ms),
             ],
