@@ -285,7 +285,8 @@ class PredictionServer:
                     "grpc.server_handshake_timeout_ms",
                     round(1000 * MESSAGE_SECONDS),
                 ),
-                # Ends replies that clients do not read.
+                # Nothing else ends a reply that its client does not read
+                # (`test_grpc_replies_that_nobody_reads`).
                 ("grpc.max_connection_age_ms", age_ms),
                 ("grpc.max_connection_age_grace_ms", age_ms),
             ],
