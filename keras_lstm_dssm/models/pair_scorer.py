@@ -199,8 +199,6 @@ class PairScorer(TextModel):
         "validation_data"
     )
 
-    hasher: TripleHasher
-
     def __init__(
         self,
         words: WordVectors,
