@@ -84,8 +84,6 @@ class PairedTexts(NamedTuple):
         longest = tf.reduce_max(
             tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
         )
-        # Even lengths: oneDNN compiles a product for each pair of shapes.
-        longest += longest % 2
         starts = tf.gather(self.starts, self.rows)[:, tf.newaxis]
         last = self.pair_lengths[:, tf.newaxis] - 1
         index = starts + tf.minimum(tf.range(longest), last)
