@@ -135,7 +135,7 @@ def test_the_citation_has_the_version_and_three_papers():
 
 
 def test_hashes_of_the_pins(capsys):
-    lines_of = load("hashed_requirements", "release").lines_of
+    requirement_lines = load("hashed_requirements", "release").requirement_lines
 
     def item(name: str, **archive: object) -> dict[str, object]:
         return {
