@@ -1,6 +1,6 @@
-"""How a hybrid retriever ranks, and why, in NumPy.
+"""Ranks as a hybrid retriever in NumPy, and explains the scores.
 
-The scores are those of `export/graphs/hybrid.py`, from the same arrays.
+The scores match the TensorFlow graph of `export/graphs/hybrid.py`.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
-_LEAST = 5e-5
-"""What a word adds below this is left out: four digits, as in the graph."""
+_LEAST_SHARE = 5e-5
+"""Smaller shares of words are left out: four decimals, as in the graph."""
 
 
 def probability(log_odds: Any) -> Any:
-    """Returns 1 / (1 + exp(-x)), float32, of any shape."""
+    """Returns the sigmoid of log-odds of any shape, float32."""
     return np.float32(1) / (np.float32(1) + np.exp(np.minimum(-log_odds, 80)))
 
 
 def read_postings(file: PortableFile, count: int) -> Postings:
-    """Reads the postings of a file that has `count` documents."""
+    """Reads the postings of a file with `count` documents."""
     bounds = file.array("terms/bounds", None, dtype=np.int64)
     documents = file.array("terms/documents", None, dtype=np.int32)
     forms = file.texts("terms/forms")
     terms = file.array("terms/form_terms", len(forms), dtype=np.int32)
     words = int(file.header["hybrid"]["terms"])
     if (
-        not _inside(documents, 0, count)
-        or not _inside(terms, STOP, len(bounds) - 1)
+        not _in_range(documents, 0, count)
+        or not _in_range(terms, STOP, len(bounds) - 1)
         or not 0 <= words < len(bounds)
         or [*bounds[[0, -1]]] != [0, len(documents)]
         or (np.diff(bounds) < 1).any()
@@ -45,26 +45,27 @@ def read_postings(file: PortableFile, count: int) -> Postings:
     return Postings(count, term_of, words, bounds, documents, scores)
 
 
-def _inside(numbers: np.ndarray, least: int, size: int) -> bool:
+def _in_range(numbers: np.ndarray, least: int, size: int) -> bool:
     return not len(numbers) or bool(
         least <= numbers.min() <= numbers.max() < size
     )
 
 
 class Hybrid:
-    """Ranks by the log-odds that a document is relevant, and explains them.
+    """Ranks by the log-odds that a document is relevant, and explains scores.
 
-    They are the sum of the parts: cosines of towers and of words, what the
-    terms of the query add, less the hubness of the document; and `base`.
+    The log-odds are a weighted sum of cosines of towers and of words, and
+    scores of the query's terms, minus the weighted hubness of the document,
+    plus `base`.
 
     Args:
         file: File of a hybrid retriever.
-        count: Number of its documents.
-        encoder: The parts that encode queries, or `None` if terms alone rank.
+        count: Number of documents in the file.
+        encoder: The parts that encode queries; `None` if only terms rank.
 
     Attributes:
-        terms: The scores of terms, or `None` if their weights are 0.
-        weak: Probability below which a match is called weak.
+        terms: Scores of terms; `None` if all weights of terms are 0.
+        weak: A match with a smaller probability is called weak.
     """
 
     def __init__(
@@ -81,22 +82,22 @@ class Hybrid:
             if kind not in FORMS:
                 raise ValueError(f"bm25_words is {kind!r:.40}")
             self.terms = TermScores(read_postings(file, count), kind, weights)
-
         self._hubness: np.ndarray | None = None
         if weights[HUBNESS]:
             hubness = file.array(HUBNESS, count)
             self._hubness = np.float32(weights[HUBNESS]) * hubness
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
-        """Computes the log-odds of all documents, less `base`.
+        """Computes the log-odds of all documents, without `base`.
 
         Args:
             text: The query.
-            cosines: The cosines with the query's vector, if it has one.
+            cosines: The cosines of the documents with the query's vector;
+                `None` without vectors.
 
         Returns:
-            Float32 `[count]`; if there are no vectors, 0 for a document
-            without a term of the query.
+            Float32 `[count]`. Without vectors, a document without a term of
+            the query has 0.
         """
         scores: Any = np.float32(0)
         if self.terms is not None:
@@ -115,13 +116,13 @@ class Hybrid:
         query: np.ndarray | None,
         vectors: np.ndarray | None,
     ) -> list[tuple[dict[str, float], dict[str, dict[str, float]]]]:
-        """Explains the scores of some documents for a query.
+        """Explains the scores of documents for a query.
 
         Args:
             text: The query.
             rows: The numbers of the documents.
-            query: The query's vector, if it has one.
-            vectors: The vectors of the documents.
+            query: The query's vector; `None` without vectors.
+            vectors: The vectors of the documents; `None` without vectors.
 
         Returns:
             `parts` and `words` of an `ExplainedHit` for each document.
@@ -143,24 +144,24 @@ class Hybrid:
             for name, columns in self.encoder.columns.items():
                 parts[name] = weighted[:, columns] @ query[columns]
             if WORDS in self.encoder.columns:
-                names, of_words = self._word_vectors(text)
+                query_words, word_vectors = self._word_vectors(text)
                 columns = self.encoder.columns[WORDS]
-                shares_of = of_words @ weighted[:, columns].T
-                for word, share in zip(names, shares_of, strict=True):
+                shares = word_vectors @ weighted[:, columns].T
+                for word, share in zip(query_words, shares, strict=True):
                     _add(words[WORDS], word, share)
         parts["base"] = np.full(len(rows), self.base)
         return [
             (
                 {name: float(part[row]) for name, part in parts.items()},
-                {name: _shown(shares[row]) for name, shares in words.items()},
+                {name: _rounded(by_row[row]) for name, by_row in words.items()},
             )
             for row in range(len(rows))
         ]
 
     def _word_vectors(self, text: bytes) -> tuple[list[str], np.ndarray]:
-        """Returns the words of a text and the vectors of which it is the sum.
+        """Returns the words of a text, and a vector for each word.
 
-        The sum is the words part of the text's vector.
+        The sum of the vectors is the words part of the text's vector.
         """
         assert self.encoder is not None
         encoder: LocalEncoder = self.encoder.vectors[-1].source
@@ -171,18 +172,18 @@ class Hybrid:
         return words, vectors * (scale / length if length else np.float32(0))
 
 
-def _add(shares: list[dict[str, float]], word: str, more: Any) -> None:
-    """Adds what one more occurrence of a word adds to each document."""
-    for of_document, share in zip(shares, more.tolist(), strict=True):
-        of_document[word] = of_document.get(word, 0.0) + share
+def _add(totals: list[dict[str, float]], word: str, shares: Any) -> None:
+    """Adds the shares of a word's occurrence, one for each document."""
+    for by_word, share in zip(totals, shares.tolist(), strict=True):
+        by_word[word] = by_word.get(word, 0.0) + share
 
 
-def _shown(shares: dict[str, float]) -> dict[str, float]:
-    return {w: round(s, 4) for w, s in shares.items() if abs(s) > _LEAST}
+def _rounded(shares: dict[str, float]) -> dict[str, float]:
+    return {w: round(s, 4) for w, s in shares.items() if abs(s) > _LEAST_SHARE}
 
 
 def read_weights(settings: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the weights of a file's parts."""
+    """Reads and checks the weights of the parts."""
     weights = {
         name: float(settings[name]) for name in HYBRID_PARTS if name != "base"
     }

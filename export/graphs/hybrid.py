@@ -1,8 +1,4 @@
-"""The graph of a hybrid retriever: cosines and terms, as a probability.
-
-Scores of terms are exact: the postings of the titles are variables, and the
-scores of a query the sums of the postings of its terms.
-"""
+"""The graph of a hybrid retriever: probabilities from cosines and terms."""
 
 from pathlib import Path
 from typing import Any
@@ -41,22 +37,21 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 from lstm_dssm_client.words import MAX_BYTES_PER_WORD
 
 CELLS = 2**24
-"""Scores of terms computed at once, 64 MiB: for all titles and a chunk of the
+"""Scores of terms in memory at once, 64 MiB: all titles times a chunk of the
 queries."""
 
 SETTINGS_FILE = Path("assets.extra", "hybrid.json")
-"""Path of a hybrid retriever's settings, within the folder of a version."""
+"""Path of a hybrid retriever's settings in the folder of a version."""
 
 
 class HybridModule(SearchModule):
     """Ranks all documents by the probability that they are relevant.
 
-    Its log-odds are the sum of the parts of `settings`: weighted cosines of
-    towers and of words, what the terms of the query add (see `TermScores`),
-    less the weighted `hubness` of the document, float32 `[documents]`, and
-    `base`. The vectors of towers and words are one, see `HybridEncoder`.
-    Without an encoder, terms alone rank. For the other arguments see
-    `RetrieverModule`.
+    The log-odds are a weighted sum of cosines of towers and of words, and
+    scores of the query's terms (see `TermScores`), minus the weighted `hubness`
+    of the document, float32 `[documents]`, plus `base`. `encoder` concatenates
+    the vectors of towers and of words; without an encoder, only terms rank. For
+    the other arguments see `RetrieverModule`.
     """
 
     def __init__(
@@ -99,8 +94,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # One graph for all signatures; a plain function, since the module
-            # would save this one by itself.
+            # All signatures share a graph. An attribute of the module must be a
+            # plain function: a `tf.function` would be saved a second time.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -110,7 +105,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes the settings, and how many terms and forms there are."""
+        """Writes the settings, and the numbers of terms and forms."""
         super().write_extra(version)
         path = version / SETTINGS_FILE
         about = {
@@ -126,21 +121,21 @@ class HybridModule(SearchModule):
     def explained(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Signature `explained`: finds documents, and what their scores are of.
+        """Signature `explained`: finds documents, and explains their scores.
 
         `tags` restrict the search as in `filtered`; "" searches all documents.
+        k is at most `EXPLAINED_K`; the sum of k times bytes of text is limited,
+        see `request_limits`. Further outputs than those of `serving_default`:
 
-        Beside the outputs of `serving_default`, `parts` are float32 `[batch,
-        width, 6]`, in the order of `HYBRID_PARTS`: what the parts add to the
-        log-odds of the score, which are their sum. `words` are strings
-        `[batch, width]`, JSON such as `{"bm25": {"bolt": 0.3}, "numbers": {},
-        "words": {"bolt": 0.2}}`: what each word of the query adds to these
-        parts. `weak` are int32 `[batch, width]`, 1 where the score is below
-        that of a good match, see `HybridSettings`, else 0. Columns beyond the
-        k of a row hold 0 and "".
+        - `parts`: float32 `[batch, width, 6]`, in the order of `HYBRID_PARTS`.
+          The sum of the parts is the log-odds of the score.
+        - `words`: strings `[batch, width]`, the share of each word of the query
+          in the parts, as JSON such as `{"bm25": {"bolt": 0.3}, "numbers": {},
+          "words": {"bolt": 0.2}}`.
+        - `weak`: int32 `[batch, width]`, 1 if the score is below
+          `HybridSettings.weak`, else 0.
 
-        A k above `EXPLAINED_K` counts as this many. The sum of k times bytes of
-        text is limited, see `request_limits`.
+        Columns after the k of a row are 0 and "".
         """
         return self._search(text, k, tags, explained=True)
 
@@ -173,11 +168,11 @@ class HybridModule(SearchModule):
         ) -> tuple[tf.Tensor, ...]:
             stop = tf.minimum(start + self._chunk, batch)
             mask = None if tags is None else self._mask(tags[start:stop])
-            found = self._best(
+            chunk = self._best(
                 text[start:stop], vectors[start:stop], width, mask, explained
             )
             return stop, *(
-                tf.concat(pair, 0) for pair in zip(before, found, strict=True)
+                tf.concat(pair, 0) for pair in zip(before, chunk, strict=True)
             )
 
         _, scores, numbers, *rest = tf.while_loop(
@@ -191,7 +186,7 @@ class HybridModule(SearchModule):
             parallel_iterations=1,
         )
         is_result = tf.range(width) < k[:, tf.newaxis]
-        if not self._vector_weight:  # no part matches the others
+        if not self._vector_weight:  # documents without a term have score 0
             is_result &= scores > 0
         elif tags is not None:
             is_result &= scores > MASKED
@@ -213,7 +208,7 @@ class HybridModule(SearchModule):
         mask: Any,
         explained: bool,
     ) -> list[tf.Tensor]:
-        """Ranks the documents for some queries, and explains the scores."""
+        """Ranks the documents for a chunk of queries, with explanations."""
         batch = tf.shape(texts)[0]
         if self._has_terms:
             sums = self.terms.sums(self.terms.matches(texts), batch)
@@ -235,7 +230,7 @@ class HybridModule(SearchModule):
         )
         if not explained:
             return [scores, numbers]
-        # Query by query: all words of a batch times their hits may be many.
+        # One query at a time bounds the memory: words times hits.
         parts, words = tf.map_fn(
             lambda row: self._reasons(*row),
             (texts, vectors, numbers),
@@ -250,10 +245,7 @@ class HybridModule(SearchModule):
     def _reasons(
         self, text: tf.Tensor, vector: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Explains the scores of k titles for one query, see `explained`.
-
-        `numbers` are those of the titles.
-        """
+        """Explains the scores of the titles `numbers` for one query."""
         width = tf.size(numbers)
         parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
         words = {name: tf.fill([width], "{}") for name in EXPLAINED_PARTS}
@@ -266,29 +258,30 @@ class HybridModule(SearchModule):
                 parts[name] = tf.reduce_sum(shares, axis=0)
                 words[name] = shares_as_json(matched, shares)
         if self._vector_weight:
-            found = self.vectors.vectors_of(numbers)
-            found *= np.float32(self._vector_weight)
+            titles = self.vectors.vectors_of(numbers)
+            titles *= np.float32(self._vector_weight)
             for name, columns in self._parts.columns.items():
-                of_part, query = found[:, columns], vector[columns]
-                parts[name] = tf.linalg.matvec(of_part, query)
+                title_part, query_part = titles[:, columns], vector[columns]
+                parts[name] = tf.linalg.matvec(title_part, query_part)
                 if name == WORDS:
-                    words[name] = self._words_as_json(text, of_part, query)
+                    words[name] = self._words_as_json(
+                        text, title_part, query_part
+                    )
         if self.hubness is not None:
             parts["hubness"] = -tf.gather(self.hubness, numbers)
         parts["base"] = tf.fill([width], np.float32(self._settings.base))
         entries = [f'"{name}": ' + text for name, text in words.items()]
-        joined = tf.strings.join(entries, ", ")
-        explanation = "{" + joined + "}"
-        each = [parts[name] for name in HYBRID_PARTS]
-        return tf.stack(each, axis=-1), explanation
+        explanation = "{" + tf.strings.join(entries, ", ") + "}"
+        values = [parts[name] for name in HYBRID_PARTS]
+        return tf.stack(values, axis=-1), explanation
 
     def _words_as_json(
-        self, text: tf.Tensor, found: tf.Tensor, query: tf.Tensor
+        self, text: tf.Tensor, titles: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
         """Divides the words part of each hit among the words of the query.
 
-        `found` are the columns of the hits, `query` those of the query: the
-        sum of the words' vectors, of another length.
+        `titles` and `query` are words parts of vectors. `query` is the scaled
+        sum of the vectors of its words.
         """
         assert self._words_rule is not None, self._parts.columns
         words, _ = flat_words(text[tf.newaxis], *self._words_rule)
@@ -296,20 +289,20 @@ class HybridModule(SearchModule):
         scale = tf.math.divide_no_nan(
             tf.norm(query), tf.norm(tf.reduce_sum(vectors, axis=0))
         )
-        shares = tf.matmul(vectors * scale, found, transpose_b=True)
+        shares = tf.matmul(vectors * scale, titles, transpose_b=True)
         return shares_as_json(words, shares)
 
     @property
     def _read_bytes(self) -> int | None:
         """Number of bytes that `explained` reads of a query; `None` for all."""
-        _, most = self._words_rule or ("", MAX_WORDS)
-        if most is None:
+        _, max_words = self._words_rule or ("", MAX_WORDS)
+        if max_words is None:
             return None
-        return max(MAX_WORDS, most) * MAX_BYTES_PER_WORD
+        return max(MAX_WORDS, max_words) * MAX_BYTES_PER_WORD
 
 
 def describe_published(version: Path) -> str:
-    """Describes a hybrid retriever that was exported."""
+    """Describes an exported hybrid retriever in a line."""
     about = read_json(version / SETTINGS_FILE)
     with damage_named(version / SETTINGS_FILE, "export the model again"):
         settings = HybridSettings.from_dict(about["settings"])

@@ -1,4 +1,4 @@
-"""Evaluate a run: what `lstm-dssm-evaluate` measures, and beside what."""
+"""Evaluate the model of a run beside baselines (`lstm-dssm-evaluate`)."""
 
 from keras_lstm_dssm.evaluate.run import evaluate_run
 

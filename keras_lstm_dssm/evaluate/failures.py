@@ -1,4 +1,4 @@
-"""Is a model better than BM25, and which queries does it fail on?"""
+"""Compares a model with BM25, and lists the queries on which it fails."""
 
 import os
 from collections import Counter
@@ -23,12 +23,12 @@ PAGE = 10
 
 _SHOWN = 3  # titles of a query
 _WIDTH = 60  # characters of a title in a terminal
-_LEVEL = 0.05  # p-value below which a difference is called real
+_LEVEL = 0.05  # a difference is significant if p is below
 _RESAMPLES = 10_000
-_ANY_ORDER = 0.995  # of a random order, which then is as good as any
+_ANY_ORDER = 0.995  # if random order has this, the task is useless
 
 Failures = dict[str, Any]
-"""What `find_failures` returns, as `--json` writes it."""
+"""The result of `find_failures`, in the form that `--json` writes."""
 
 
 def tell_failures(
@@ -65,11 +65,12 @@ def tell_failures(
 
 
 def compare_with_bm25(measured: Measured) -> dict[str, Any]:
-    """Tests whether the ranking system differs from BM25 over the queries.
+    """Tests whether the evaluated system differs from BM25 over the queries.
 
     Returns:
-        `measure`; the `difference` of its means, half its 95 % `interval`, and
-        `p` of a paired randomisation test; and a `sentence` that says so.
+        `measure`; the `difference` of means; `interval`, half of the 95 %
+        interval; `p` of a paired randomisation test; and the verdict as a
+        `sentence`.
     """
     name, by_query = measured.ranked, measured.by_query
     measure = MAIN_MEASURES[measured.mode]
@@ -79,14 +80,14 @@ def compare_with_bm25(measured: Measured) -> dict[str, Any]:
     )
     difference, interval = spread_of(by_query[name], by_query[BM25])[measure]
     differences = [
-        of_query[measure] - by_query[BM25][query][measure]
-        for query, of_query in by_query[name].items()
+        by_measure[measure] - by_query[BM25][query][measure]
+        for query, by_measure in by_query[name].items()
     ]
     p = 1.0
     if any(differences):
-        found = randomisation_test(np.array(differences), _RESAMPLES)
-        p = float(found.item())
-    figures = (
+        p_values = randomisation_test(np.array(differences), _RESAMPLES)
+        p = float(p_values.item())
+    metrics = (
         f"{measure} {100 * model:.2f} against {100 * bm25:.2f}"
         f" ({100 * difference:+.2f} ± {100 * interval:.2f},"
         f" {len(differences):,} queries)"
@@ -105,13 +106,13 @@ def compare_with_bm25(measured: Measured) -> dict[str, Any]:
     elif p < _LEVEL:
         order = "better" if difference > 0 else "worse"
         sentence = (
-            f"The {name} is {order} than BM25: {figures}; this is not chance"
+            f"The {name} is {order} than BM25: {metrics}; this is not chance"
             f" ({chance})"
         )
     else:
         sentence = (
             f"The {name} is neither better nor worse than BM25 for sure:"
-            f" {figures}; this may be chance ({chance})"
+            f" {metrics}; this may be chance ({chance})"
         )
     return {
         "measure": measure,
@@ -129,22 +130,24 @@ def find_failures(
 
     Args:
         measured: The evaluation.
-        clicks: Query id -> number of clicks; empty where it is not known,
-            and the lists about frequent queries are left out.
-        listed: The length of each list.
+        clicks: Query id -> number of clicks. If it is empty, results about
+            frequent queries are left out.
+        listed: Number of queries in each list.
 
     Returns:
-        `measure`; `worst` and `frequent`, lists of queries, each with `query`,
-        its value of the measure, `rank` of the first relevant document,
-        `clicks`, and the first titles `clicked` and `found`; `head`, the most
-        frequent queries that have half of all clicks, and `tail`, the others,
-        with the number of `queries` and the means; and, in a search,
-        `on_pages`, the titles that are on most pages of results.
+        `measure`: the name of the measure.
+        `worst`, `frequent`: lists of queries. Each has `query`, the value of
+            the measure, `rank` of the first relevant document, `clicks`, and
+            the first titles that were `clicked` and `found`.
+        `head`: the number of `queries` that have half of all clicks, most
+            frequent first, and the mean of each system over them.
+        `tail`: the same of the other queries.
+        `on_pages`: the titles on most pages of results; only for retrieval.
     """
     measure = MAIN_MEASURES[measured.mode]
     values = {
-        query: of_query[measure]
-        for query, of_query in measured.by_query[measured.ranked].items()
+        query: by_measure[measure]
+        for query, by_measure in measured.by_query[measured.ranked].items()
     }
     order = sorted(values, key=lambda q: (values[q], -clicks.get(q, 0.0)))
     worst = [query for query in order if values[query] < 1][:listed]
@@ -197,7 +200,7 @@ def _entry(
 def _means_of(
     by_query: Mapping[str, QueryMeasures], part: Sequence[str], measure: str
 ) -> dict[str, float]:
-    """Returns the means of systems over some of the queries."""
+    """Returns the mean of each system over the queries of a part."""
     return {
         name: mean({q: values[q] for q in part}, [measure])[measure]
         for name, values in by_query.items()
@@ -205,7 +208,7 @@ def _means_of(
 
 
 def _on_pages(measured: Measured) -> list[dict[str, Any]]:
-    """Returns the titles that are on most pages of results, with the share."""
+    """Returns the titles on most pages of results, with the share of pages."""
     documents = measured.task.documents
     pages = Counter(
         title
@@ -220,33 +223,33 @@ def _on_pages(measured: Measured) -> list[dict[str, Any]]:
 
 
 def failure_lines(failures: Failures) -> Iterator[str]:
-    """Yields the lines of `find_failures` that a terminal shows."""
+    """Yields the results of `find_failures` as lines for a terminal."""
     measure = failures["measure"]
     for part, what in (
         ("head", "most frequent queries, with half of the clicks"),
         ("tail", "rarer queries"),
     ):
         if part in failures:
-            means_of = {**failures[part]}
-            number = means_of.pop("queries")
+            by_system = {**failures[part]}
+            number = by_system.pop("queries")
             yield (
                 f"{part} ({number:,} {what}): {measure} "
-                + ", ".join(f"{n} {100 * v:.2f}" for n, v in means_of.items())
+                + ", ".join(f"{n} {100 * v:.2f}" for n, v in by_system.items())
             )
-    for most in failures.get("on_pages", [])[:1]:
+    for page in failures.get("on_pages", [])[:1]:
         yield (
-            f"the most frequent title is on {100 * most['share']:.1f} % of the"
-            f" pages of {PAGE} results: {_short(most['title'])}"
+            f"the most frequent title is on {100 * page['share']:.1f} % of the"
+            f" pages of {PAGE} results: {_short(page['title'])}"
         )
     for part in ("worst", "frequent"):
         if not failures.get(part):
             continue
         yield f"\n{_HEADINGS[part]} ({measure}, rank of the first relevant)"
         for entry in failures[part]:
-            asked = "" if entry["clicks"] is None else _clicks(entry)
+            clicks = _clicks(entry)
             yield (
                 f"{100 * entry[measure]:7.2f} {_rank(entry):>5}"
-                f"  {_short(entry['query'])}{asked and f'  ({asked} clicks)'}"
+                f"  {_short(entry['query'])}{clicks and f'  ({clicks} clicks)'}"
             )
             for kind in ("clicked", "found"):
                 titles = " | ".join(map(_short, entry[kind]))
@@ -278,13 +281,13 @@ def write_failures(
     verdict: Mapping[str, Any],
     failures: Failures,
 ) -> None:
-    """Writes an evaluation, its verdict and its failures as an HTML page."""
+    """Writes the metrics, the verdict and the failures as an HTML page."""
     sections = failure_sections(measured, failures)
     write_html(path, title, sections, verdict["sentence"] + ".")
 
 
 def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
-    """Returns the metrics of all systems, and `find_failures`, for a page."""
+    """Returns the metrics of all systems, and the failures, for a page."""
     measure = failures["measure"]
     results = means(measured.by_query)
     names = list(results[measured.ranked])
@@ -300,9 +303,9 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
     }
     if parts:
         rows = [
-            [name, f"{of['queries']:,}"]
-            + [f"{100 * of[system]:.2f}" for system in results]
-            for name, of in parts.items()
+            [name, f"{values['queries']:,}"]
+            + [f"{100 * values[system]:.2f}" for system in results]
+            for name, values in parts.items()
         ]
         sections.append(
             Section(
@@ -332,8 +335,8 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
             sections.append(Section(heading, [table], text))
     if failures.get("on_pages"):
         rows = [
-            [most["title"], f"{100 * most['share']:.1f}"]
-            for most in failures["on_pages"]
+            [page["title"], f"{100 * page['share']:.1f}"]
+            for page in failures["on_pages"]
         ]
         sections.append(
             Section(

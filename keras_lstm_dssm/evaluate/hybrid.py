@@ -1,4 +1,4 @@
-"""Measure a hybrid ranking of a run, and fit the weights of its parts."""
+"""Fits the weights of a hybrid ranking, and measures the ranking."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -66,16 +66,16 @@ _TRIED: dict[str, tuple[Any, ...]] = {
     "b": (0.0, 0.25, 0.5, 0.75, 1.0),
     "k1": (0.2, 0.5, 0.8, 1.2, 1.6, 2.0),
 }
-"""Values of BM25 that are tried on dev, one setting after the other."""
+"""Values of settings of BM25 to try on dev, one setting after the other."""
 
 _FIRST = 10
-"""Number of hits of each dev query by which probabilities are calibrated."""
+"""Number of first hits of each query, on which probabilities are calibrated."""
 
 _LEAST_SCALE = 1e-3
-"""Scale of scores below which a calibration is not used."""
+"""A calibration with a smaller scale of the scores is not used."""
 
-_KEPT = 0.9
-"""Share of relevant first hits of dev that are not called weak."""
+_NOT_WEAK = 0.9
+"""Share of the relevant first hits of dev that are above the weak limit."""
 
 
 def bm25_system(
@@ -83,18 +83,18 @@ def bm25_system(
 ) -> BM25System:
     """Returns BM25 on the terms of a hybrid."""
     assert settings.bm25_words, settings
-    words = term_tokenizer(settings.bm25_words)
-    of_query = term_tokenizer(settings.bm25_words, MAX_WORDS)
-    return BM25System(settings.k1, settings.b, words, of_query, fields)
+    titles = term_tokenizer(settings.bm25_words)
+    queries = term_tokenizer(settings.bm25_words, MAX_WORDS)
+    return BM25System(settings.k1, settings.b, titles, queries, fields)
 
 
 class HybridSystem(CorpusSystem):
-    """Ranks as a hybrid retriever: by the log-odds of `HybridSettings`.
+    """Ranks like a hybrid retriever, by log-odds of relevance.
 
     Args:
-        vectors: `"towers"` or `"words"` -> the system of the part.
-        settings: Weights and terms; `bm25_words` is set.
-        queries: Training queries, by which hubness is measured.
+        vectors: Part, `"towers"` or `"words"` -> system with its vectors.
+        settings: Weights and terms; `bm25_words` must not be `None`.
+        queries: Training queries, with which hubness is measured.
         fields: The fields of the titles, see `BM25System`.
     """
 
@@ -125,13 +125,12 @@ class HybridSystem(CorpusSystem):
     def parts(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[np.ndarray]:
-        """Yields the parts without their weights, float32 `[parts, titles]`.
+        """Yields unweighted parts of scores, float32 `[parts, titles]`.
 
-        They are in the order of `HYBRID_PARTS`; a part that is missing is 0.
-        Hubness has its sign in the score.
+        The order is `HYBRID_PARTS`. A missing part is 0; hubness is negative.
         """
         indexes, terms = self._prepared(titles)
-        hubness_of = self.hubness(titles) if self.settings.hubness else 0.0
+        title_hubness = self.hubness(titles) if self.settings.hubness else 0.0
         cosines = {
             name: index.rough_cosines(
                 unit_vectors(
@@ -149,14 +148,11 @@ class HybridSystem(CorpusSystem):
                     matches = terms[name].matches(query)
                     parts[row] = terms[name].sums(matches)
                 elif name == HUBNESS:
-                    parts[row] = -hubness_of
+                    parts[row] = -title_hubness
             yield parts
 
     def hubness(self, titles: tuple[str, ...]) -> np.ndarray | float:
-        """Returns the hubness of titles by the vectors of the retriever.
-
-        It is 0 without vectors or training queries.
-        """
+        """Returns the hubness of titles; 0 without vectors or queries."""
         indexes, _ = self._prepared(titles)
         queries = sample(self.queries)
         weighted = WeightedParts(
@@ -200,32 +196,30 @@ def measure_hybrid(
     stored: HybridSettings | None = None,
     queries: Sequence[str] = (),
 ) -> Measured:
-    """Measures a hybrid ranking, and beside it each score that it adds up.
+    """Measures a hybrid ranking, and its parts alone.
 
-    The hybrid is that of `HybridSettings`, with weights that are fitted to the
-    split dev; `bm25` is BM25 alone with the terms, `k1` and `b` that are best
-    there. Data without dev, and dev itself, are measured with the `stored`
-    settings, or with the defaults.
+    The weights of the hybrid are fitted to the split dev. The system `bm25` is
+    BM25 alone, with the terms, `k1` and `b` that are best on dev. If there is
+    no dev, or dev is measured, the settings are `stored` or the defaults.
 
     Args:
         model: The trained `TwoTower`.
         collection: The data.
-        settings: What is measured; `hybrid` is set.
-        report: Is given each line of the results.
-        stored: The settings of an earlier choice, of the same run.
+        settings: The settings of the evaluation; `hybrid` must be `True`.
+        report: Function that is called with each line of the results.
+        stored: The settings that an earlier evaluation of the run has fitted.
         queries: The query of each training click of the run.
 
     Returns:
-        The facts are `hybrid_settings` and, if they were chosen,
-        `hybrid_dev`.
+        The results. `about` has `hybrid_settings`; with dev also `hybrid_dev`.
 
     Raises:
         InputError: The model is no `TwoTower`, or a setting is wrong.
 
     Example:
     >>> settings = TitleSettings(mode="retrieve", hybrid=True)
-    >>> found = measure_hybrid(model, open_collection("api"), settings)
-    >>> found.about["hybrid_settings"]["towers"]
+    >>> measured = measure_hybrid(model, open_collection("api"), settings)
+    >>> measured.about["hybrid_settings"]["towers"]
     9.3
     """
     settings = with_mode(settings, collection)
@@ -256,8 +250,8 @@ def measure_hybrid(
         measure = settings.select or MAIN_MEASURES["retrieve"]
         system, best = fit_hybrid(vectors, chosen, on_dev, measure, queries)
         about = report_choice(HYBRID, best, on_dev, measure, report)
-        given = settings.bm25_words != MODEL
-        alone = tuned_bm25(system.settings, on_dev, measure, given)
+        fixed_words = settings.bm25_words != MODEL
+        alone = tuned_bm25(system.settings, on_dev, measure, fixed_words)
         report(
             f"bm25 alone: {alone.bm25_words}, k1 {alone.k1:g}, b {alone.b:g},"
             " the best on dev"
@@ -265,8 +259,8 @@ def measure_hybrid(
     else:
         alone = parts.settled(chosen, titles, queries)
         system = HybridSystem(vectors, alone, queries)
-        measured = split == "dev" and not dev
-        why = "as dev is what is measured" if measured else "as there is no dev"
+        measures_dev = split == "dev" and not dev
+        why = "as dev is measured" if measures_dev else "as there is no dev"
         report(
             "hybrid: weights "
             + ("of hybrid.json" if stored else f"by default, {why}")
@@ -279,7 +273,7 @@ def measure_hybrid(
         BM25: bm25_system(alone, task.fields),
         HYBRID: system,
     }
-    found = measured_systems(
+    measured = measured_systems(
         task,
         systems,
         HYBRID,
@@ -287,21 +281,21 @@ def measure_hybrid(
         settings,
         report,
     )
-    checked = _checked(found)
+    calibration = _calibration(measured)
     report(
         f"probabilities of the first {_FIRST} titles: expected calibration"
-        f" error {checked.error:.3f}"
+        f" error {calibration.error:.3f}"
     )
-    found.about["calibration"] = checked._asdict()
-    return found
+    measured.about["calibration"] = calibration._asdict()
+    return measured
 
 
-def _checked(found: Measured) -> Reliability:
+def _calibration(measured: Measured) -> Reliability:
     """Compares the probabilities of the first titles with the judgements."""
-    task = found.task
+    task = measured.task
     scored = [
         (score, task.qrels[query_id].get(d, 0) >= task.min_relevant)
-        for query_id, ranked in found.run.items()
+        for query_id, ranked in measured.run.items()
         for d, score in islice(ranked.items(), _FIRST)
     ]
     scores, relevant = np.array(scored).reshape(-1, 2).T
@@ -309,12 +303,7 @@ def _checked(found: Measured) -> Reliability:
 
 
 class FittedHybrid(NamedTuple):
-    """The result of `fit_hybrid`.
-
-    Attributes:
-        system: The system with the fitted settings.
-        chosen: The measure on dev, of the hybrid and of its parts alone.
-    """
+    """A system with fitted settings, and its metrics on dev."""
 
     system: HybridSystem
     chosen: ChosenWeights
@@ -329,15 +318,15 @@ def fit_hybrid(
 ) -> FittedHybrid:
     """Fits the weights of a hybrid to dev.
 
-    The weights are those of `fit_weights`, scaled by `calibrate` to give
-    log-odds. They are fitted twice: hubness is measured with vectors that have
-    the first weights.
+    `fit_weights` fits the weights, and `calibrate` scales them to log-odds.
+    Weights are fitted twice, because hubness depends on the weights of the
+    vectors: it is measured with the first weights.
 
     Args:
         vectors: See `HybridSystem`.
         settings: The settings of terms.
         dev: The dev queries, with the whole corpus.
-        measure: The measure that is returned.
+        measure: The measure to return.
         queries: See `HybridSystem`.
     """
     titles = tuple(dev.documents.values())
@@ -348,30 +337,28 @@ def fit_hybrid(
         vectors, settings.replace(hubness=0.0), queries, dev.fields
     )
     candidates = _candidates(system, dev)
-    lists = [each.judged for each in candidates]
+    lists = [judged for _, judged in candidates]
     names = [*vectors, *TERM_PARTS]
-    weights = _fitted(lists, names)
+    weights = _fit_parts(lists, names)
     if queries and vectors:
         names.append(HUBNESS)
         system.settings = settings.replace(**_named(weights))
-        hubness_of = system.hubness(titles)
-        for each in candidates:
-            each.judged.parts[:, -1] = -np.broadcast_to(
-                hubness_of, len(titles)
-            )[each.rows]
-        weights = _fitted(lists, names)
+        title_hubness = np.broadcast_to(system.hubness(titles), len(titles))
+        for rows, judged in candidates:
+            judged.parts[:, -1] = -title_hubness[rows]
+        weights = _fit_parts(lists, names)
     if not weights.any():  # no part ranks relevant titles higher
         weights = np.array([*settings.of_parts(names).weights.values()])
-    best = [_best(each, weights) for each in lists]
+    best = [_first_hits(judged, weights) for judged in lists]
     scores, relevant = map(np.concatenate, zip(*best, strict=True))
     scale, base, weak = 1.0, settings.base, settings.weak
     if 0 < relevant.mean() < 1:
         scale, base = calibrate(scores, relevant)
-    if scale < _LEAST_SCALE:  # the scores say nothing of relevance
+    if scale < _LEAST_SCALE:  # scores do not predict relevance
         scale, base = 1.0, settings.base
     elif 0 < relevant.mean() < 1:
         first = [scores[0] for scores, relevant in best if relevant[0]]
-        cut = np.quantile(first, 1 - _KEPT) if first else scores.min()
+        cut = np.quantile(first, 1 - _NOT_WEAK) if first else scores.min()
         weak = float(probability(scale * cut + base))
     system.settings = settings.replace(
         **_named(scale * weights), base=base, weak=weak
@@ -384,35 +371,35 @@ def fit_hybrid(
         }.items()
     }
     _, by_query = dev.measure(system)
-    measured = mean(by_query, [measure])[measure]
+    value = mean(by_query, [measure])[measure]
     fitted = {name: system.settings.weights[name] for name in names}
-    return FittedHybrid(system, ChosenWeights(fitted, measured, alone))
+    return FittedHybrid(system, ChosenWeights(fitted, value, alone))
 
 
 def _named(weights: np.ndarray) -> dict[str, float]:
     return dict(zip(HYBRID_PARTS, weights.tolist(), strict=True))
 
 
-def _fitted(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
-    """Fits the weights of some parts; the weights of the others are 0."""
+def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
+    """Fits the weights of the named parts; the other weights are 0."""
     used = [HYBRID_PARTS.index(name) for name in names]
     weights = np.zeros(len(HYBRID_PARTS))
     weights[used] = fit_weights(
-        [each._replace(parts=each.parts[:, used]) for each in lists]
+        [judged._replace(parts=judged.parts[:, used]) for judged in lists]
     )
     return weights
 
 
-class _Candidates(NamedTuple):
-    rows: np.ndarray  # numbers of titles
-    judged: JudgedList
+def _candidates(
+    system: HybridSystem, task: Task
+) -> list[tuple[np.ndarray, JudgedList]]:
+    """Returns the rows and parts of each query's candidates.
 
-
-def _candidates(system: HybridSystem, task: Task) -> list[_Candidates]:
-    """Returns the best titles of each part, and the relevant ones."""
+    Candidates are the relevant titles, and the best titles of each part.
+    """
     titles = tuple(task.documents.values())
-    row = {d: place for place, d in enumerate(task.documents)}
-    found = []
+    row = {document_id: i for i, document_id in enumerate(task.documents)}
+    candidates = []
     parts_of = system.parts(list(task.queries.values()), titles)
     for query_id, parts in zip(task.queries, parts_of, strict=True):
         relevant = np.zeros(len(titles), bool)
@@ -425,11 +412,11 @@ def _candidates(system: HybridSystem, task: Task) -> list[_Candidates]:
                 chosen[np.argpartition(part, -count)[-count:]] = True
         rows = np.flatnonzero(chosen)
         judged = JudgedList(parts[:, rows].T.copy(), relevant[rows])
-        found.append(_Candidates(rows, judged))
-    return found
+        candidates.append((rows, judged))
+    return candidates
 
 
-def _best(
+def _first_hits(
     judged: JudgedList, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the largest scores of a list, and which are relevant."""
@@ -439,15 +426,15 @@ def _best(
 
 
 def tuned_bm25(
-    settings: HybridSettings, dev: Task, measure: str, words: bool = False
+    settings: HybridSettings, dev: Task, measure: str, fixed_words: bool = False
 ) -> HybridSettings:
     """Chooses terms, `k1` and `b` with which BM25 alone is best on dev.
 
-    With `words` the terms of `settings` stay. Stems are tried where the stemmer
-    is installed.
+    With `fixed_words`, the terms are not changed. Stems are tried only if the
+    stemmer is installed.
     """
     tried = dict(_TRIED)
-    if words:
+    if fixed_words:
         del tried["bm25_words"]
     elif find_spec("snowballstemmer") is None:
         tried["bm25_words"] = BM25_TERMS[1:]
@@ -457,6 +444,6 @@ def tuned_bm25(
         return mean(by_query, [measure])[measure]
 
     for name, values in tried.items():
-        changed = [settings.replace(**{name: each}) for each in values]
-        settings = max(changed, key=value)
+        choices = [settings.replace(**{name: choice}) for choice in values]
+        settings = max(choices, key=value)
     return settings

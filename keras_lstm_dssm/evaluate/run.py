@@ -41,7 +41,7 @@ from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.programs import TitleSettings
 
 Baselines = Callable[[list[str]], Mapping[str, System]]
-"""Function from the training documents to systems, by name."""
+"""Function from the training documents to name -> system."""
 
 
 def evaluate_run(
@@ -52,36 +52,37 @@ def evaluate_run(
     baselines: Baselines = lambda texts: {},
     progress: bool = False,
     report: Report = lambda line: None,
-    **of_titles: Any,
+    **title_options: Any,
 ) -> dict[str, Any]:
     """Measures the model of a run, and stores the results in the run.
 
-    A model of titles is measured beside BM25 and random order, see
-    `measure_titles`; a `KeyVec` by retrieval and by clusters beside
-    `baselines`. The results are added to `metrics.json`, under split and task
-    such as `"test/retrieve"`, those of the latest evaluation also under the
-    split; and to `CARD.md`. Those of an outside encoder are only returned.
+    Models of titles are compared with BM25 and random order, see
+    `measure_titles`. A `KeyVec` is compared with `baselines` on retrieval and
+    clustering of documents. Results are added to `metrics.json`, under the
+    split and under split and task such as `"test/retrieve"`, and to `CARD.md`.
+    Results of an outside encoder are returned but not stored.
 
     Args:
-        run: The run folder, or an encoder that this package did not train, see
-            `open_outside_encoder`.
-        data: What to evaluate on, see `open_collection`; of a `KeyVec`, see
+        run: The run folder, or an outside encoder, see `open_outside_encoder`.
+        data: The data, see `open_collection`; for a `KeyVec`, see
             `open_documents`.
         split: Split of the data.
         min_relevant: Grade from which a document is relevant.
-        baselines: What a `KeyVec` is compared with, such as
+        baselines: Function that makes the baselines of a `KeyVec`, such as
             `papers.document_baselines`.
         progress: Whether to show a progress bar of encoding.
-        report: Is given each line of the results. By default none is shown.
-        **of_titles: The other fields of `TitleSettings`. They are not
+        report: Function that is called with each line of the results, such as
+            `print`. Default: lines are not shown.
+        **title_options: The other fields of `TitleSettings`. They are not
             supported for a `KeyVec`.
 
     Returns:
-        Split -> `mode`, facts such as `bm25_words`, and system -> measure ->
-        value from 0 to 1; of a `KeyVec`, split -> task -> system -> measure
-        -> value. Of an outside encoder also `texts_per_second`. Of titles also
-        `verdict`, see `compare_with_bm25`, and `failures`, see
-        `find_failures`, which are not stored.
+        Models of titles: split -> `mode`, facts such as `bm25_words`, and
+            system -> measure -> value from 0 to 1; with `settings.queries`
+            also `verdict` of `compare_with_bm25` and `failures` of
+            `find_failures`, which are not stored.
+        Outside encoders: also `texts_per_second`.
+        `KeyVec`: split -> task -> system -> measure -> value.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing
@@ -92,21 +93,21 @@ def evaluate_run(
     >>> results["test"]["model"]["mrr@10"] > results["test"]["bm25"]["mrr@10"]
     True
     """
-    TitleSettings.check_names(of_titles)
-    settings = TitleSettings(split, min_relevant, progress, **of_titles)
-    # What would fail at the end fails first.
-    for written in (settings.run_file, settings.html):
-        if written:
-            check_writable(written)
+    TitleSettings.check_names(title_options)
+    settings = TitleSettings(split, min_relevant, progress, **title_options)
+    # Errors of paths and weights are raised before the evaluation.
+    for path in (settings.run_file, settings.html):
+        if path:
+            check_writable(path)
     given_weights(settings)
     folder = RunFolder(run)
     folder.read_metrics()
     encoder = timed_encoder(str(run))
     model: Any = encoder or folder.load_model()
     tasks: Mapping[str, AnyTask]
-    told: dict[str, Any] = {}
+    findings: dict[str, Any] = {}
     if encoder is None and kind_of(model).reads == "documents":
-        for name in of_titles:
+        for name in title_options:
             raise InputError(
                 f"--{name} is about rankings of titles: leave it out for the "
                 f"{kind_of(model).noun} in {folder.path}"
@@ -125,7 +126,7 @@ def evaluate_run(
             report,
         )
         results: dict[str, Any] = {
-            name: means(of_task) for name, of_task in measured.items()
+            name: means(by_system) for name, by_system in measured.items()
         }
         latest = results
     else:
@@ -134,35 +135,34 @@ def evaluate_run(
         if settings.hybrid:
             stored = folder.read_hybrid()
             queries = training_queries(folder.read_config())
-            found = measure_hybrid(
+            evaluation = measure_hybrid(
                 model, collection, settings, report, stored, queries
             )
         else:
-            found = measure_titles(model, collection, settings, report)
-        mode, about = found.mode, found.about
-        tasks, measured = {mode: found.task}, {mode: found.by_query}
+            evaluation = measure_titles(model, collection, settings, report)
+        mode, about = evaluation.mode, evaluation.about
+        tasks, measured = {mode: evaluation.task}, {mode: evaluation.by_query}
         if "hybrid_dev" in about:
-            path = folder.write_hybrid(about["hybrid_settings"])
-            report(f"wrote {path}")
-        latest = {"mode": mode, **about, **means(found.by_query)}
+            report(f"wrote {folder.write_hybrid(about['hybrid_settings'])}")
+        latest = {"mode": mode, **about, **means(evaluation.by_query)}
         results = {mode: latest}
         if settings.queries:
-            told = tell_failures(
-                found, query_clicks(collection, split), settings, report
+            findings = tell_failures(
+                evaluation, query_clicks(collection, split), settings, report
             )
     if encoder is not None:
         latest["texts_per_second"] = speed = encoder.texts / encoder.seconds
         report(f"the model encodes {speed:,.0f} texts/s")
-        return {split: {**latest, **told}}
+        return {split: {**latest, **findings}}
     if split != "train":  # "train" holds the results of the training
         folder.add_metrics(split, latest)
-    for name, of_task in measured.items():
+    for name, by_system in measured.items():
         documents = len(tasks[name].documents)
         record_evaluation(
-            folder.path, f"{split}/{name}", data, of_task, documents
+            folder.path, f"{split}/{name}", data, by_system, documents
         )
         folder.add_metrics(f"{split}/{name}", results[name])
-    return {split: {**latest, **told}}
+    return {split: {**latest, **findings}}
 
 
 def measure_documents(
@@ -176,12 +176,12 @@ def measure_documents(
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
     """Measures a KeyVec, and baselines trained on the split train.
 
-    For the arguments see `evaluate_run`. Returns the tasks, `"retrieve"`,
-    `"cluster"` or both; and task -> system -> query id (for clustering, seed)
-    -> measure -> value.
+    For the arguments see `evaluate_run`. Returns name -> task, for `"retrieve"`
+    and `"cluster"`; and task -> system -> query id -> measure -> value, where
+    seeds replace query ids for clustering.
     """
     tasks = document_tasks(folder, split, min_relevant)
-    texts = [document_text(one.sentences) for one in folder.of("train")]
+    texts = [document_text(doc.sentences) for doc in folder.of("train")]
     if bad := folder.counts.bad_lines:
         report(f"skipped bad lines: {describe_bad(bad)}")
     if texts:

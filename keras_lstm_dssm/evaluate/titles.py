@@ -1,4 +1,4 @@
-"""Measure a model of titles, and what it is compared or mixed with."""
+"""Measures a model of titles beside BM25, and in mixtures."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ MODEL, BM25, MIXTURE = "model", "bm25", "mixture"
 """Names of systems in results."""
 
 Report = Callable[[str], object]
-"""Function that is given each line of the results, such as `print`."""
+"""Function that is called with each line of the results, such as `print`."""
 
 
 class Measured(NamedTuple):
@@ -60,9 +60,9 @@ class Measured(NamedTuple):
     Attributes:
         task: The task.
         by_query: System -> query id -> measure -> value.
-        about: Facts for the results.
-        ranked: The system that is evaluated, a key of `by_query`.
-        run: Its rankings.
+        about: Facts for the results, by name.
+        ranked: The evaluated system, a key of `by_query`; others are baselines.
+        run: The rankings of the evaluated system.
     """
 
     task: Task
@@ -85,10 +85,10 @@ _WORDS = {
 
 
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
-    """Returns settings with the mode that suits the split, unless it is given.
+    """Returns settings with a mode that suits the split, if none was chosen.
 
-    Without a judgement of grade 0, each order of the judged documents has the
-    same recall and precision, and reranking shows nothing.
+    Reranking needs judgements of grade 0: without them, all orders of the
+    judged documents have the same precision.
     """
     if settings.mode is not None:
         return settings
@@ -100,7 +100,7 @@ def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
 def title_task(
     settings: TitleSettings, collection: Collection, split: str = ""
 ) -> Task:
-    """Returns the task of the split that is measured, or of another split."""
+    """Returns the task of a split, by default of `settings.split`."""
     assert settings.mode is not None, "see with_mode"
     return Task.from_collection(
         collection,
@@ -112,11 +112,11 @@ def title_task(
 
 
 def given_weights(settings: TitleSettings) -> dict[str, float] | None:
-    """Checks the names and the weights of a mixture with the model.
+    """Checks the flags of a mixture of the model and other systems.
 
-    The result is name -> weight, with a sum of 1; `None` without weights.
+    Returns name -> weight, with a sum of 1; `None` without `mix_weights`.
     """
-    mix, given = settings.mix, settings.mix_weights
+    mix, weights = settings.mix, settings.mix_weights
     names = [MODEL, *mix]
     for name in mix:
         if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
@@ -124,19 +124,19 @@ def given_weights(settings: TitleSettings) -> dict[str, float] | None:
                 f"--mix: found {name!r}, which is named twice or is the name of"
                 " a row of the results; the model of --run is always in it"
             )
-    if given and not mix:
+    if weights and not mix:
         raise InputError("--mix_weights is for --mix, which is missing")
-    if not given:
+    if not weights:
         return None
     try:
-        weights = [float(weight) for weight in given]
+        numbers = list(map(float, weights))
     except ValueError as error:
         raise InputError(
-            f"--mix_weights={','.join(map(str, given))}: expected numbers"
+            f"--mix_weights={','.join(map(str, weights))}: expected numbers"
             " separated by commas"
         ) from error
     try:
-        return mixture_weights(names, weights)
+        return mixture_weights(names, numbers)
     except InputError as error:
         raise InputError(f"--mix_weights: {error}") from error
 
@@ -147,17 +147,19 @@ def measure_titles(
     settings: TitleSettings,
     report: Report = lambda line: None,
 ) -> Measured:
-    """Measures a model of titles, BM25, mixtures and random order.
+    """Measures a model of titles, BM25, random order, and a mixture.
 
-    The facts are `bm25_words`, the name of BM25's tokenizer, and with `mix`,
-    the `mixture_weights` and `mixture_dev`, their results on dev.
+    `Measured.about` has `bm25_words`, the name of BM25's tokenizer; with
+    `settings.mix` also `mixture_weights` and `mixture_dev`, the results on dev.
     """
     settings = with_mode(settings, collection)
     split, mix = settings.split, settings.mix
     task = title_task(settings, collection)
     mode = RETRIEVE if task.depth else RERANK
-    read = words_of(model)
-    words = read if settings.bm25_words == MODEL else settings.bm25_words
+    model_words = words_of(model)
+    words = settings.bm25_words
+    if words == MODEL:
+        words = model_words
     if words not in _WORDS:
         raise InputError(
             f"--bm25_words={words} is for --hybrid: expected one of"
@@ -171,7 +173,7 @@ def measure_titles(
         report("grades: 0 to 4, computed from the numbers of clicks")
     report(
         f"words of bm25: {_WORDS[words]}"
-        f" ({'as' if words == read else 'not as'} the model reads them)"
+        f" ({'as' if words == model_words else 'not as'} the model reads them)"
     )
     bm25 = BM25System(tokenizer=TOKENIZERS[words], fields=task.fields)
     if not isinstance(model, System):
@@ -216,9 +218,9 @@ def measure_titles(
             chosen = choose_weights(parts, chosen_on, measure)
             weights = chosen.weights
             on_dev = report_choice(MIXTURE, chosen, chosen_on, measure, report)
-        listed = ", ".join(f"{name} {w:.3g}" for name, w in weights.items())
+        by_name = ", ".join(f"{name} {w:.3g}" for name, w in weights.items())
         flag = ",".join(f"{weight:.10g}" for weight in weights.values())
-        report(f"mixture: {listed} (--mix_weights={flag})")
+        report(f"mixture: {by_name} (--mix_weights={flag})")
         systems |= parts | {MIXTURE: Mixture(parts, weights)}
         about |= {"mixture_weights": weights, **on_dev}
     ranked = MIXTURE if mix else MODEL
@@ -237,12 +239,12 @@ def measured_systems(
     runs: dict[str, Run] = {}
     pages: dict[str, Occurrences] = {}
 
-    def keep(name: str, run: Run) -> None:
+    def on_run(name: str, run: Run) -> None:
         pages[name] = occurrences(run, len(task.documents))
         if name == ranked:
             runs[name] = run
 
-    by_query = measure_systems(task, systems, keep)
+    by_query = measure_systems(task, systems, on_run)
     if settings.run_file:
         write_run(settings.run_file, runs[ranked], ranked)
     report(format_table(means(by_query)))
@@ -250,13 +252,13 @@ def measured_systems(
         report(
             "pages of 10 titles with the most frequent title (skewness): "
             + ", ".join(
-                f"{name} {100 * found.share:.1f} % ({found.skewness:.1f})"
-                for name, found in pages.items()
+                f"{name} {100 * most.share:.1f} % ({most.skewness:.1f})"
+                for name, most in pages.items()
             )
         )
         about["pages"] = {
-            name: {"share": found.share, "skewness": found.skewness}
-            for name, found in pages.items()
+            name: {"share": most.share, "skewness": most.skewness}
+            for name, most in pages.items()
         }
     return Measured(task, by_query, about, ranked, runs[ranked])
 
@@ -268,9 +270,9 @@ def report_choice(
     measure: str,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints the metric on dev of the weights that were chosen on it.
+    """Prints the results on dev of a choice of weights.
 
-    Returns it for the results as JSON, under the key `NAME_dev`.
+    Returns them for the results as JSON, under the key `NAME_dev`.
     """
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
@@ -291,8 +293,8 @@ def report_choice(
 def open_system(name: str, bm25: System, **options: Any) -> System:
     """Opens a system of a mixture by its name.
 
-    It is `bm25`, the folder of a run, which `system_of` opens with `options`,
-    or an outside encoder, see `open_outside_encoder`.
+    A name is `"bm25"`, the folder of a run, or an outside encoder, see
+    `open_outside_encoder`. `options` are passed to `system_of`.
     """
     if name == BM25:
         return bm25
@@ -309,7 +311,7 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
 
 
 class TimedEncoder(DenseSystem):
-    """An outside encoder, the texts that it has read, and the seconds."""
+    """An outside encoder that counts encoded texts and seconds."""
 
     def __init__(self, encode: Encode) -> None:
         super().__init__(self._encode, self._encode)
@@ -326,7 +328,7 @@ class TimedEncoder(DenseSystem):
 
 
 def timed_encoder(name: str) -> TimedEncoder | None:
-    """Opens the encoder of this name, unless it is the folder of a run."""
+    """Opens an outside encoder; returns `None` for the folder of a run."""
     is_encoder = (
         "model_type" in RunFolder(name).read_config()
         if Path(name, "config.json").exists()
@@ -338,7 +340,7 @@ def timed_encoder(name: str) -> TimedEncoder | None:
 
 
 def _outside_encoder(flag: str, name: str, other: str) -> Encode:
-    """Opens the encoder that a flag names, or says that it is no `other`."""
+    """Opens an outside encoder; errors add that the name is not `other`."""
     try:
         return open_outside_encoder(name)
     except InputError as error:

@@ -1,8 +1,4 @@
-"""BM25, the term-matching baseline, and the tokenizers of all baselines.
-
-`bm25_neighbours` finds the titles nearest to a text, from which hard negatives
-are drawn.
-"""
+"""BM25, the term-matching baseline, and the tokenizers of all baselines."""
 
 import dataclasses
 import functools
@@ -56,8 +52,8 @@ def english_stem(word: str) -> str:
 
 @functools.cache
 def _stemmer() -> Any:
-    # `snowballstemmer.stemmer` returns PyStemmer's where that is installed,
-    # whose stems are those of another version.
+    # `snowballstemmer.stemmer` would return PyStemmer's stemmer if PyStemmer is
+    # installed; its version, and so its stems, may differ.
     module = import_optional("snowballstemmer.english_stemmer", "baselines")
     return module.EnglishStemmer()
 
@@ -81,8 +77,8 @@ encoders' `split`."""
 class TokenizedTitles:
     """Maps the words of titles to `ids`, by a `vocabulary` of word -> id.
 
-    Without one, the words are numbered in order of occurrence; words that a
-    given vocabulary lacks are dropped.
+    Words that are not in the vocabulary are dropped. By default, the vocabulary
+    has all words, numbered in order of occurrence.
     """
 
     def __init__(
@@ -115,7 +111,7 @@ class TokenizedTitles:
 def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
     """Counts words: float32 `scipy.sparse.csr_array` `[titles, size]`.
 
-    The indices are int32: scikit-learn 1.7 clusters no others.
+    The indices are int32, because k-means of scikit-learn 1.7 requires it.
     """
     from scipy import sparse
 
@@ -130,15 +126,15 @@ def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
 class FieldTexts:
     """The fields of titles, and their weights in BM25.
 
-    A word that occurs tf times in a field of weight w counts w * tf times, also
-    in the length of the title.
+    A word that occurs tf times in a field of weight w adds w * tf to the term
+    frequency and to the length of the title.
 
     Source: Robertson, Zaragoza and Taylor 2004, "Simple BM25 Extension to
     Multiple Weighted Fields".
 
     Attributes:
         weights: The weight of each field, above 0.
-        texts: Title as it is encoded -> the text of each field.
+        texts: Title -> the text of each field.
     """
 
     weights: tuple[float, ...]
@@ -149,11 +145,7 @@ class FieldTexts:
 def cached_titles(
     titles: tuple[str, ...], tokenizer: Tokenizer
 ) -> TokenizedTitles:
-    """Tokenizes titles, and caches the results of the last two calls.
-
-    The cache compares the titles themselves, which is far cheaper than
-    tokenizing them and detects a corpus that was changed.
-    """
+    """Tokenizes titles, and caches the results of the last two calls."""
     return TokenizedTitles(titles, tokenizer)
 
 
@@ -199,21 +191,20 @@ def not_fitted(system: str) -> InputError:
 class BM25System(CorpusSystem):
     """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
 
-    The IDF is computed over the whole corpus in both modes. Retrieval returns
-    only documents that share a word with the query. Systems with other k1 and
-    b on the same corpus use the same tokenized titles.
+    The IDF is computed over the whole corpus, in `rerank` too. `retrieve`
+    returns only documents that share a word with the query.
 
     Args:
         k1: Saturation of the term frequency; a larger k1 saturates later.
         b: Influence of the title's length, from 0 (none) to 1.
         tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
             function.
-        query_tokenizer: The same for queries; by default `tokenizer`.
-        fields: The fields of the titles, with weights; by default a title is
-            one text.
+        query_tokenizer: The tokenizer of queries. Default: `tokenizer`.
+        fields: The fields of the titles, with weights. Default: a title is one
+            text.
 
     Reference: Kamphuis et al. 2020, "Which BM25 do you mean?", for the
-        variants; Lù 2024, "BM25S", for scores that are computed beforehand.
+        variants; Lù 2024, "BM25S", for precomputed scores.
 
     Example:
     >>> BM25System().retrieve({"q": "cat"}, {"a": "a cat", "b": "dog"}, 10)
@@ -265,15 +256,14 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields the rows of the k titles of highest BM25 for each text.
+    """Yields the rows of the k titles with the highest BM25 for each text.
 
-    The best title comes first. Words are runs of letters and digits; k1 is
-    1.2, b is 0.75. Titles with the same score are in their order; those
-    without a word of the text are left out.
+    The best title is first; ties are in the order of the titles. Titles that
+    share no word with the text are left out.
     """
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):
-        assert matching is not None  # BM25 lists them
+        assert matching is not None
         matching_scores = scores[matching]
         best = matching_scores >= kth_largest(matching_scores, k)
         order = np.argsort(-matching_scores[best], kind="stable")

@@ -25,16 +25,15 @@ def cluster_measures(
 ) -> dict[str, float]:
     """Compares the clusters of documents with their classes.
 
-    - `"f1"`, over all pairs of documents: precision is the share of the pairs
-      of one cluster that are of one class, recall the share of the pairs of
-      one class that are in one cluster, F1 their harmonic mean. It is 0 where
-      no pair has both.
-    - `"v"`, the harmonic mean of homogeneity and completeness (Rosenberg and
-      Hirschberg 2007). It is not corrected for chance: many small classes
-      give random clusters a V near 1.
-    - `"ari"`, the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`,
-      the adjusted mutual information (Vinh et al. 2010). Both are 0 in
-      expectation for random clusters, and may be below.
+    - `"f1"`: pairwise F1. Precision is the share of pairs of the same cluster
+      that have the same class; recall is the share of pairs of the same class
+      that have the same cluster.
+    - `"v"`: the harmonic mean of homogeneity and completeness (Rosenberg and
+      Hirschberg 2007). V is not corrected for chance: with many small classes,
+      random clusters have a V near 1.
+    - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`:
+      the adjusted mutual information (Vinh et al. 2010). For random clusters,
+      both are 0 in expectation; both can be negative.
     """
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
@@ -55,13 +54,12 @@ def cluster_measures(
 
 
 def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Clusters vectors, scaled to unit length, by k-means; integers `[n]`.
+    """Scales vectors to unit length and clusters them; integers `[n]`.
 
-    k-means++ chooses the first centres, and of 10 such starts the one with the
-    smallest sum of squared distances is returned. On unit vectors, the squared
-    distance of two of them is 2 - 2 cosine. `vectors` is an array or a sparse
-    matrix of SciPy; vectors with fewer than `clusters` different values have
-    fewer clusters.
+    k-means is started 10 times by k-means++; the result with the smallest sum
+    of squared distances is returned. `vectors` is an array or a sparse matrix
+    of SciPy. If fewer than `clusters` vectors are distinct, each of them is a
+    cluster.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
@@ -72,10 +70,10 @@ def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
     exceptions = import_optional("sklearn.exceptions", "baselines")
     model = cluster.KMeans(clusters, n_init=10, random_state=seed)
     with warnings.catch_warnings():
-        # It warns of fewer different vectors than clusters.
+        # scikit-learn warns of fewer distinct vectors than clusters.
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-        # In float64 the order of additions, which depends on the threads,
-        # does not change the result.
+        # float64 because in float32 the clusters depend on the order of
+        # additions, and the order depends on the threads.
         return model.fit_predict(_unit_rows(vectors).astype(np.float64))
 
 
@@ -90,14 +88,13 @@ def _unit_rows(vectors: Any) -> Any:
 class ClusterTask(NamedTuple):
     """Documents of known classes, to cluster by their vectors.
 
-    A system is measured by `k_means` with as many clusters as there are
-    classes, once for each seed.
+    A system is measured by `k_means`, once for each seed. The number of
+    clusters is the number of classes.
 
     Attributes:
-        documents: Document id -> text, the documents that have a class.
+        documents: Document id -> text. All documents have a class.
         classes: Document id -> class, in the order of `documents`.
-        without_class: Number of documents that were left out, as they have
-            no class.
+        without_class: Number of further documents, which have no class.
         seeds: Number of k-means runs, with the seeds 0 to seeds - 1.
 
     Example:
@@ -107,7 +104,7 @@ class ClusterTask(NamedTuple):
     >>> from keras_lstm_dssm.papers import TfidfSystem
     >>> system = TfidfSystem().fit(list(texts.values()))
     >>> _, measured = task.measure(system)
-    >>> [of_seed["ari"] for of_seed in measured.values()]
+    >>> [values["ari"] for values in measured.values()]
     [1.0, 1.0]
     """
 
@@ -127,13 +124,12 @@ class ClusterTask(NamedTuple):
 
         Args:
             documents: Document id -> text.
-            classes: Document id -> class; a document that is missing, or has
-                `None` or an empty class, is left out.
+            classes: Document id -> class. A document is left out if its class
+                is missing, `None` or empty.
             seeds: Number of k-means runs.
 
         Raises:
-            InputError: `seeds` is below 1, or the documents do not have two
-                different classes.
+            InputError: `seeds` is below 1, or there are fewer than two classes.
 
         Example:
         >>> texts = {"a": "red hat", "b": "blue hat", "c": "garden hose"}
@@ -189,15 +185,12 @@ class ClusterTask(NamedTuple):
     def measure(self, system: System) -> tuple[None, QueryMeasures]:
         """Measures the clusters of a system's vectors.
 
-        Args:
-            system: A system with an `encode_document`.
-
         Returns:
-            `None`, as there is no ranking, and seed -> measure -> value. Seeds
-            take the place of the queries of a `Task`.
+            `None` in place of the run of `Task.measure`; and seed -> measure
+            -> value.
 
         Raises:
-            InputError: The system computes no vectors.
+            InputError: `system.encode_document` is `None`.
         """
         encode = system.encode_document
         if encode is None:
@@ -217,9 +210,8 @@ class ClusterTask(NamedTuple):
     def random_queries(self) -> QueryMeasures:
         """Measures random clusters, for comparison.
 
-        Each document is put into one of as many clusters as there are classes
-        with equal probability. The seeds of `measure` have one value each,
-        the mean over 20 draws, which is near the expectation.
+        Each document has a uniformly random cluster. All seeds have the same
+        values: means over 20 draws, near the expectation.
         """
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}

@@ -1,10 +1,10 @@
-"""Hubness: titles that are near many queries, and pages that show them.
+"""Hubness: titles that are near many queries, and how often pages show them.
 
-In a space of many dimensions some vectors are among the nearest neighbours of
+In a space of many dimensions, some vectors are among the nearest neighbours of
 very many others (Radovanovic, Nanopoulos and Ivanovic 2010, "Hubs in Space").
-A hybrid retriever subtracts a share of the `hubness` of each title from its
-score, as CSLS does (Conneau et al. 2018, "Word Translation Without Parallel
-Data"); `occurrences` measures what a page of results shows of it.
+A hybrid retriever subtracts weighted `hubness` from the score of each title,
+like CSLS (Conneau et al. 2018, "Word Translation Without Parallel Data").
+`occurrences` measures how often a title is on pages of results.
 """
 
 from collections import Counter
@@ -16,30 +16,30 @@ import numpy as np
 from keras_lstm_dssm.evaluation.runs import Run
 
 NEAREST = 10
-"""Number of the largest cosines of which the hubness is the mean."""
+"""Hubness is the mean of this number of largest cosines."""
 
 QUERIES = 2000
-"""Number of training queries to which titles are compared."""
+"""Largest number of training queries that titles are compared with."""
 
 _ROWS = 4096
 
 
 def sample(queries: Iterable[str]) -> list[str]:
-    """Returns at most `QUERIES` distinct queries, the same in any order."""
+    """Returns at most `QUERIES` distinct queries, whatever their order."""
     distinct = sorted(set(queries))
     step = max(1, -(-len(distinct) // QUERIES))
     return distinct[::step]
 
 
 def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns the mean of the largest cosines of each title with queries.
+    """Returns the hubness of titles: the mean of their largest cosines.
 
     Args:
         titles: Unit vectors of titles, float32 `[n, d]`.
         queries: Unit vectors of queries, float32 `[m, d]`, m above 0.
 
     Returns:
-        Float32 `[n]`: the mean of the `NEAREST` largest cosines.
+        Float32 `[n]`: the mean of the `NEAREST` largest cosines with queries.
 
     Example:
     >>> hubness(np.eye(2), np.array([[1.0, 0.0], [0.6, 0.8]]))
@@ -58,8 +58,8 @@ class Occurrences(NamedTuple):
     """How often titles are on result pages.
 
     Attributes:
-        title: Id of the title that is on the most pages.
-        share: Share of pages that it is on, from 0 to 1.
+        title: Id of the most frequent title.
+        share: Share of pages with the most frequent title, from 0 to 1.
         skewness: Skewness of the number of pages of a title, over all titles.
     """
 
@@ -69,10 +69,10 @@ class Occurrences(NamedTuple):
 
 
 def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:
-    """Counts the first k titles of each query.
+    """Counts how often each title is among the first k of a query.
 
     Args:
-        run: The rankings of one query or more.
+        run: The rankings.
         documents: Number of titles in the corpus.
         k: Number of titles on a page.
 

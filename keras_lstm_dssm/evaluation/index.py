@@ -1,11 +1,8 @@
-"""Vector search by cosine: exact, or approximate for large logs.
-
-`Index` compares a query with every document. `IVFIndex` compares it
-with those of the nearest clusters only, to mine negatives.
-"""
+"""Vector search by cosine: `Index` is exact, `IVFIndex` is approximate."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,30 +24,30 @@ _BLOCK = 2**24
 class Index:
     """Searches the vectors of a corpus exactly, in bounded memory.
 
-    Every search compares the query with all documents. The order of the
-    documents in the corpus never changes a result: documents with the same
-    cosine are ordered by a hash of the query and the id, as in `TieBreaker`.
+    Every search compares the query with all documents. Documents with the same
+    cosine are ordered as by `TieBreaker`, so that the order of the corpus has
+    no effect on the results.
 
     Args:
         encoder: The encoder of the documents: an object with
             `encode(list of n str) -> float array [n, d]`, such as a
-            `TextEncoder`, or a function of that form. A `TwoTower` encodes
-            documents with its document encoder and queries with its query
-            encoder.
-        titles: The documents' texts. Each distinct text is encoded once.
-        ids: A distinct id for each document; by default its title, and equal
-            titles are then one document.
-        query_encoder: The encoder of the queries, like `encoder`; by default
-            `encoder` itself, which is right for a tied model.
+            `TextEncoder`, or a function with this signature. A `TwoTower`
+            encodes documents with its document encoder and queries with its
+            query encoder.
+        titles: Texts of the documents. Each distinct text is encoded once.
+        ids: A distinct id for each document. Default: the title is the id, and
+            equal titles are one document.
+        query_encoder: The encoder of the queries, like `encoder`. Default:
+            `encoder`, which suits tied towers.
 
     Attributes:
-        ids: The documents' ids, in the corpus's order.
-        vectors: float32 `[documents, d]`, the documents' vectors, of norm
-            1 each (a zero vector stays zero and has cosine 0 with all).
+        ids: The ids of the documents, in the order of the corpus.
+        vectors: float32 `[documents, d]`, vectors of the documents with norm
+            1. A zero vector stays zero; its cosine with all vectors is 0.
 
     Raises:
-        InputError: There is no document, the ids are not distinct or not as
-            many as the titles, or a vector is not finite.
+        InputError: There is no document, an id occurs twice, the numbers of
+            ids and titles differ, or a vector is not finite.
 
     Example:
     >>> titles = ["Angle bracket", "Deck screws", "Paint brush"]
@@ -85,14 +82,14 @@ class Index:
         ids: Iterable[str] | None = None,
         query_encoder: Any = None,
     ) -> "Index":
-        """Makes an index of vectors that are already computed.
+        """Makes an index of computed vectors.
 
         Args:
             vectors: Float `[documents, d]`; they are scaled to unit length.
-            ids: A distinct id for each row; by default its number as a
-                string, so that ties then depend on the corpus's order.
-            query_encoder: See `Index`; without one, `search` takes vectors
-                only.
+            ids: A distinct id for each row. Default: the number of the row, as
+                a string; ties then depend on the order of the corpus.
+            query_encoder: See `Index`. Without a query encoder, `search` takes
+                vectors only.
 
         Raises:
             InputError: See `Index`.
@@ -120,16 +117,16 @@ class Index:
 
         Args:
             queries: n texts, or their vectors, float `[n, d]`.
-            k: Number of documents for each query, at least 1; a smaller
-                corpus is returned whole.
+            k: Number of documents for each query, at least 1. If the corpus
+                has fewer, all are returned.
 
         Returns:
             For each query a list of `Hit`s.
 
         Raises:
-            InputError: `k` is below 1, `queries` is a single string, texts
-                were given to an index without a query encoder, or the
-                vectors have another width or are not finite.
+            InputError: `k` is below 1; `queries` is a string; `queries` are
+                texts and the index has no query encoder; or the vectors have
+                the wrong width or are not finite.
         """
         if isinstance(queries, np.ndarray) and queries.dtype.kind == "f":
             rows, scores = self.nearest(queries, k)
@@ -164,26 +161,25 @@ class Index:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rows and the cosines of the k nearest documents.
 
-        A blocked matrix product finds which documents may be among the k
-        nearest; their cosines are then computed one by one. The product
-        alone may round the cosines of equal vectors differently, depending
-        on their positions.
+        A blocked matrix product selects documents that may be among the k
+        nearest; `cosines` then computes their cosines. A matrix product may
+        round the cosines of equal vectors differently.
 
         Args:
             query_vectors: Float `[n, d]`; they are scaled to unit length.
             k: Number of documents for each query, at least 1.
-            query_ids: n strings that the breaking of ties depends on; by
-                default ties are broken in the same way for all queries.
+            query_ids: n strings by which ties are broken. Default: ties are
+                broken in the same way for all queries.
             exclude: For each query, rows that must not be returned.
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:
-            rows: Integers `[n, min(k, documents)]`, nearest first; -1 where
-                `exclude` leaves fewer.
-            scores: float32 of the same shape: their cosines; -inf for -1.
+            rows: Integers `[n, min(k, documents)]`, nearest first. They end
+                with -1 if `exclude` leaves too few documents.
+            scores: float32, the cosine of each of the rows; -inf for row -1.
 
         Raises:
-            InputError: `k` is below 1, or the vectors have another width or
+            InputError: `k` is below 1, or the vectors have the wrong width or
                 are not finite.
         """
         check_at_least(1, k=k)
@@ -197,7 +193,9 @@ class Index:
         shape = len(vectors), min(k, len(self))
         rows = np.full(shape, -1, np.intp)
         scores = np.full(shape, -np.inf, np.float32)
-        searched = _shown(self.rough_cosines(vectors), len(vectors), progress)
+        searched = _with_bar(
+            self.rough_cosines(vectors), len(vectors), progress
+        )
         for n, rough in enumerate(searched):
             if exclude is not None:
                 rough[list(exclude[n])] = -np.inf
@@ -212,9 +210,10 @@ class Index:
         return rows, scores
 
     def rough_cosines(self, vectors: np.ndarray) -> Iterator[np.ndarray]:
-        """Yields the cosines of each unit vector with all documents, rounded.
+        """Yields the cosines of each unit vector with all documents.
 
-        Those of equal documents may differ; see `margin`.
+        Rounding errors are at most half of `margin`, so that the cosines of
+        equal documents may differ.
         """
         size = max(1, _BLOCK // len(self))
         for start in range(0, len(vectors), size):
@@ -253,22 +252,20 @@ class Index:
         self._ties = TieBreaker(ids)
 
 
-def _shown(items: Iterable[_T], total: int, progress: bool) -> Iterable[_T]:
-    """Returns the items of a search, with a progress bar."""
+def _with_bar(items: Iterable[_T], total: int, progress: bool) -> Iterable[_T]:
     return tqdm(items, "search", total, leave=False, disable=not progress)
 
 
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Returns the cosines of unit vectors `[n, d]` with one `[d]`.
+    """Returns the cosines of unit vectors `[n, d]` with a unit vector `[d]`.
 
-    Equal rows give bitwise equal cosines, which `vectors @ vector` does not
-    guarantee.
+    Equal rows have bitwise equal cosines, unlike in `vectors @ vector`.
     """
     return np.sum(vectors * vector, axis=1)
 
 
 def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
-    """Encodes each distinct text once: float `[texts, d]`, in their order."""
+    """Encodes each distinct text once; returns float `[texts, d]`."""
     texts = list(texts)
     first, row_of = distinct_values(texts)
     vectors = np.asarray(encode([texts[i] for i in first]))
@@ -278,8 +275,8 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
     """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Another shape, or a number that is not finite, raises `InputError`; `name`
-    is what its message calls a row.
+    Raises `InputError` if the array is not a matrix or a number is not finite.
+    The message calls a row `name`.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
@@ -309,27 +306,27 @@ def _encode_function(encoder: Any) -> Encode:
 
 _SAMPLED_IN_CLUSTER = 32
 _ROUNDS = 6
-_FOUND_AT_ONCE = 2**25  # titles of all clusters that queries are compared with
-_SCORES_AT_ONCE = 2**24  # of each thread; 64 MiB, and twice that to sort them
+_RESULTS_AT_ONCE = 2**25  # k results of each cluster that a query reads
+_SCORES_AT_ONCE = 2**24  # per thread: 64 MiB, and 128 MiB for sorting
 _THREADS = 2
-_GROUPS_FOR_EACH = 4  # groups of scores, for each of the largest to be found
+_GROUPS_FOR_EACH = 4  # groups of scores, for each of the `count` largest
 
 
 class IVFIndex:
     """Searches titles by cosine approximately, with an inverted file (IVF).
 
     Spherical k-means on a sample divides n titles into sqrt(n) clusters. A
-    query is compared with the titles of the clusters whose centres are nearest
-    to it (an inverted file, Sivic and Zisserman 2003), so that the cost of n
-    queries grows with n^1.5, and not with n^2. One product compares the titles
-    of a cluster with all queries that read it.
+    query is compared with the titles of the clusters that have the nearest
+    centres (Sivic and Zisserman 2003). The cost of n queries is O(n^1.5), where
+    exact search needs O(n^2). A matrix product compares the titles of a cluster
+    with all queries that read the cluster.
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
         if not len(titles):
             raise InputError("found no title: expected one or more")
         centres = _centres(titles, np.random.default_rng(seed))
-        # Of equal centres, only one is that of a cluster with titles.
+        # Of equal centres, only the first has titles.
         filled, self._cluster_of = np.unique(
             _nearest_centres(titles, centres, 1)[:, 0], return_inverse=True
         )
@@ -347,16 +344,17 @@ class IVFIndex:
         clusters: int,
         progress: bool = False,
     ) -> np.ndarray:
-        """Finds titles near each query, among those of the nearest clusters.
+        """Finds the k best titles of the nearest clusters for each query.
 
         Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
-        k]` that are not in `exclude`, nearest first; -1 where fewer are found.
+        k]` that are not in `exclude`, nearest first; the last are -1 if the
+        clusters have fewer than k titles.
         """
         check_at_least(1, k=k, clusters=clusters)
-        found = np.full((len(queries), k), -1)
-        size = max(1, _FOUND_AT_ONCE // (clusters * k))
+        nearest_rows = np.full((len(queries), k), -1)
+        size = max(1, _RESULTS_AT_ONCE // (clusters * k))
         starts = range(0, len(queries), size)
-        for start in _shown(starts, len(starts), progress):
+        for start in _with_bar(starts, len(starts), progress):
             part = slice(start, start + size)
             rows, scores = self._compare(
                 queries[part], k, exclude[part], clusters
@@ -366,8 +364,9 @@ class IVFIndex:
                 -np.take_along_axis(scores, best, axis=1), kind="stable"
             )
             best = np.take_along_axis(best, order, axis=1)
-            found[part, : best.shape[1]] = np.take_along_axis(rows, best, 1)
-        return found
+            best_rows = np.take_along_axis(rows, best, axis=1)
+            nearest_rows[part, : best.shape[1]] = best_rows
+        return nearest_rows
 
     def _compare(
         self,
@@ -376,23 +375,24 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k best rows of each cluster read, and their cosines."""
-        read = _nearest_centres(queries, self._centres, clusters)
-        shape = len(queries), read.shape[1], k
+        """Returns the k best rows of the nearest clusters, and the cosines."""
+        read_clusters = _nearest_centres(queries, self._centres, clusters)
+        per_query = read_clusters.shape[1]
+        shape = len(queries), per_query, k
         rows = np.full(shape, -1)
         scores = np.full(shape, -np.inf, np.float32)
         excluded_query = np.repeat(
-            np.arange(len(queries)), [len(each) for each in exclude]
+            np.arange(len(queries)), list(map(len, exclude))
         )
-        excluded_row = np.array([row for each in exclude for row in each], int)
+        excluded_row = np.array(list(chain.from_iterable(exclude)), int)
 
         def compare(
             members: np.ndarray,
             titles: np.ndarray,
-            reading: np.ndarray,
+            pairs: np.ndarray,  # ascending positions in `read_clusters`, flat
             excluded: np.ndarray,
         ) -> None:
-            query, place = np.divmod(reading, read.shape[1])  # ascending
+            query, column = np.divmod(pairs, per_query)
             block = queries[query] @ titles.T
             excluded = excluded[np.isin(excluded_query[excluded], query)]
             block[
@@ -402,38 +402,37 @@ class IVFIndex:
             best = _largest(block, k)
             cosines = np.take_along_axis(block, best, axis=1)
             count = best.shape[1]
-            scores[query, place, :count] = cosines
-            rows[query, place, :count] = np.where(
+            scores[query, column, :count] = cosines
+            rows[query, column, :count] = np.where(
                 cosines > -np.inf, members[best], -1
             )
 
-        # NumPy computes without Python's lock, so that blocks of queries run
-        # in parallel.
+        # NumPy releases Python's global lock: parts of queries run in parallel.
         with ThreadPoolExecutor(_THREADS) as pool:
             blocks = [
                 pool.submit(compare, members, titles, part, excluded)
-                for members, titles, reading, excluded in zip(
+                for members, titles, pairs, excluded in zip(
                     self._members,
                     self._titles,
-                    self._by_cluster(read.ravel()),
+                    self._by_cluster(read_clusters.ravel()),
                     self._by_cluster(self._cluster_of[excluded_row]),
                     strict=True,
                 )
-                for part in _parts(reading, len(members))
+                for part in _parts(pairs, len(members))
             ]
             for block in blocks:
                 block.result()
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Lists, for each cluster, the ascending positions of its number."""
+        """Lists the positions of each cluster's number, ascending."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
 
 
 def _centres(titles: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Finds centres of norm 1 by k-means on a sample of the titles."""
+    """Returns unit centres of k-means on a sample of the titles."""
     clusters = int(len(titles) ** 0.5)
     size = min(len(titles), _SAMPLED_IN_CLUSTER * clusters)
     sample = titles[random.choice(len(titles), size, replace=False)]
@@ -452,19 +451,12 @@ def _nearest_centres(
     vectors: np.ndarray, centres: np.ndarray, count: int
 ) -> np.ndarray:
     """Returns the indices of the nearest centres, `[vectors, count]`."""
-    return np.concatenate(
-        [
-            _largest(each @ centres.T, count)
-            for each in _parts(vectors, len(centres))
-        ]
-    )
+    parts = _parts(vectors, len(centres))
+    return np.concatenate([_largest(p @ centres.T, count) for p in parts])
 
 
 def _parts(values: np.ndarray, scores: int) -> list[np.ndarray]:
-    """Divides an array into parts that have `_SCORES_AT_ONCE` scores each.
-
-    Each row has `scores` of them; an empty array is returned as one part.
-    """
+    """Divides rows with `scores` scores each by `_SCORES_AT_ONCE`."""
     size = max(1, _SCORES_AT_ONCE // scores)
     return [
         values[start : start + size]
@@ -481,18 +473,17 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     size = width // (_GROUPS_FOR_EACH * count)
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
-    # Of the maxima of groups of scores, `count` are at least as large as
-    # their count-th largest, so that no smaller score can be among the
-    # largest: few scores remain to be compared.
+    # `count` groups have a maximum of at least `least`, so that smaller scores
+    # are not among the `count` largest: few scores remain to be compared.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]
     row, column = np.divmod(np.flatnonzero(scores >= least), width)
     counts = np.bincount(row, minlength=rows)
-    place = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+    position = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
     remaining = np.full((rows, counts.max(initial=0)), -np.inf, scores.dtype)
     columns = np.zeros(remaining.shape, np.intp)
-    remaining[row, place] = scores[row, column]
-    columns[row, place] = column
+    remaining[row, position] = scores[row, column]
+    columns[row, position] = column
     best = np.argpartition(remaining, -count, axis=1)[:, -count:]
     return np.take_along_axis(columns, best, axis=1)

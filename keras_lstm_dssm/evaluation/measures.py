@@ -1,7 +1,7 @@
 """NDCG, MRR, MAP, precision and recall of rankings and of random order.
 
-Tied scores are either broken before, or the measures are exact expectations
-over all orders of the ties.
+`evaluate_queries` measures rankings without ties. `expected_queries` computes
+exact expectations over all orders of tied scores.
 """
 
 import math
@@ -17,7 +17,7 @@ from keras_lstm_dssm.settings.fields import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):
-    """The documents of one score, and the grades of those that are judged."""
+    """The number of documents with one score, and the grades of the judged."""
 
     size: int
     grades: Sequence[int]
@@ -42,22 +42,21 @@ def expected_measures(
     min_relevant: int = 1,
     depth: int | None = None,
 ) -> dict[str, float]:
-    """Computes the expected measures of one query exactly.
+    """Computes the exact expected measures of one query.
 
-    In a group of n documents, r of them relevant, each rank holds each document
-    with probability 1/n, which gives
+    All orders of a group of n documents, r of them relevant, are equally
+    probable. Expected measures:
 
-    - NDCG@k, P@k, recall@k: the value with the mean gain of the group at
-      each of its ranks, as they are linear in the gains;
+    - NDCG@k, P@k, recall@k are linear in the gains: the expectation has the
+      mean gain of the group at each of its ranks.
     - RR: the sum over i of 1/i P(the first relevant document is at rank i),
-      with documents drawn without replacement;
-    - AP: for the j-th rank i of the group, with R relevant documents in the
-      groups before, r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i, summed over
-      the ranks and divided by the number of relevant documents.
+      where documents are drawn without replacement.
+    - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
+      divided by the number of relevant documents. Rank i is the j-th of its
+      group, and the groups before have R relevant documents.
 
-    `judged` are the grades of all judged documents of the query, one or more of
-    them relevant. The measures are all of `MEASURES`, and `"mrr"`, the
-    reciprocal rank without a cutoff.
+    `judged` are the grades of all judged documents of the query; at least one
+    is relevant. The result has `MEASURES`, and `"mrr"` without a cutoff.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
@@ -81,7 +80,7 @@ def expected_measures(
         if ranks_before == depth:
             break
     ranks = np.arange(1, ranks_before + 1)
-    found = np.cumsum(np.concatenate(relevance))
+    relevant_sums = np.cumsum(np.concatenate(relevance))
     discounts = 1 / np.log2(np.arange(2, 2 + max(NDCG_CUTOFFS)))
     top = np.concatenate(gains)[: len(discounts)]
     dcg = np.cumsum(top * discounts[: len(top)])
@@ -97,9 +96,9 @@ def expected_measures(
         np.sum(np.concatenate(precision) / ranks) / all_relevant
     )
     for k in (1, 10):
-        values[f"p@{k}"] = float(_up_to(found, k) / k)
+        values[f"p@{k}"] = float(_up_to(relevant_sums, k) / k)
     for k in (10, 100):
-        values[f"recall@{k}"] = float(_up_to(found, k) / all_relevant)
+        values[f"recall@{k}"] = float(_up_to(relevant_sums, k) / all_relevant)
     values["mrr"] = float(reciprocal[-1])
     return values
 
@@ -118,8 +117,8 @@ QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""
 
 LARGEST_GRADE = 5
-"""Larger grades raise `InputError`: they are probably numbers of clicks, and
-with the gain 2^grade - 1 the best document alone would determine NDCG."""
+"""Larger grades raise `InputError`. They are probably numbers of clicks: the
+gain 2^grade - 1 of the best document would determine NDCG alone."""
 
 
 def evaluate_queries(
@@ -135,17 +134,17 @@ def evaluate_queries(
     document is relevant if its grade is `min_relevant` or more.
 
     Args:
-        run: Query id -> document id -> score, best first, as `TieBreaker` makes
-            them. A query that is not in it gets 0.
+        run: Query id -> document id -> score, best first and without ties.
+            The measures of a missing query are 0.
         qrels: Query id -> document id -> grade, at most `LARGEST_GRADE`. A
-            document that is not in it has grade 0.
-        min_relevant: Grade from which a document counts as relevant.
-        names: The measures, some of `MEASURES` and `"mrr"`, the reciprocal
+            missing document has grade 0.
+        min_relevant: Grade from which a document is relevant.
+        names: The measures: names of `MEASURES`, or `"mrr"`, the reciprocal
             rank without a cutoff. Default `MEASURES`.
 
     Returns:
-        Query id -> measure -> value, for the queries with a relevant
-        document.
+        Query id -> measure -> value. Queries without a relevant document are
+        left out.
 
     Raises:
         InputError: `min_relevant` is below 1, or a grade is above
@@ -189,13 +188,13 @@ def evaluate_queries(
             for measure, name in all_measures.items()
             if name in names
         }
-        if not measures:  # which ir_measures does not support
+        if not measures:  # ir_measures does not support an empty list
             continue
         for metric in ir_measures.iter_calc(list(measures), judgements, ranked):
             values[metric.query_id][measures[metric.measure]] = metric.value
     return {
-        query_id: {name: of_query[name] for name in names}
-        for query_id, of_query in values.items()
+        query_id: {name: by_name[name] for name in names}
+        for query_id, by_name in values.items()
     }
 
 
@@ -207,20 +206,19 @@ def expected_queries(
 ) -> QueryMeasures:
     """Computes the measures of each query in expectation over ties.
 
-    It takes scores with ties, as `System.list_scores` returns them, where
-    `evaluate_queries` takes a run. A score that is not finite raises
-    `ValueError`.
+    `scores` may have ties, unlike the run of `evaluate_queries`. A score that
+    is not finite raises `ValueError`.
     """
     values: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():
-        of_query = scores.get(query_id)
-        if not of_query:
+        query_scores = scores.get(query_id)
+        if not query_scores:
             values[query_id] = dict.fromkeys(names, 0.0)
             continue
-        if not np.isfinite(list(of_query.values())).all():
+        if not np.isfinite(list(query_scores.values())).all():
             raise ValueError(f"query {query_id}: a score is not finite")
         expected = expected_measures(
-            tie_groups(of_query, judged), judged.values(), min_relevant
+            tie_groups(query_scores, judged), judged.values(), min_relevant
         )
         values[query_id] = {name: expected[name] for name in names}
     return values
@@ -234,7 +232,7 @@ def mean(
 
     Args:
         values: Query id -> measure -> value.
-        names: The measures. Default: all that the queries have.
+        names: The measures. Default: all measures of the first query.
 
     Raises:
         InputError: There is no query.
@@ -251,17 +249,17 @@ def mean(
     if names is None:
         names = list(next(iter(values.values())))
     return {
-        # Exact, so that equal systems are equal in any order of the queries.
+        # `fmean` is exact: the order of the queries has no effect.
         name: fmean(query[name] for query in values.values())
         for name in names
     }
 
 
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
-    """Returns the qrels of the queries that have a relevant document.
+    """Checks qrels, and selects the queries with a relevant document.
 
-    A grade above `LARGEST_GRADE`, or `min_relevant` below 1, raises
-    `InputError`.
+    Raises `InputError` if a grade is above `LARGEST_GRADE` or `min_relevant` is
+    below 1.
     """
     if min_relevant < 1:
         raise InputError(
@@ -291,11 +289,10 @@ def random_order(
     depth: int | None = None,
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Computes the expected measures of a uniformly random order exactly.
+    """Computes the exact expected measures of a uniformly random order.
 
-    A random order is one tie between all candidates, see `expected_measures`.
-    `candidates` is query id -> their number: that of the judged documents, or
-    the size of the corpus.
+    A random order is a tie of all candidates, see `expected_measures`.
+    `candidates` is query id -> number of candidates.
     """
     expected: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():
@@ -316,21 +313,21 @@ MAX_GRADE = 4
 def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
     """Grades the documents of one query by their clicks.
 
-    NDCG has the gain 2^grade - 1, so a number of clicks must not be used as
-    a grade: a document with 30 clicks would count a thousand times as much
-    as one with 20. The grade here is the one whose gain, of at most 15, is
-    nearest (in its logarithm) to the share of the clicks:
+    NDCG has the gain 2^grade - 1, so a number of clicks must not be used as a
+    grade: a document with 30 clicks would count a thousand times as much as a
+    document with 20 clicks. Grades make the gain, at most 15, approximately
+    proportional to the clicks:
 
         grade = round(log2(1 + 15 * clicks / most clicks of the query))
 
-    and at least 1 for a document that was clicked. So a document gets grade
-    4 from 69 % of the clicks of the query's most clicked document, 3 from
-    31 %, 2 from 12 %, 1 below; and 0 without clicks. NDCG is computed query
-    by query, so the grades need not be comparable between queries.
+    A clicked document has at least grade 1. The grade is 4 from 69 % of the
+    clicks of the query's most clicked document, 3 from 31 %, 2 from 12 %,
+    otherwise 1; and 0 without clicks. Grades of different queries are not
+    comparable, which does not matter to NDCG.
 
     Args:
-        clicks: Document id -> number of clicks for the query, or the sum of
-            their weights.
+        clicks: Document id -> number of clicks for the query, or sum of the
+            weights of its clicks.
 
     Returns:
         Document id -> grade, in the same order.

@@ -42,10 +42,8 @@ from keras_lstm_dssm.evaluation.weight_fit import JudgedList, fit_weights
 class ScaledCorpusSystem(CorpusSystem):
     """Scales the scores of a system that scores all titles of a corpus.
 
-    For each query, the scaled score is (s - l) / (h - l), where h is the
-    highest and l the lowest score of a title of the corpus for the query; 0 if
-    they are equal. The lowest score of BM25 is 0, unless every title has a word
-    of the query, so its scores are divided by the query's largest.
+    The scaled score of a title is (s - l) / (h - l), where h is the highest and
+    l the lowest score of the query in the corpus; 0 if h = l.
     """
 
     def __init__(self, system: Any) -> None:
@@ -62,8 +60,8 @@ class ScaledCorpusSystem(CorpusSystem):
 class ScaledListSystem(System):
     """Scales the scores of a system that only scores lists of candidates.
 
-    The scaled score is (s - l) / (h - l), with the highest score h and the
-    lowest score l of the query's candidates; 0 if all are equal.
+    The scaled score is (s - l) / (h - l), where h is the highest and l the
+    lowest score of the query's candidates; 0 if h = l.
     """
 
     def __init__(self, system: System) -> None:
@@ -81,15 +79,14 @@ class ScaledListSystem(System):
 
 
 PartSystem = DenseSystem | ScaledCorpusSystem | ScaledListSystem
-"""A system with scores on the scale of mixtures; cosines are used as they
-are."""
+"""A system with scores on the scale of mixtures. Cosines are not scaled."""
 
 
 def mixture_part(name: str, system: Any) -> PartSystem:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
-    An encoder, an object with `encode(texts)` or a function from n texts to
-    float `[n, d]`, is one for queries and documents.
+    An encoder is an object with `encode(texts)`, or a function from n texts to
+    float `[n, d]`. The part encodes queries and documents with the encoder.
     """
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
@@ -125,12 +122,12 @@ def weighted_sum(
 ) -> np.ndarray:
     """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
 
-    All mixtures are summed by this function, so that equal scores are equal
-    bit for bit in reranking, in search and in the choice of weights.
+    Reranking, search and the choice of weights all sum by this function, so
+    that their scores are bitwise equal.
     """
     total = np.zeros_like(scores[0])
-    for weight, of_part in zip(weights, scores, strict=True):
-        total += np.float32(weight) * of_part
+    for weight, part_scores in zip(weights, scores, strict=True):
+        total += np.float32(weight) * part_scores
     return total
 
 
@@ -172,28 +169,27 @@ def mixture_weights(
 class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), the scores of several systems.
 
-    Each score has a stated scale: cosines of towers and of other encoders are
-    used as they are; the scores of BM25, and of other systems that score all
-    titles, are mapped to 0 to 1 over the corpus (`ScaledCorpusSystem`); those
-    of pair scorers over the candidates of a query (`ScaledListSystem`). The
-    weights are scaled so that their sum is 1. Parts of weight 0 are not
-    computed.
+    The scale of each score depends on the kind of the part. Cosines of encoders
+    are not scaled. Systems that score all titles, such as BM25, are scaled to
+    0 to 1 over the corpus (`ScaledCorpusSystem`). Pair scorers are scaled to
+    0 to 1 over the candidates of a query (`ScaledListSystem`). Parts of weight
+    0 are not computed.
 
     Args:
         parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder,
             such as `open_outside_encoder` returns, or a function from texts
             to vectors, which runs in this process; or a system, such as
             `BM25System()`.
-        weights: Name -> weight, or the weights in the order of `parts`: not
-            negative, one of them above 0. By default all are equal.
-            `choose_weights` finds weights on dev.
+        weights: Name -> weight, or the weights in the order of `parts`: 0 or
+            more, at least one above 0. Default: equal weights.
+            `choose_weights` fits weights to dev.
 
     Attributes:
-        parts: The parts, as they were given.
-        weights: Name -> weight; their sum is 1.
+        parts: The argument `parts`, as a dictionary.
+        weights: Name -> weight, scaled so that the sum is 1.
 
     Raises:
-        InputError: A part is no system, or the weights are wrong.
+        InputError: A part is not supported, or the weights are wrong.
 
     Reference: Bruch, Gai and Ingber 2023, "An Analysis of Fusion Functions
         for Hybrid Retrieval", https://arxiv.org/abs/2210.11934, for weighted
@@ -237,8 +233,8 @@ class Mixture(System):
             total = weighted_sum(
                 weights,
                 [
-                    np.array([of[query_id][d] for d in ids], np.float32)
-                    for of in scored
+                    np.array([lists[query_id][d] for d in ids], np.float32)
+                    for lists in scored
                 ],
             )
             result[query_id] = dict(zip(ids, total.tolist(), strict=True))
@@ -247,9 +243,8 @@ class Mixture(System):
     def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus exactly; see `System.retrieve`.
 
-        Every document is scored. Where no part has vectors, documents that
-        no part matches with the query, such as those without a word of it,
-        are not returned.
+        If no part has vectors, documents that match the query in no part are
+        not returned, for example documents without a word of the query.
 
         Raises:
             InputError: A part with a weight above 0 only scores lists.
@@ -274,7 +269,7 @@ class Mixture(System):
                 by_part.append((row, None) for row in rows)
             else:
                 by_part.append(system.scores(texts, titles))
-        # Sums are rounded, too.
+        # `eps` allows for the rounding of sums.
         margins = [weights[n] * index.margin for n, (index, _) in dense.items()]
         margin = sum(margins) + 8 * np.finfo(np.float32).eps
         ties = TieBreaker(list(documents))
@@ -282,14 +277,14 @@ class Mixture(System):
         for number, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            if dense:  # see `Index.nearest` on why cosines are computed twice
+            if dense:  # `Index.nearest` says why cosines are computed twice
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
-                of_near = [of_part[near] for of_part in scores]
+                exact = [part_scores[near] for part_scores in scores]
                 for column, (index, vectors) in dense.items():
-                    rows_of = index.vectors[near]
-                    of_near[column] = cosines(rows_of, vectors[number])
-                total = weighted_sum(weights, of_near)
+                    near_vectors = index.vectors[near]
+                    exact[column] = cosines(near_vectors, vectors[number])
+                total = weighted_sum(weights, exact)
             else:
                 near = _union(matches, len(titles))
                 total = total[near]
@@ -298,7 +293,7 @@ class Mixture(System):
 
 
 def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
-    """Returns the positions in any of the arrays; all, if one is `None`."""
+    """Merges arrays of positions; `None` stands for all positions."""
     chosen = np.zeros(count, bool)
     for match in matches:
         chosen[slice(None) if match is None else match] = True
@@ -314,28 +309,27 @@ class ChosenWeights(NamedTuple):
 
 
 CANDIDATES = 100
-"""Documents of each part among which weights are fitted in a whole corpus."""
+"""Number of candidates from each part, to fit weights in a whole corpus."""
 
 
 def choose_weights(
     parts: Mapping[str, Any], task: Task, measure: str = "mrr@10"
 ) -> ChosenWeights:
-    """Fits the weights of a `Mixture` to a dev task, see `fit_weights`.
+    """Fits the weights of a `Mixture` to a dev task by `fit_weights`.
 
     The candidates of a query are its judged documents; in whole-corpus search
-    the best `CANDIDATES` of each part, and the relevant documents. The same
-    task gives the same weights.
+    also the best `CANDIDATES` of each part. Weights are deterministic.
 
     Args:
         parts: Name -> part, see `Mixture`.
-        task: The dev queries; never those that the mixture is tested on. A
-            task of mode `"lists"` measures in expectation over ties.
-        measure: The measure that is returned, one of `task.measures`.
+        task: The dev queries. They must not be the test queries.
+        measure: The measure to return, one of `task.measures`. It has no
+            effect on the weights.
 
     Raises:
-        InputError: The measure is unknown, a part is no system, or cannot
-            search the corpus of the task; or no query has a relevant
-            candidate and another one.
+        InputError: The measure is unknown, a part is not supported or cannot
+            search the corpus of the task, or no query has both a relevant and
+            a non-relevant candidate.
 
     Example:
     >>> task = Task.from_collection(collection, "dev", "retrieve")
@@ -354,23 +348,26 @@ def choose_weights(
             system = with_cached_vectors(system)
         systems[name] = system
     mixtures = [Mixture({name: part}) for name, part in systems.items()]
-    found = [task.measure(mixture) for mixture in mixtures]
-    alone = [mean(by_query, [measure])[measure] for _, by_query in found]
+    measured = [task.measure(mixture) for mixture in mixtures]
+    alone = [mean(by_query, [measure])[measure] for _, by_query in measured]
     ids = {
         query_id: list(
             dict.fromkeys(
                 itertools.chain(
                     task.qrels[query_id],
-                    *(list(run[query_id])[:CANDIDATES] for run, _ in found),
+                    *(list(run[query_id])[:CANDIDATES] for run, _ in measured),
                 )
             )
         )
         for query_id in task.queries
     }
-    lists = [m.list_scores(task.queries, ids, task.documents) for m in mixtures]
+    scored = [
+        mixture.list_scores(task.queries, ids, task.documents)
+        for mixture in mixtures
+    ]
     judged = [
         JudgedList(
-            np.array([list(of[q].values()) for of in lists]).T,
+            np.array([list(lists[q].values()) for lists in scored]).T,
             np.array(
                 [task.qrels[q].get(d, 0) >= task.min_relevant for d in ids[q]]
             ),

@@ -1,8 +1,9 @@
-"""Terms and postings of the titles in a hybrid retriever."""
+"""The terms of words, and the postings of titles, in a hybrid retriever."""
 
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from string import digits
 from typing import Any
 
@@ -34,7 +35,7 @@ from lstm_dssm_client.bm25 import (
 
 
 def _plain(word: str) -> str:
-    """Removes accents, but for a word that would be a stop word: "thé"."""
+    """Removes accents, unless that gives a stop word, as for "thé"."""
     plain = unaccented(word)
     return word if plain in STOP_WORDS else plain
 
@@ -47,7 +48,7 @@ def _stem_of(word: str) -> list[str]:
 
 STEMS, WORDS, TRIGRAMS = fields.BM25_TERMS
 
-_TERMS_OF: dict[str, Callable[[str], list[str]]] = {
+_WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
     **FORMS,
     STEMS: _stem_of,
     WORDS: lambda word: [ROMAN.get(word, _plain(word))],
@@ -57,11 +58,11 @@ _TERMS_OF: dict[str, Callable[[str], list[str]]] = {
 
 @functools.cache
 def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
-    """Returns a tokenizer by which `BM25System` scores as a hybrid retriever.
+    """Returns the tokenizer with which BM25 scores as in a hybrid retriever.
 
-    `kind` is one of `BM25_TERMS`. Of queries, a retriever reads `MAX_WORDS`.
+    `kind` is one of `BM25_TERMS`. Words after the first `max_words` are cut.
     """
-    terms_of = _TERMS_OF[kind]
+    terms_of = _WORD_TERMS[kind]
     return lambda text: [t for _, t in word_forms(terms_of, text, max_words)]
 
 
@@ -78,9 +79,8 @@ def default_terms(titles: Sequence[str]) -> str:
     """Chooses one of `BM25_TERMS` by the script of titles.
 
     Returns:
-        `"stems"` if at least half of the letters are Latin, else `"trigrams"`
-        if at least half are of scripts that do not separate words, else
-        `"words"`.
+        `"stems"` if at least half of the letters are Latin; `"trigrams"` if at
+        least half are of scripts without spaces between words; else `"words"`.
 
     Example:
     >>> default_terms(["hex bolt"]), default_terms(["上海酒店"])
@@ -102,10 +102,10 @@ _DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search
 
 
 def inflections(stem: str) -> list[str]:
-    """Lists forms of an English word whose stem is this one.
+    """Lists English words that have this stem.
 
-    They are endings of plurals, verbs and adjectives, kept if the stemmer gives
-    them back the stem.
+    Endings of plurals, verbs and adjectives are added to the stem. A form is
+    listed if the stemmer returns the stem for it.
 
     Example:
     >>> inflections("drill")
@@ -124,10 +124,7 @@ def inflections(stem: str) -> list[str]:
 
 
 def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
-    """Returns the stemmer and its version, for the record of an export.
-
-    The dictionary is empty if the BM25 of the export does not compare stems.
-    """
+    """Returns the stemmer's version as a fact of an export; empty if unused."""
     if not settings.bm25 or settings.bm25_words != STEMS:
         return {}
     return {"stemmer": stemmer_version()}
@@ -139,18 +136,15 @@ def title_postings(
     queries: Iterable[str] = (),
     fields: FieldTexts | None = None,
 ) -> Postings:
-    """Computes the postings of titles, however long a title is.
+    """Computes the postings of titles.
 
     Args:
         titles: The titles.
-        settings: `k1`, `b` and `bm25_words`, which is not `None`.
-        queries: Texts whose words later queries may have, beside the words
-            of the titles.
-        fields: The fields of the titles, with weights; by default a title is
-            one text.
-
-    Returns:
-        The postings; their forms are in the order of their code points.
+        settings: `k1`, `b` and `bm25_words`, which must not be `None`.
+        queries: Examples of queries. Their words are stored with their stems,
+            in addition to the words of the titles.
+        fields: The fields of the titles, with weights. Default: a title is one
+            text.
     """
     assert settings.bm25_words, settings
     if fields is None:
@@ -159,10 +153,10 @@ def title_postings(
     else:
         vocabulary, counted = field_counts(tuple(titles), alphanumeric, fields)
     words = list(vocabulary)
-    of_word = [_TERMS_OF[settings.bm25_words](word) for word in words]
-    terms = sorted({term for terms in of_word for term in terms})
+    word_terms = list(map(_WORD_TERMS[settings.bm25_words], words))
+    terms = sorted(set(chain.from_iterable(word_terms)))
     number = {term: row for row, term in enumerate(terms)}
-    numbers = [[number[term] for term in terms] for terms in of_word]
+    numbers = [[number[term] for term in terms] for terms in word_terms]
     counts = counted @ count_matrix(numbers, len(terms))
     term_of = dict(number)
     if settings.bm25_words != TRIGRAMS:
@@ -180,19 +174,18 @@ def title_postings(
 def _with_numbers(
     postings: Postings, words: Sequence[str], counts: Any
 ) -> Postings:
-    """Adds a term for each number in the titles, and its forms.
+    """Adds a term for each number in the titles, and the forms of numbers.
 
-    `counts` says how often each title has each of the words.
+    `counts` has the frequency of each word in each title.
     """
-    forms = [number_forms(word) for word in words]
-    found = {_number(form) for of_word in forms for form in of_word}
-    numbers = sorted(number for number in found if number is not None)
-    row = {number: place for place, number in enumerate(numbers)}
-    of_word = [
-        [row[n] for form in of_word if (n := _number(form)) is not None]
-        for of_word in forms
+    word_numbers = [
+        [n for form in number_forms(word) if (n := _number(form)) is not None]
+        for word in words
     ]
-    of_title = (counts @ count_matrix(of_word, len(numbers))).tocsc()
+    numbers = sorted(set(chain.from_iterable(word_numbers)))
+    row = {number: position for position, number in enumerate(numbers)}
+    rows = [[row[number] for number in numbers] for numbers in word_numbers]
+    title_numbers = (counts @ count_matrix(rows, len(numbers))).tocsc()
     term_of = {
         NUMBER + form: postings.words + row[number]
         for form, number in [
@@ -204,16 +197,18 @@ def _with_numbers(
     end = postings.bounds[-1]
     return postings._replace(
         term_of=dict(sorted({**postings.term_of, **term_of}.items())),
-        bounds=np.append(postings.bounds, end + of_title.indptr[1:]),
+        bounds=np.append(postings.bounds, end + title_numbers.indptr[1:]),
         documents=np.append(
-            postings.documents, of_title.indices.astype(np.int32)
+            postings.documents, title_numbers.indices.astype(np.int32)
         ),
-        scores=np.append(postings.scores, np.ones(of_title.nnz, np.float32)),
+        scores=np.append(
+            postings.scores, np.ones(title_numbers.nnz, np.float32)
+        ),
     )
 
 
 def _number(form: str) -> str | None:
-    """Returns the number that a form of `number_forms` stands for, if any."""
+    """Returns the number that a result of `number_forms` means, if any."""
     text = form.removeprefix(NUMBER)
     return text if text[0] in digits else ROMAN.get(text)
 
@@ -221,7 +216,7 @@ def _number(form: str) -> str | None:
 def _forms_of_stems(
     words: Iterable[str], stems: Collection[str]
 ) -> dict[str, str]:
-    """Returns form -> stem: words, and inflected forms of the stems."""
+    """Returns form -> stem, for the words and for inflections of the stems."""
     forms: dict[str, str] = {}
     for word in words:
         plain = _plain(word)

@@ -1,7 +1,7 @@
-"""Runs: documents ordered by score without ties, and the systems that do so.
+"""Runs, which are rankings without ties, and the base class of systems.
 
-Runs and qrels are read and written as TREC files, the format of trec_eval
-and ir_measures.
+Runs are read and written as TREC files, the format of trec_eval and
+ir_measures.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from keras_lstm_dssm.plain_files import text_lines, write_lines
 
 Run = dict[str, dict[str, float]]
 """Query id -> document id -> score, best first, strictly descending. Scores
-are float32 numbers, so that programs that read 32 bits see the same order."""
+are float32 numbers, because trec_eval reads 32 bits."""
 
 Qrels = dict[str, dict[str, int]]
 """Query id -> document id -> grade (0: judged and not relevant)."""
@@ -31,8 +31,8 @@ Candidates = Mapping[str, Sequence[str]]
 """Query id -> ids of documents."""
 
 ListScores = dict[str, dict[str, float]]
-"""Query id -> document id -> score, as a system gave it: in the order of the
-input, and with ties."""
+"""Query id -> document id -> score, in the order of the candidates, with
+ties."""
 
 # The bits of the largest subnormal float32. No score in a run is subnormal,
 # because some programs read such numbers as zero.
@@ -42,11 +42,10 @@ _SUBNORMAL = 0x007FFFFF
 class TieBreaker:
     """Orders documents by score, without ties.
 
-    Ties are broken by a fixed hash of the query id and the document id, which
-    is the same in every process and independent of the order of the input.
-    Tied scores are then lowered to the next float32, because trec_eval
-    reads 32-bit scores, ignores the order of lines and breaks ties by
-    document id.
+    Ties are broken by a hash of the query id and the document id. The hash is
+    the same in every process, and the order of the input has no effect. Tied
+    scores are then lowered to the next float32, because trec_eval ignores the
+    order of lines and would break ties by document id.
     """
 
     def __init__(self, document_ids: Sequence[str]) -> None:
@@ -62,7 +61,7 @@ class TieBreaker:
     ) -> dict[str, float]:
         """Orders one query's documents: document id -> score.
 
-        Scores are those of the documents at `positions`, or of all documents.
+        `scores` belong to the documents at `positions`; by default to all.
         """
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():
@@ -81,11 +80,7 @@ class TieBreaker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns the positions of the best scores, in the order of `rank`.
-
-        The arguments are those of `rank`; the result is integers
-        `[min(n, depth)]`, best first.
-        """
+        """Returns the indices in `scores` of the best, `[min(n, depth)]`."""
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
@@ -100,16 +95,16 @@ def rank_lists(lists: ListScores) -> Run:
 
 
 _FOLD = 64
-"""Scores for each of the k largest, from which groups of 16 are compared."""
+"""Maxima of groups of 16 are compared if k times this are fewer scores."""
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
-    """Returns the k-th largest score; -inf if there are not more than k."""
+    """Returns the k-th largest score; -inf if there are k or fewer."""
     if k is None or k >= len(scores):
         return -np.inf
     if len(scores) > _FOLD * k:
-        # Of the maxima of groups of scores, k are at least as large as their
-        # k-th largest, so that no smaller score can be among the k largest.
+        # k groups have a maximum of at least the k-th largest maximum, so that
+        # smaller scores are not among the k largest.
         maxima = scores[: len(scores) // 16 * 16].reshape(16, -1).max(axis=0)
         scores = scores[scores >= kth_largest(maxima, k)]
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])
@@ -117,9 +112,9 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
     """Lowers tied float32 scores `[n]` by the least that breaks the ties."""
-    # The bits of a float32, read as sign and magnitude, number the floats
-    # consecutively from zero. In these numbers s[i] = min(s[i], s[i-1] - 1),
-    # so that s[i] + i is a running minimum.
+    # The bits of a float32, read as sign and magnitude, number all floats
+    # consecutively. In these numbers, the result r[i] is min(s[i], r[i-1] - 1),
+    # so that r[i] + i is the running minimum of s[i] + i.
     bits = np.ascontiguousarray(scores, np.float32).view(np.int32)
     magnitude = np.maximum((bits & 0x7FFFFFFF) - np.int64(_SUBNORMAL), 0)
     steps = np.arange(len(bits))
@@ -143,13 +138,12 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 
 class System(ABC):
-    """Base of what can be evaluated: BM25, trained models and others.
+    """Base class of what can be evaluated: BM25, trained models and others.
 
-    A system gives each candidate of a query a score, and `rerank` orders the
-    candidates by these scores. As equal scores stay equal, a `Task` of mode
-    `"lists"` can average measures over all orders of the ties. A system holds
-    its learnt parameters but no corpus: all methods get the documents, so that
-    one system can be evaluated on several collections.
+    A system scores the candidates of a query, and `rerank` orders them by their
+    scores. A system has learnt parameters but no corpus: documents are an
+    argument of all methods, so that a system can be evaluated on several
+    collections.
 
     Attributes:
         encode_document: Function from n texts to their vectors, float
@@ -178,13 +172,14 @@ class System(ABC):
 
         Args:
             queries: Query id -> text.
-            candidates: Query id -> ids of the documents to score; its keys
-                are the queries of the result.
-            documents: Document id -> title, the whole corpus, from which a
-                system may compute statistics such as the IDF.
+            candidates: Query id -> ids of the documents to score. Queries
+                without candidates are left out of the result.
+            documents: Document id -> title, the whole corpus. A system may
+                compute statistics from it, such as the IDF.
 
         Returns:
-            A score for each candidate, higher is better, in their order.
+            A score for each candidate, in the order of the candidates. Higher
+            is better; scores may be equal.
         """
 
     def rerank(
@@ -203,8 +198,8 @@ class System(ABC):
         Args:
             queries: Query id -> text.
             documents: Document id -> title.
-            depth: Largest number of documents for each query; a system may
-                return fewer if the others do not match the query at all.
+            depth: Largest number of documents for each query. A system may
+                leave out documents that do not match the query at all.
 
         Returns:
             The best documents of each query, best first.
@@ -224,12 +219,11 @@ Path = str | os.PathLike[str]
 def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
     """Writes a run file of lines `query Q0 document rank score tag`.
 
-    Scores have nine significant digits, which represent a float32 exactly,
-    so that a reader gets the same strict order.
+    Scores have nine significant digits, which represent a float32 exactly.
 
     Args:
-        path: The file, replaced when it is complete; compressed where its
-            name ends in `.gz`.
+        path: The file. It is replaced when the new one is complete, and
+            compressed if its name ends in `.gz`.
         run: Query id -> document id -> score, best first.
         tag: The system's name.
 
@@ -256,17 +250,17 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
 
 
 def read_run(path: Path) -> Run:
-    """Reads a TREC run file, which any search system may have written.
+    """Reads a TREC run file, from any search system.
 
-    Like trec_eval, it orders documents by score and ignores their ranks;
+    Documents are ordered by score, and ranks are ignored, as in trec_eval.
     `TieBreaker` breaks ties. Empty lines are skipped.
 
     Args:
-        path: The file; compressed where its name ends in `.gz`.
+        path: The file, compressed if its name ends in `.gz`.
 
     Raises:
-        InputError: The file cannot be read, a line is not one of a run file,
-            or a document occurs twice for one query.
+        InputError: The file cannot be read, a line is malformed, or a document
+            occurs twice for one query.
 
     Example:
     >>> write_run(Path("read.trec"), {"q1": {"d2": 0.75, "d1": 0.5}})

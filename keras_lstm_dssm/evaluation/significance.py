@@ -12,20 +12,20 @@ def spread_of(
     values: Mapping[str, Mapping[str, float]],
     reference: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns measure -> mean over queries and half its 95 % interval.
+    """Returns measure -> mean over queries, and half of its 95 % interval.
 
-    Half the interval is 1.96 standard errors of the mean (normal
-    approximation), 0 for one query. It says how much the mean would vary with
-    other queries of the same kind, not with other seeds of a training. With
-    `reference`, of another system, the values are paired differences.
+    Half of the interval is 1.96 standard errors of the mean (normal
+    approximation); 0 for one query. The interval is about other queries of the
+    same kind, not about other seeds of training. With the values of a
+    `reference` system, paired differences are averaged.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
         column = np.array(
             [
-                of_query[measure]
+                by_measure[measure]
                 - (reference[query][measure] if reference else 0.0)
-                for query, of_query in values.items()
+                for query, by_measure in values.items()
             ]
         )
         error = 0.0
@@ -36,7 +36,7 @@ def spread_of(
     return spreads
 
 
-_SIGNS = 2**20  # number in memory at once
+_SIGNS = 2**20  # signs in memory at once
 
 
 def randomisation_test(
@@ -44,13 +44,12 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests whether differences `[queries, systems]` have mean zero, two-sided.
 
-    If two systems were equal, each query's difference would be as likely to
-    have the opposite sign (Fisher's randomisation test). The p-value is the
-    share of all assignments of signs whose mean is at least as far from zero as
-    the observed mean. `scipy.stats.permutation_test` enumerates all assignments
-    if there are at most `resamples`. Otherwise it draws `resamples` at random,
-    and p is (1 + number at least as extreme) / (1 + resamples), which is never
-    0. The p-values are not corrected for their number, see `holm`.
+    In Fisher's randomisation test, the p-value is the share of all assignments
+    of signs to the differences for which the mean is at least as far from zero
+    as the observed mean. All assignments are enumerated if there are at most
+    `resamples`. Otherwise `resamples` assignments are drawn, and p is (1 +
+    number at least as extreme) / (1 + resamples), which is never 0. The
+    p-values are not corrected for multiple tests, see `holm`.
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation".
@@ -63,11 +62,11 @@ def randomisation_test(
     differences = differences / np.where(scale > 0, scale, 1)
 
     def absolute_sums(signs: np.ndarray, axis: int) -> np.ndarray:
-        # Rounding makes sums equal that differ by rounding errors only.
+        # Sums that differ by rounding errors only become equal.
         return np.round(np.abs(signs @ differences), 9)
 
-    # SciPy flips the signs of an array of ones; one matrix product applies
-    # them to the differences of all systems.
+    # SciPy flips the signs of an array of ones; `absolute_sums` applies them to
+    # the differences of all systems.
     return stats.permutation_test(
         (np.ones(len(differences)),),
         absolute_sums,
@@ -83,7 +82,7 @@ def randomisation_test(
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Corrects p-values for the number of tests (Holm 1979).
 
-    Those below a level are jointly significant at that level.
+    The family-wise error rate is at most the level that p is compared with.
     """
     order = np.argsort(p_values, kind="stable")
     factors = len(order) - np.arange(len(order))
@@ -103,9 +102,9 @@ def compare_systems(
         references: Names of the systems to compare with.
 
     Returns:
-        Name -> reference -> `difference`, the mean over queries; `p`, of
-        `randomisation_test`; and `p_holm`, corrected for all comparisons
-        with that reference.
+        Name -> reference -> `difference`, the mean over queries; `p` by
+        `randomisation_test`; and `p_holm`, corrected for all comparisons with
+        the reference.
 
     Example:
     >>> values = {"bm25": {"q": 0.5, "r": 1.0}, "mine": {"q": 1.0, "r": 1.0}}

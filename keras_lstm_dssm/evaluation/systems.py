@@ -1,6 +1,6 @@
-"""Systems to evaluate, which rank by vectors, by pairs or by a corpus.
+"""Systems to evaluate: by vectors, by scores of pairs, or by a whole corpus.
 
-`system_of` returns the system that ranks as a trained model does.
+`system_of` makes a system of a trained model.
 """
 
 from abc import abstractmethod
@@ -30,16 +30,16 @@ from keras_lstm_dssm.evaluation.runs import (
 from keras_lstm_dssm.evaluation.task import document_sentences
 
 Scores = tuple[np.ndarray, np.ndarray | None]
-"""Float `[titles]`, a score for each title; and the positions of the titles
-that match the query, or `None` if all do."""
+"""A score for each title, float `[titles]`; and the positions of the titles
+that match the query, or `None` if all titles match."""
 
 
 class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
-    The statistics of words are those of the whole corpus in both modes, and
-    `rerank` orders candidates by the same scores as `retrieve`. `parameters` is
-    the number of learnt parameters.
+    Statistics of words are computed over the whole corpus, so that `rerank` and
+    `retrieve` have the same scores. `parameters` is the number of learnt
+    parameters.
     """
 
     parameters = 0
@@ -60,8 +60,8 @@ class CorpusSystem(System):
         lists = {}
         for query_id, (scores, _) in zip(candidates, scored, strict=True):
             ids = candidates[query_id]
-            of_ids = scores[[row[document_id] for document_id in ids]]
-            lists[query_id] = dict(zip(ids, of_ids.tolist(), strict=True))
+            listed = scores[[row[document_id] for document_id in ids]].tolist()
+            lists[query_id] = dict(zip(ids, listed, strict=True))
         return lists
 
     def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
@@ -80,7 +80,7 @@ class DenseSystem(System):
 
     Args:
         encode_query: Function from n query texts to float `[n, d]`.
-        encode_document: Function from n titles to float `[n, d]`; each
+        encode_document: Function from n titles to float `[n, d]`. Each
             distinct title is encoded once.
 
     Example:
@@ -136,7 +136,7 @@ class DenseSystem(System):
 
 
 ScorePairs = Callable[[list[str], list[str]], np.ndarray]
-"""Function from n queries and n documents to their scores, float `[n]`."""
+"""Function from n queries and n documents to n scores, float `[n]`."""
 
 
 class PairSystem(System):
@@ -145,9 +145,9 @@ class PairSystem(System):
     Args:
         score_pairs: Function from n queries and n titles to float `[n]`,
             such as `PairScorer.score_pairs`.
-        first_stage: System that finds the candidates in `retrieve`; by
-            default `retrieve` is not supported, because a score for each
-            document of the corpus would have to be computed.
+        first_stage: System that retrieves the candidates. Without it,
+            `retrieve` raises `InputError`: scoring all documents of a corpus
+            with each query is too slow.
 
     Example:
     >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())
@@ -191,8 +191,8 @@ class PairSystem(System):
                 "a pair scorer cannot search a corpus: give PairSystem a"
                 " first_stage that finds candidates, or rerank judged lists"
             )
-        found = self.first_stage.retrieve(queries, documents, depth)
-        candidates = {query_id: list(run) for query_id, run in found.items()}
+        first = self.first_stage.retrieve(queries, documents, depth)
+        candidates = {query_id: list(ids) for query_id, ids in first.items()}
         return self.rerank(queries, candidates, documents)
 
 
@@ -202,12 +202,11 @@ def system_of(
     """Returns the system that ranks documents with a trained model.
 
     Args:
-        model: A `TwoTower`, which ranks by the cosine of its vectors; a
-            `PairScorer`, which ranks by its scores; or a `KeyVec`, which ranks
-            texts with one sentence on each line by the cosine of its vectors,
-            and reads a query as any document.
-        first_stage: System that finds the candidates of a `PairScorer` in a
-            whole corpus.
+        model: A `TwoTower`, which ranks by cosine; a `PairScorer`, which ranks
+            by its scores; or a `KeyVec`, which ranks documents with one
+            sentence on each line by cosine, and reads a query as a document.
+        first_stage: System that retrieves the candidates of a `PairScorer` in
+            a whole corpus.
         **options: `batch_size` and `progress` of `TextEncoder.encode` or
             `PairScorer.score_pairs`; `progress` of `KeyVec.encode`.
 
@@ -231,9 +230,10 @@ def system_of(
 
 
 def words_of(model: Any) -> str:
-    """Returns the words that a model reads, a key of `TOKENIZERS`.
+    """Returns the key of `TOKENIZERS` for the words that a model reads.
 
-    An outside encoder has no words that are known here: `"alphanumeric"`.
+    It is `"alphanumeric"` for outside encoders, because their words are
+    unknown.
     """
     words = getattr(model, "words", None)
     if words is None and hasattr(model, "document_encoder"):
@@ -243,10 +243,9 @@ def words_of(model: Any) -> str:
 
 
 class CachedEncoder:
-    """Caches the vectors of another encoder, which encodes each text once.
+    """Caches the vectors of an encoder, so that it encodes each text once.
 
-    The vectors of all texts stay in memory as long as this object. It is for
-    encoders whose weights do not change.
+    All vectors stay in memory. The weights of the encoder must not change.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -258,7 +257,7 @@ class CachedEncoder:
         new = [t for t in dict.fromkeys(texts) if t not in self._vectors]
         if new or not texts:
             encoded = np.asarray(self._encode(new))
-            if not new:  # without texts, the encoder knows the width
+            if not new:  # no texts: `encoded` is `[0, d]`
                 return encoded
             if len(encoded) != len(new):
                 raise InputError(

@@ -1,8 +1,4 @@
-"""Tasks: queries, documents and relevance judgements to measure systems on.
-
-The tasks are reranking, whole-corpus retrieval, judged lists, and retrieval
-and clustering of documents of many sentences.
-"""
+"""Tasks: queries, documents and relevance judgements to measure systems on."""
 
 from __future__ import annotations
 
@@ -35,8 +31,8 @@ if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 
 DOCUMENT_MEASURES = ("p@10", "map", "mrr", "mrr@10", "recall@10")
-"""The measures of retrieval of documents, in the order in which they are
-shown. The first three are those of Bi and Ma 2017."""
+"""The measures of retrieval of documents, in the order of tables. Bi and Ma
+2017 report the first three."""
 
 RERANK, RETRIEVE = MODES
 CLUSTER, LISTS = "cluster", "lists"
@@ -52,19 +48,19 @@ class Task(NamedTuple):
 
     Attributes:
         queries: Query id -> text.
-        documents: Document id -> title, the whole corpus; or text with one
-            sentence on each line, see `document_text`.
+        documents: Document id -> text, the whole corpus. Documents of several
+            sentences have a sentence on each line.
         qrels: Query id -> document id -> grade.
         min_relevant: Grade from which a document is relevant.
         depth: Number of documents to retrieve from the corpus for each query;
             `None` to rerank the judged documents of each query.
         measures: Names of the measures.
-        ties: `"broken"`, equal scores are ordered by a hash (see `TieBreaker`);
-            or `"expected"`, the measures are the mean over all orders of
-            equal scores. A system that gives all documents one score then has
-            the measures of random order. It needs `depth` to be `None`.
-        fields: The fields of the documents, as BM25 reads them; `None` if each
-            is one text.
+        ties: `"broken"`: equal scores are ordered by `TieBreaker`.
+            `"expected"`: measures are means over all orders of equal scores;
+            `depth` must be `None`. A system that gives all documents the same
+            score then has the measures of random order.
+        fields: The fields of the documents for BM25; `None` if documents have
+            no fields.
 
     Example:
     >>> task = Task.from_collection(dssm.data.open_collection("parts"), "test")
@@ -93,15 +89,15 @@ class Task(NamedTuple):
     ) -> Task:
         """Selects the queries of a split that can distinguish systems.
 
-        Queries without a relevant document are left out; unless the whole
-        corpus is searched, also queries with one judged document, which any
-        order ranks perfectly.
+        Queries without a relevant document are left out. Except in mode
+        `"retrieve"`, queries with a single judged document are left out too,
+        because any order is perfect for them.
 
         Args:
-            collection: The collection. If a grade in it is above
-                `LARGEST_GRADE`, its grades are taken as numbers of clicks;
-                see `Collection.graded_qrels`.
-            split: Name of one of its splits.
+            collection: The collection. If it has a grade above
+                `LARGEST_GRADE`, grades are taken as numbers of clicks; see
+                `Collection.graded_qrels`.
+            split: Name of a split of the collection.
             mode: `"rerank"` orders the judged documents of each query;
                 `"retrieve"` ranks the whole corpus; `"lists"` orders judged
                 documents and has `LIST_MEASURES` in expectation over ties.
@@ -153,9 +149,7 @@ class Task(NamedTuple):
     def from_documents(
         cls, folder: DocumentFolder, split: str = "test", min_relevant: int = 1
     ) -> Task:
-        """Ranks all documents of a split, by `DOCUMENT_MEASURES`.
-
-        Its queries are those with a relevant document.
+        """Ranks all documents of a split for the queries with a relevant one.
 
         Args:
             folder: The folder.
@@ -172,11 +166,11 @@ class Task(NamedTuple):
         >>> mean(by_query)["map"]
         0.41
         """
-        texts, _ = _texts_of(folder, [split])
-        return cls._of_texts(folder, texts, split, min_relevant)
+        texts, _ = _split_texts(folder, [split])
+        return cls._from_texts(folder, texts, split, min_relevant)
 
     @classmethod
-    def _of_texts(
+    def _from_texts(
         cls,
         folder: DocumentFolder,
         texts: Mapping[str, str],
@@ -202,7 +196,7 @@ class Task(NamedTuple):
         )
 
     def accepts(self, system: System) -> bool:
-        """Returns whether a system can be measured: every system ranks."""
+        """Returns `True`: every system can rank."""
         return True
 
     def run(self, system: System) -> Run:
@@ -218,8 +212,8 @@ class Task(NamedTuple):
     def measure(self, system: System) -> tuple[Run, QueryMeasures]:
         """Returns the run of a system, and the measures of each query.
 
-        With `ties="expected"`, the measures are those of the scores
-        themselves; in the run, ties are always broken.
+        Ties in the run are broken, but with `ties="expected"` the measures are
+        computed from the scores before ties are broken.
         """
         if self.ties == "broken":
             run = self.run(system)
@@ -255,11 +249,10 @@ class Task(NamedTuple):
 
 
 AnyTask = Task | ClusterTask
-"""Both have `documents`, `measures`, `measure`, `random_queries`, `describe`
-and `accepts`."""
+"""A task to measure systems on, by ranking or by clustering."""
 
 OnRun = Callable[[str, Run], object]
-"""Function that is given the name of a system and its run."""
+"""Function that is called with the name of a system and its run."""
 
 
 def evaluate_systems(
@@ -270,14 +263,14 @@ def evaluate_systems(
     """Measures systems and random order on one task.
 
     Args:
-        task: The task. One that does not accept a system leaves it out:
-            without vectors, documents cannot be clustered.
+        task: The task. A `ClusterTask` leaves out systems without vectors.
         systems: Name -> system.
-        on_run: Is given the name and the run of each system, for example to
-            write it by `write_run`. Clusters have no run.
+        on_run: Function that is called with the name and the run of each
+            system, for example to write the run by `write_run`. A
+            `ClusterTask` has no runs.
 
     Returns:
-        Name -> measure -> value from 0 to 1, with `random` as the last.
+        Name -> measure -> value from 0 to 1. The last name is `random`.
 
     Example:
     >>> task = Task.from_collection(collection, "test", "retrieve")
@@ -292,10 +285,10 @@ def measure_systems(
     systems: Mapping[str, System],
     on_run: OnRun = lambda name, run: None,
 ) -> dict[str, QueryMeasures]:
-    """Measures systems and random order on each query, or seed, of a task.
+    """Measures systems and random order on each query of a task.
 
-    The arguments are those of `evaluate_systems`; the result is name -> query
-    id (for clustering, seed) -> measure -> value.
+    For the arguments see `evaluate_systems`. The result is name -> query id ->
+    measure -> value; for clustering, seeds replace query ids.
 
     Example:
     >>> measured = measure_systems(task, {"bm25": BM25System()})
@@ -316,7 +309,7 @@ def measure_systems(
 def means(
     measured: Mapping[str, QueryMeasures],
 ) -> dict[str, dict[str, float]]:
-    """Averages what `measure_systems` returns over queries or seeds."""
+    """Averages the results of `measure_systems` over queries or seeds."""
     return {name: mean(by_query) for name, by_query in measured.items()}
 
 
@@ -352,15 +345,16 @@ def document_tasks(
 ) -> dict[str, AnyTask]:
     """Makes the tasks `"retrieve"` and `"cluster"` of a split of a folder.
 
-    A folder without queries or without classes has one of them only. The
-    documents of the splits `clustered` are clustered, by default of `split`.
+    `"retrieve"` needs queries and `"cluster"` needs two classes; without them
+    the task is left out. `clustered` are the splits of `"cluster"`, by default
+    `split`.
     """
-    texts, classes = _texts_of(folder, [split])
+    texts, classes = _split_texts(folder, [split])
     tasks: dict[str, AnyTask] = {}
     if split in folder.splits:
-        tasks[RETRIEVE] = Task._of_texts(folder, texts, split, min_relevant)
+        tasks[RETRIEVE] = Task._from_texts(folder, texts, split, min_relevant)
     if clustered:
-        texts, classes = _texts_of(folder, clustered)
+        texts, classes = _split_texts(folder, clustered)
     if len(set(filter(None, classes.values()))) > 1:
         tasks[CLUSTER] = ClusterTask.from_classes(texts, classes, seeds)
     if not tasks:
@@ -373,19 +367,19 @@ def document_tasks(
 
 
 def document_text(sentences: Sequence[str]) -> str:
-    """Returns the text of a document, with one sentence on each line."""
+    """Joins sentences to a text with a sentence on each line."""
     return "\n".join(sentences)
 
 
 def document_sentences(text: str) -> list[str]:
-    """Splits the result of `document_text` into sentences, at least one."""
+    """Splits the result of `document_text` into sentences."""
     return text.split("\n")
 
 
-def _texts_of(
+def _split_texts(
     folder: DocumentFolder, splits: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns, of some splits, document id -> text and document id -> class."""
+    """Returns document id -> text and document id -> class of splits."""
     texts, classes = {}, {}
     for document in chain.from_iterable(map(folder.of, splits)):
         texts[document.id] = document_text(document.sentences)

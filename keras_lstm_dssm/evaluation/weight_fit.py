@@ -1,7 +1,7 @@
-"""Weights of the parts of a score, fitted on judged lists, and probabilities.
+"""Fits the weights of a mixture of scores, and calibrates scores.
 
-`fit_weights` finds weights by a listwise loss, `calibrate` turns a score into
-the log-odds that a document is relevant, and `reliability` checks them.
+`fit_weights` fits weights by a listwise loss. `calibrate` maps scores to the
+log-odds that a document is relevant. `reliability` checks probabilities.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,15 @@ import numpy as np
 from keras_lstm_dssm.errors import InputError
 
 L2 = 2e-4
-"""Regularisation of the weights: the factor of their squared differences."""
+"""Factor of the squared weights in the loss of `fit_weights`."""
 
 
 class JudgedList(NamedTuple):
     """The candidates of a query.
 
     Attributes:
-        parts: The parts of their scores, float `[candidates, parts]`.
+        parts: Scores of the candidates by each part of the mixture, float
+            `[candidates, parts]`.
         relevant: Which candidates are relevant, bool `[candidates]`.
     """
 
@@ -28,21 +29,22 @@ class JudgedList(NamedTuple):
 
 
 def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
-    """Fits weights of 0 or more, with which relevant candidates come first.
+    """Fits weights of 0 or more that rank relevant candidates first.
 
-    The loss is the mean over queries of -log of the softmax of the weighted
-    sums over the candidates, averaged over the relevant ones, plus `L2` times
-    the sum of the squared weights. It is convex.
+    The score of a candidate is the weighted sum of its parts. The loss of a
+    query is the cross-entropy of the softmax of the scores with uniform targets
+    on the relevant candidates. The mean over queries, plus `L2` times the sum
+    of the squared weights, is minimised; it is convex.
 
     Args:
-        lists: The candidates of each query. Lists without a relevant
-            candidate, or without another one, have no effect.
+        lists: The candidates of each query. Lists of only relevant or only
+            non-relevant candidates have no effect.
 
     Returns:
         The weights, float `[parts]`.
 
     Raises:
-        InputError: No list has a relevant candidate and another one.
+        InputError: No list has a relevant and a non-relevant candidate.
 
     Reference: Cao et al. 2007, "Learning to Rank: From Pairwise Approach to
         Listwise Approach" (ListNet), for the loss.
@@ -56,18 +58,18 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
     """
     from scipy.optimize import minimize
 
-    used = [each for each in lists if 0 < each.relevant.mean() < 1]
+    used = [judged for judged in lists if 0 < judged.relevant.mean() < 1]
     if not used:
         raise InputError(
             "found no query with a relevant document among others: expected"
             " some on dev, to fit weights to"
         )
-    parts = np.concatenate([each.parts for each in used]).astype(np.float64)
-    sizes = [len(each.relevant) for each in used]
+    parts = np.concatenate([judged.parts for judged in used], dtype=np.float64)
+    sizes = [len(judged.relevant) for judged in used]
     first = np.cumsum([0, *sizes[:-1]])
     row = np.repeat(np.arange(len(used)), sizes)
     target = np.concatenate(
-        [each.relevant / each.relevant.sum() for each in used]
+        [judged.relevant / judged.relevant.sum() for judged in used]
     )
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -80,27 +82,26 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
         gradient = parts.T @ error + 2 * L2 * weights
         return value + L2 * weights @ weights, gradient
 
-    begin = np.zeros(parts.shape[1])
-    bounds = [(0, None)] * len(begin)
-    found = minimize(loss, begin, jac=True, bounds=bounds, method="L-BFGS-B")
-    weights: np.ndarray = found.x
+    start = np.zeros(parts.shape[1])
+    bounds = [(0, None)] * len(start)
+    fit = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B")
+    weights: np.ndarray = fit.x
     return weights
 
 
 def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
-    """Fits a scale above 0 and a base, so that they give log-odds.
+    """Fits scale and base of P(relevant) = sigmoid(scale * score + base).
 
-    P(relevant) is the sigmoid of scale * score + base, fitted by maximum
-    likelihood to targets slightly off 0 and 1, as in Platt 1999,
-    "Probabilistic Outputs for Support Vector Machines".
+    The fit is by maximum likelihood, with targets slightly off 0 and 1 (Platt
+    1999, "Probabilistic Outputs for Support Vector Machines").
 
     Args:
         scores: Scores of documents, float `[n]`.
-        relevant: Whether they are relevant, bool `[n]`; some are and some are
-            not.
+        relevant: Whether the documents are relevant, bool `[n]`; both values
+            must occur.
 
     Returns:
-        The scale and the base.
+        The scale, above 0, and the base.
 
     Example:
     >>> scores = np.array([0.0, 1.0, 2.0, 3.0])
@@ -121,24 +122,24 @@ def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
         error = 1 / (1 + np.exp(-log_odds)) - target
         return value.mean(), inputs.T @ error / len(error)
 
-    found = minimize(
+    fit = minimize(
         loss,
         [1.0, -float(np.mean(scores))],
         jac=True,
         bounds=[(1e-6, None), (None, None)],
         method="L-BFGS-B",
     )
-    return float(found.x[0]), float(found.x[1])
+    return float(fit.x[0]), float(fit.x[1])
 
 
 class Reliability(NamedTuple):
-    """How well probabilities agree with what was relevant.
+    """How well predicted probabilities agree with relevance.
 
     Attributes:
-        error: Expected calibration error, from 0 to 1: the mean over all
-            documents of |mean probability - share of relevant| of their bin.
-        bins: Mean probability, share of relevant ones and number of documents
-            in each bin that has some.
+        error: Expected calibration error, from 0 to 1: |mean probability -
+            share of relevant documents| of a bin, averaged over documents.
+        bins: Mean probability, share of relevant documents, and number of
+            documents, for each bin that is not empty.
     """
 
     error: float
@@ -148,20 +149,20 @@ class Reliability(NamedTuple):
 def reliability(
     probabilities: np.ndarray, relevant: np.ndarray, bins: int = 10
 ) -> Reliability:
-    """Compares probabilities with what was relevant, in bins of equal width.
+    """Compares probabilities with relevance, in bins of equal width.
 
     Reference: Guo et al. 2017, "On Calibration of Modern Neural Networks",
         https://arxiv.org/abs/1706.04599, for the expected calibration error.
 
     Example:
-    >>> found = reliability(np.array([0.2, 0.25]), np.array([True, False]))
-    >>> round(found.error, 3), found.bins
+    >>> result = reliability(np.array([0.2, 0.25]), np.array([True, False]))
+    >>> round(result.error, 3), result.bins
     (0.275, [(0.225, 0.5, 2)])
     """
-    number = np.minimum((probabilities * bins).astype(int), bins - 1)
+    bin_numbers = np.minimum((probabilities * bins).astype(int), bins - 1)
     rows = []
-    for each in np.unique(number):
-        within = number == each
+    for number in np.unique(bin_numbers):
+        within = bin_numbers == number
         rows.append(
             (
                 float(probabilities[within].mean()),

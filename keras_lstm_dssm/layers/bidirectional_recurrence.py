@@ -1,8 +1,4 @@
-"""Loops over time that run LSTMs of both directions together.
-
-Their sequences are rows of a table, without padding. Their gradient runs the
-same loop backwards.
-"""
+"""Runs LSTMs of both directions in one loop over time, without padding."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,11 +18,11 @@ from lstm_dssm_client.local_encoder import by_time, lstm_step, run_steps
 
 
 class FlatSequences(NamedTuple):
-    """Holds sequences of different lengths whose values are rows of a table.
+    """Holds sequences of different lengths, as rows of a table.
 
-    `table` is float `(rows, width)`, such as the vectors of distinct words;
-    `index`, int32 `(values,)`, the row of each value, one sequence after the
-    other; `lengths`, int32 `(sequences,)`, in any order, each at least 1.
+    `table` is float `(rows, width)`, such as the vectors of distinct words.
+    `index`, int32 `(values,)`, has the row of each value, one sequence after
+    the other. `lengths`, int32 `(sequences,)`, are at least 1, in any order.
     """
 
     table: tf.Tensor
@@ -37,13 +33,13 @@ class FlatSequences(NamedTuple):
     def from_padded(
         cls, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> "FlatSequences":
-        """Takes the values without padding from `(sequences, time, width)`."""
+        """Removes the padding of vectors `(sequences, time, width)`."""
         is_value = tf.sequence_mask(lengths, tf.shape(vectors)[1])
         table = tf.boolean_mask(vectors, is_value)
         return cls(table, tf.range(tf.shape(table)[0]), lengths)
 
     def joined(self, other: "FlatSequences") -> "FlatSequences":
-        """Returns these sequences, followed by those of another object."""
+        """Returns these sequences, followed by the sequences of `other`."""
         return FlatSequences(
             tf.concat([self.table, other.table], axis=0),
             tf.concat(
@@ -58,10 +54,7 @@ class FlatSequences(NamedTuple):
         return tf.cumsum(self.lengths, exclusive=True)
 
     def padded(self, values: tf.Tensor) -> tf.Tensor:
-        """Arranges values by sequence; zeros follow the end of each one.
-
-        Returns `(sequences, time, width)`, with the time of the longest one.
-        """
+        """Pads the values of each sequence: `(sequences, time, width)`."""
         time = tf.maximum(tf.reduce_max(self.lengths), 1)
         is_value = tf.sequence_mask(self.lengths, time)
         index = self.starts[:, tf.newaxis] + tf.range(time)
@@ -73,13 +66,12 @@ class FlatSequences(NamedTuple):
 
 
 class FlatPacking(NamedTuple):
-    """Holds the indices that pack sequences for reading forward and backward.
+    """Holds the indices that pack `FlatSequences` as a `PackedSequence`.
 
-    The values lie one sequence after the other. Packed, all sequences at time 0
-    come first, the longest one before the others, as in `PackedSequence`, with
-    its `counts`; read backward, a sequence begins with its last value. `steps`,
-    int32 `(2, values)`, has the index of the value of each packed step, forward
-    and backward.
+    `counts` are the counts of the `PackedSequence`. `steps`, int32 `(2,
+    values)`, has the index of each packed step in the flat values, for reading
+    forward and backward. A sequence that is read backward begins with its last
+    value.
     """
 
     counts: tf.Tensor
@@ -87,11 +79,11 @@ class FlatPacking(NamedTuple):
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
-        """Computes the indices from lengths `(sequences,)`, in any order."""
+        """Computes the indices of sequences with lengths `(sequences,)`."""
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         descending = tf.gather(lengths, order)
         starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
-        # Without sequences there is a time step, too, of no values.
+        # Without sequences there is a time step without values.
         time = tf.maximum(tf.reduce_max(lengths), 1)
         is_value = tf.transpose(tf.sequence_mask(descending, time))
         steps = tf.cast(tf.where(is_value), tf.int32)  # in order of packing
@@ -105,17 +97,17 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The packed step of each value, `(values,)`, in both directions."""
+        """The packed step of each value `(values,)`, forward and backward."""
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)
 
 
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Multiplies the rows of each direction, `(directions, rows, n)`.
+    """Multiplies rows `(directions, rows, n)` by the matrix of each direction.
 
-    oneDNN compiles a product of three dimensions for each number of rows, which
-    takes ten times as long as the product, and forgets all but 1,024 of them.
+    oneDNN would compile a 3-D product for each number of rows, which takes ten
+    times as long as the product, and caches only 1,024 of them.
     """
     parts = zip(tf.unstack(rows), matrices, strict=True)
     return tf.stack([tf.matmul(part, matrix) for part, matrix in parts])
@@ -131,11 +123,11 @@ def loop_forward(
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
     """Runs the LSTMs of all directions, from states of zero.
 
-    Inputs after `project` are `table`, `(rows, gates * units)`; `index`, int32
-    `(directions, steps)`, the row at each step; W_rec is `(directions, units,
-    gates * units)`. Returns y of each direction, packed; and the `kept` gates
-    by name, at each time `(directions, counts[t], units)`, with `c`, of which
-    element t + 1 is c(t).
+    `table`, `(rows, gates * units)`, has projected inputs; `index`, int32
+    `(directions, steps)`, the row at each step; `recurrent` is W_rec,
+    `(directions, units, gates * units)`. Returns the packed y of each
+    direction; and the `kept` gates by name, `(directions, counts[t], units)` at
+    each time t, with `c`, where element t + 1 is c(t).
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -150,7 +142,7 @@ def loop_forward(
         z = inputs + _products(y[:, :rows], matrices)
         now = cell.activate(z, {"c": c[:, :rows]}, {})
         y, c = now["y"], now["c"]
-        outputs = [each.write(t, y[d]) for d, each in enumerate(outputs)]
+        outputs = [array.write(t, y[d]) for d, array in enumerate(outputs)]
         arrays = {
             name: array.write(t + 1 if name == "c" else t, now[name])
             for name, array in arrays.items()
@@ -174,7 +166,7 @@ def loop_forward(
             dict.fromkeys(arrays, tf.TensorShape(None)),
         ),
     )
-    return tuple(each.concat() for each in outputs), arrays
+    return tuple(array.concat() for array in outputs), arrays
 
 
 def loop_backward(
@@ -187,17 +179,17 @@ def loop_backward(
 ) -> tuple[tf.Tensor, ...]:
     """Computes the gradients for the inputs of each direction, packed.
 
-    `now` is from `loop_forward`; `errors`, `(rows, units)`, are the gradients
-    of the loss for y, and `index` has their row at each packed step.
+    `now` is a result of `loop_forward`. `errors`, `(rows, units)`, are the
+    gradients for y, and `index` has the row of `errors` at each packed step.
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
-    # Transposed once, and not by each product of the loop.
+    # Transposed once, before the loop.
     transposed = tf.unstack(tf.transpose(recurrent, [0, 2, 1]))
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
-        # Going back in time, each row is added at its last step.
+        # Going back in time, a row joins at its last step.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
         error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
@@ -240,23 +232,21 @@ def run_on_rows(
     sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Runs an LSTM forward, and perhaps another one backward, over sequences.
+    """Runs an LSTM forward, and a second layer, if given, backward.
 
-    Both run in one loop, whose products have the shape `(directions, rows,
-    units)`: of narrow LSTMs, starting the operations takes more time than their
-    arithmetic. Each row of `sequences.table` (a distinct word of texts, or a
-    distinct sentence of documents) is multiplied with the input weights once,
-    before the loop, which gathers the products at each time. The layers have a
-    forget gate and no peepholes. Returns their states y side by side, `(values,
-    layers * units)`. Without `training` this is faster, but its gradient
-    slower.
+    Both run in one loop, because starting the operations of narrow LSTMs takes
+    more time than their arithmetic. Each row of `sequences.table`, such as a
+    distinct word, is projected once, before the loop. The layers have a forget
+    gate and no peepholes. Returns the states y of the layers, concatenated,
+    `(values, layers * units)`. Without `training` this is faster, but its
+    gradient is slower.
     """
     cells = [layer.cell for layer in layers]
     inputs = [layer.project(sequences.table) for layer in layers]
     packing = FlatPacking.from_lengths(sequences.lengths)
     index = sequences.index
     cell, counts, directions = cells[0], packing.counts, len(cells)
-    steps, places = packing.steps[:directions], packing.places[:directions]
+    steps, positions = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]
     size = tf.shape(inputs[0])[0]
     rows = tf.gather(index, steps) + direction * size
@@ -266,12 +256,12 @@ def run_on_rows(
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...], Arrays]:
         outputs, now = loop_forward(cell, table, rows, recurrent, counts, kept)
         sides = [
-            tf.gather(y, place)
-            for y, place in zip(outputs, places, strict=True)
+            tf.gather(y, position)
+            for y, position in zip(outputs, positions, strict=True)
         ]
         return tf.concat(sides, axis=1), outputs, now
 
-    weights = [tf.convert_to_tensor(each.recurrent_kernel) for each in cells]
+    weights = [tf.convert_to_tensor(cell.recurrent_kernel) for cell in cells]
     table = tf.concat(inputs, axis=0)
     if not training:
         return run(table, tf.stack(weights), ())[0]
@@ -282,23 +272,23 @@ def run_on_rows(
         result, outputs, now = run(table, recurrent, _KEPT)
 
         def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-            # The part of each direction is a row of its own.
+            # Each row has the columns of one direction.
             parts = tf.reshape(tf.convert_to_tensor(error), [-1, cell.units])
             part = directions * steps + direction
-            dz = loop_backward(cell, now, parts, part, recurrent, counts)
+            errors = loop_backward(cell, now, parts, part, recurrent, counts)
             order = tf.argsort(index)
             segment = tf.gather(index, order)
             sums = [
                 tf.sparse.segment_sum(
-                    each, tf.gather(place, order), segment, num_segments=size
+                    dz, tf.gather(position, order), segment, num_segments=size
                 )
-                for each, place in zip(dz, places, strict=True)
+                for dz, position in zip(errors, positions, strict=True)
             ]
             gradients = [
                 cell.weight_gradients(
-                    each, {"y": y}, {"y": earlier_values(y, counts)}
+                    dz, {"y": y}, {"y": earlier_values(y, counts)}
                 )["recurrent"]
-                for y, each in zip(outputs, dz, strict=True)
+                for y, dz in zip(outputs, errors, strict=True)
             ]
             return [tf.concat(sums, axis=0), *gradients]
 
@@ -316,14 +306,14 @@ def run_by_numpy(
     """Runs an LSTM without peepholes over sequences, longest first, by NumPy.
 
     In a graph most of the time of a narrow LSTM is spent on starting
-    operations, and NumPy needs no tracing. With `reverse` the layer reads a
-    sequence from its end. Returns y of each value, `(values, units)`; or with
-    `last` that of the value read last, `(sequences, units)`.
+    operations, and NumPy needs no tracing. With `reverse` the layer reads
+    sequences from their ends. Returns y of each value, `(values, units)`; with
+    `last` the last y of each sequence, `(sequences, units)`.
     """
     cell = layer.cell
-    step, columns, scales = lstm_step(cell.units, "".join(cell.gates), {})
+    step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})
     kernel, recurrent, bias = (
-        np.asarray(weight)[..., columns] * scales
+        np.asarray(weight)[..., columns] * signs
         for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
     )
     inputs = np.asarray(sequences.table) @ kernel + bias

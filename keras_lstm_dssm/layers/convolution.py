@@ -1,7 +1,7 @@
-"""Layers of matchers: convolutions over texts of different lengths, and dense.
+"""Layers of matchers: convolutions over texts, and an MLP that scores.
 
-A stack alternates convolution and pooling, and ends with features of a fixed
-size, of which `ScoringMLP` computes a score.
+A stack alternates convolution and pooling, and returns features of a fixed
+size, which `ScoringMLP` maps to a score.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +25,9 @@ from keras_lstm_dssm.registration import Configured, register
 def small_uniform(
     limit: float = 0.1, seed: int | None = None
 ) -> keras.initializers.Initializer:
-    """Returns a new U(-limit, limit), by default that of Wan et al. 2016.
+    """Returns a new initializer U(-limit, limit); 0.1 as in Wan et al. 2016.
 
-    One initializer would give equal values to weights of equal shape.
+    A shared initializer would give equal values to weights of equal shape.
     """
     return keras.initializers.RandomUniform(-limit, limit, seed)
 
@@ -45,13 +45,12 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 @register
 class ScoringMLP(Configured, keras.layers.Layer):
-    """Computes the score of a pair from its features.
+    """Computes the scores of pairs `(pairs,)` from features `(pairs, width)`.
 
         r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
 
     The weights of the last layer are 0 at the start, so that all scores are
-    0 and a hinge loss of margin 1 is exactly 1. Takes features `(pairs,
-    width)`; returns scores `(pairs,)`.
+    0 and a hinge loss of margin 1 is exactly 1.
     """
 
     def __init__(
@@ -115,9 +114,9 @@ def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 def fixed_time(
     values: tf.Tensor, lengths: tf.Tensor, time: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pads with zeros or cuts texts `[texts, any, features]` to a fixed length.
+    """Pads with zeros or cuts texts `[texts, any, features]` to length `time`.
 
-    Returns the texts, 0 past their ends, and their lengths, at most `time`.
+    Returns the texts, and their lengths, at most `time`.
     """
     lengths = tf.minimum(lengths, time)
     values = zero_padding(values[:, :time], lengths)
@@ -131,9 +130,9 @@ def masked_max_pool(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Takes the maximum of each window of two: z_i = max(z_{2i-1}, z_{2i}).
 
-    Positions past the end of a text, of values `[texts, time, features]`, do
-    not take part, so that the last window of a text has one position where its
-    length is odd. Returns `ceil(time / 2)` positions, and the halved lengths.
+    Values are `[texts, time, features]`. Padding is ignored: if a text has an
+    odd length, its last window has one position. Returns `ceil(time / 2)`
+    positions, and the halved lengths.
     """
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
@@ -144,18 +143,16 @@ def masked_max_pool(
 
 @register
 class MaskedConvolution(Configured, keras.layers.Layer):
-    """Applies filters to each window of words, texts have their own lengths.
+    """Applies filters to each window of words of texts with given lengths.
 
         z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
 
-    The vectors past the end of a text count as zero, whatever they are. The
-    gate g of Hu et al. 2014 is 0 where all of the window is padding, else 1;
-    it depends on the lengths alone, so that a window of real words is never
-    taken for padding. `"wide"` padding has all windows with at least one word;
-    `"narrow"` those within the time axis, for a fixed length (`fixed_time`).
-    Takes `(texts, time, features)` and lengths, int32 `(texts,)`; returns
-    `(texts, new time, filters)`, 0 past the end of a text, and the numbers of
-    windows.
+    Vectors past the end of a text are ignored. The gate g of Hu et al. 2014 is
+    0 if the whole window is padding, else 1. `"wide"` padding has all windows
+    with at least one word; `"narrow"` padding has the windows within the time
+    axis, for texts of a fixed length (`fixed_time`). Takes `(texts, time,
+    features)` and lengths, int32 `(texts,)`; returns `(texts, new time,
+    filters)`, 0 past the end of a text, and the numbers of windows.
     """
 
     def __init__(
@@ -207,20 +204,20 @@ class MaskedConvolution(Configured, keras.layers.Layer):
 
 
 class Features(NamedTuple):
-    """Float `[texts, time, features]`, 0 past the end; and the lengths."""
+    """Padded features, float `[texts, time, features]`, and lengths."""
 
     values: tf.Tensor
     lengths: tf.Tensor
 
 
 class ConvolutionStack(Configured, keras.layers.Layer):
-    """Base of the stacks: the convolutions and their arguments."""
+    """Base of the stacks: creates the convolutions."""
 
     padding: str
     """`"wide"` or `"narrow"`, see `MaskedConvolution`."""
 
     time: int
-    """Number of positions of the result."""
+    """Number of positions of the last `Features`."""
 
     def __init__(
         self,
@@ -260,30 +257,26 @@ class ConvolutionStack(Configured, keras.layers.Layer):
 
     @property
     def flat_width(self) -> int:
-        """Width of the rows that `flat` returns."""
+        """Width of the vectors of `flat`."""
         return self.time * self.filters[-1]
 
     def flat(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Computes one vector of each text: all features of all positions.
-
-        Takes what a call takes; returns float `(texts, flat_width)`.
-        """
+        """Flattens the last `Features` of a call, `(texts, flat_width)`."""
         result = self(vectors, lengths)[-1]
         return tf.reshape(result.values, [-1, self.flat_width])
 
 
 @register
 class WindowPoolingStack(ConvolutionStack):
-    """Applies convolutions, each with a maximum over windows of two.
+    """Applies convolutions, each followed by a maximum over windows of two.
 
         z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
         z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
 
     The convolutional sentence model of Hu et al. 2014. Texts are cut or padded
-    to `max_words`; g is 0 in windows of padding only, see `MaskedConvolution`.
-    A window of two at the end of an odd number has one position (not stated in
-    the paper). Returns a list of `Features`: the map of each convolution after
-    its pooling; the last one has `time` positions.
+    to `max_words`; for g see `MaskedConvolution`. The last window of an odd
+    number of positions has one position (not stated in the paper). Returns a
+    list of `Features`, the output of each pooling.
     """
 
     padding = "narrow"
@@ -302,7 +295,7 @@ class WindowPoolingStack(ConvolutionStack):
         self.time = halved_time(max_words, width, len(self.filters))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
-        """Returns the output of each convolution, before its pooling."""
+        """Returns the output of each pooling."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         values, lengths = fixed_time(vectors, lengths, self.max_words)
         maps = []
@@ -314,16 +307,15 @@ class WindowPoolingStack(ConvolutionStack):
 
 @register
 class KMaxStack(ConvolutionStack):
-    """Applies wide convolutions, each with a k-max pooling that keeps order.
+    """Applies wide convolutions, each followed by dynamic k-max pooling.
 
         c_l = f(W_l * z_{l-1} + b_l)
-        z_l = the k_l largest values of each feature of c_l, in their order
+        z_l = the k_l largest values of each feature of c_l, in text order
 
-    Of Kalchbrenner et al. 2014; k_l follows from the number of words and from
-    `k_top` and `k_min`, see `dynamic_k`. As f is monotone, it may as well come
-    after the pooling. Returns a list of `Features`: the values of each
-    convolution before its pooling, and last those after the last pooling, with
-    `k_top` positions, filled with 0.
+    Kalchbrenner et al. 2014; `dynamic_k` computes k_l from the number of words,
+    `k_top` and `k_min`. Returns a list of `Features`: the output of each
+    convolution, and the output of the last pooling, padded to `k_top`
+    positions.
     """
 
     padding = "wide"
@@ -346,7 +338,7 @@ class KMaxStack(ConvolutionStack):
         self.k_max = OrderedKMax(dtype=self.dtype_policy, name="k_max")
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> list[Features]:
-        """Returns each convolution's output, and the last pooling."""
+        """Returns the outputs of the convolutions and of the last pooling."""
         words = tf.convert_to_tensor(lengths, tf.int32)
         layers, pooled = len(self.filters), Features(vectors, words)
         maps = []
@@ -360,9 +352,9 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Computes the size after narrow convolutions, each with windows of two.
+    """Computes the size after narrow convolutions, each halved by a pooling.
 
-    Raises `InputError` if `time` is too small for so many layers.
+    Raises `InputError` if `time` is too small for the number of layers.
     """
     size = time
     for _ in range(layers):

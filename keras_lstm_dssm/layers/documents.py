@@ -1,8 +1,8 @@
-"""Layers of KeyVec: sentence vectors, p_i and the document vector, in order.
+"""Layers of KeyVec, from the words of a document to the document's vector.
 
-`SentenceEncoder` convolves the words of a sentence; the LSTM states of
-`SentenceReader` give the probability p_i that a sentence is key;
-`DocumentEncoder` takes the mean of these states, weighted by p_i, and tanh.
+`SentenceEncoder` convolves the words of each sentence. `SentenceReader` runs an
+LSTM over the sentences and computes p_i, the probability that sentence i is a
+key sentence. `DocumentEncoder` averages the LSTM's states, weighted by p_i.
 """
 
 from collections.abc import Sequence
@@ -33,19 +33,17 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 
         s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
 
-    The g of eq. (1) in Bi and Ma 2017, as in Kim 2014: some filters f for
-    each window of k words. A window lies within its sentence; a sentence of
-    fewer than k words has one window, filled up with zero vectors.
+    Eq. (1) of Bi and Ma 2017, after Kim 2014. Each k of `windows` has `filters`
+    filters f. A sentence of fewer than k words is padded with zero vectors.
 
-    A filter's value at a window is a sum of k products, each of one word's
-    vector. The products are computed once for each distinct word of the
-    batch, and each window gathers and adds its own; time and memory are
-    proportional to the number of words, without padding. Of windows with the
-    same largest value, the first one receives the gradient.
+    A filter's value is a sum of k products, one for each word of the window.
+    The products are computed once for each distinct word of the batch, and the
+    windows gather them; there is no padding. If several windows have the
+    largest value, the first receives the gradient.
 
     Takes the vectors of the n distinct words of a `WordBatch` of sentences,
-    `(n, word_dimension)`, and the batch; returns `(u, dimension)`, a vector for
-    each distinct sentence.
+    `(n, word_dimension)`, and the batch; returns a vector for each distinct
+    sentence, `(u, dimension)`.
     """
 
     def __init__(
@@ -85,8 +83,8 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
-            # Row j * width + o is the product of word j at offset o; the
-            # last row, of zeros, is that of all words past the end.
+            # Row j * width + o is the product of word j at offset o. The last
+            # row is zero, for words past the end of a sentence.
             by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
             products = tf.matmul(
                 vectors,
@@ -105,15 +103,15 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Lists the windows of sentences, of lengths `(sentences,)`.
+    """Lists the windows of sentences with lengths `(sentences,)`.
 
-    Returns `position`, int32 `(windows, width)`, the index of each word among
-    those of all sentences, 0 past the end of the sentence; `sentence`, int32
-    `(windows,)`, ascending; and `inside`, bool, `False` past the end.
+    Returns `position`, int32 `(windows, width)`, the index of each word in all
+    sentences, 0 past the end of the sentence; `sentence`, int32 `(windows,)`,
+    ascending; and `inside`, bool `(windows, width)`, `False` past the end.
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
-    # A window's first word: the words and windows of earlier sentences.
+    # `shift` is the number of words minus windows in earlier sentences.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -129,7 +127,7 @@ def _largest_sums(
 
         y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
 
-    `segment`, int32 `(sums,)`, is ascending; every segment occurs.
+    `segment`, int32 `(sums,)`, is ascending without gaps.
     """
 
     def sums_of(values: tf.Tensor) -> tf.Tensor:
@@ -145,12 +143,11 @@ def _largest_sums(
         largest = tf.math.segment_max(sums, segment)
 
         def gradient(error: tf.Tensor) -> tf.Tensor:
-            # One sum of each segment and column has a gradient, so that few
-            # of the gathered numbers need to be added up.
+            # Only one sum of each segment and column has a gradient.
             number, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             order = tf.range(number)[:, tf.newaxis]
-            # No number equals a NaN: `number - 1` is any valid index.
+            # If `largest` is NaN, nothing equals it: `number - 1` is valid.
             chosen = tf.math.segment_min(
                 tf.where(is_largest, order, number - 1), segment
             )
@@ -174,8 +171,7 @@ class SentenceReader(Configured, keras.layers.Layer):
 
     Eq. (2) of Bi and Ma 2017: an LSTM with forget gate in each direction; p_i
     is the probability that sentence i is a key sentence. Without `scores` all
-    logits are 0. There is no padding: the time is proportional to the number
-    of sentences.
+    logits are 0. There is no padding.
 
     Takes distinct sentences `(u, sentence_dimension)`, the row of each sentence
     of each document, int32 `(n,)`, and the numbers of sentences `(documents,)`,
@@ -231,10 +227,9 @@ class SentenceReader(Configured, keras.layers.Layer):
 
 
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes the weights p_i / sum_j p_j of sentences within documents.
+    """Computes p_i / sum_j p_j within each document, from the logits of p.
 
-    This is the softmax of log p_i, from the logits of p, `(n,)`. It is defined
-    even where all p_i of a document are too small for a float.
+    The softmax of log p_i is stable where all p_i of a document underflow.
     """
     log_p = tf.math.log_sigmoid(logits)
     largest = tf.stop_gradient(tf.math.segment_max(log_p, document))

@@ -1,4 +1,4 @@
-"""Vectors of words that no training changes: random signs, and given rows."""
+"""Word vectors that are not trained: random signs, and rows of a table."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -31,8 +31,8 @@ _SIGNS = 1 - 2 * np.unpackbits(
 ).astype(np.float32)
 """The eight signs, 1 or -1, of the bits of each byte, `[256, 8]`."""
 
-# The fields of a `WordBatch` that hold ids. Each batch has other sizes, and
-# would be traced again without this signature.
+# Signature of the fields of a `WordBatch` that hold ids: without it, each new
+# size would be traced again.
 _IDS = FIELD_SPECS[:6]
 
 
@@ -40,28 +40,28 @@ _IDS = FIELD_SPECS[:6]
 class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed row of random signs, weighted by sqrt(IDF).
 
-    The row of a word is `w(word) r(word) + w(start) r(start)`: r is a row of
-    signs chosen by a hash, w the square root of the IDF, and the start the
-    first letters of the word, which `bracket` and `brackets` share. The sum
-    of the rows over a text is a random projection of its bag of words,
-    weighted by w. Inner products of such sums approximate those of the sparse
-    vectors, with an error of about 1 / sqrt(units) of the product of their
-    norms. So texts that share words have a high cosine, even if the words are
-    rare or not in the training data. A word in both texts contributes w twice
-    to the product, and so its IDF once, as in BM25.
+    The row of a word is `w(word) r(word) + w(start) r(start)`. A hash chooses
+    r, a row of random signs; w is the square root of the IDF; the start of a
+    word is its first letters, so that `bracket` and `brackets` share a start.
 
-    The hash of a word is computed from its trigrams, so no vocabulary is
-    stored. Document frequencies are counted in buckets (`adapt`). No weight
-    is trained.
+    The sum of the rows of a text is a random projection of its weighted bag of
+    words. Inner products of projections approximate inner products of bags of
+    words, with an error of about 1 / sqrt(units) of the product of the norms.
+    Texts that share words therefore have a high cosine, even if the words are
+    rare or not in the training data. A word in both texts adds w^2, its IDF,
+    as in BM25.
+
+    The hash of a word is computed from its trigrams: no vocabulary is stored.
+    `adapt` counts document frequencies in buckets. No weight is trained.
 
     Args:
         units: Width of a row.
         buckets: Number of counters of document frequencies. Words that share
             a counter count as one word. Default 131,072.
-        start: Number of trigrams in a start. The default 3 makes it the first
-            four letters.
-        seed: Random seed of the signs, default 0. Encoders whose vectors are
-            compared need the same seed.
+        start: Number of trigrams in the start of a word. Default 3: the start
+            is the first four letters.
+        seed: Random seed of the signs, default 0. Query and document encoder
+            need the same seed.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -93,10 +93,9 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # A row of signs is a product of one row of each table: 4 million
-        # different rows. A third table would give more, but take a fifth of
-        # the encoder's speed.
-        # They are stored as bits, 1 for +1.
+        # A row of signs is the product of a row of each table, which gives 4
+        # million rows. A third table would give more, but cost a fifth of the
+        # encoder's speed. Signs are stored as bits, 1 for +1.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -118,7 +117,7 @@ class WordSketch(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Computes a vector for each word: its row plus that of its start."""
+        """Computes the vector of each word: the word's row and its start's."""
         return tf.add_n([self._rows(keys) for keys in self._keys(words)])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
@@ -127,11 +126,7 @@ class WordSketch(Configured, keras.layers.Layer):
 
     @property
     def needs_adapt(self) -> bool:
-        """Whether all words still have the weight 1, as before `adapt`.
-
-        `adapt` sets no weight to exactly 1, which would need a ratio of
-        counts equal to e.
-        """
+        """Whether all weights are 1, as before `adapt`."""
         return bool(np.all(self.word_weight.numpy() == 1))
 
     def adapt(self, batches: Iterable[WordBatch]) -> None:
@@ -161,18 +156,15 @@ class WordSketch(Configured, keras.layers.Layer):
             first + tf.gather(_hash(keys, 0, self.buckets), word)
             for keys in self._keys(words)
         ]
-        once, _ = tf.unique(tf.concat(bucket_of_text, axis=0))
+        distinct, _ = tf.unique(tf.concat(bucket_of_text, axis=0))
         return tf.math.bincount(
-            tf.cast(once % self.buckets, tf.int32),
+            tf.cast(distinct % self.buckets, tf.int32),
             minlength=self.buckets,
             maxlength=self.buckets,
         )
 
     def _rows(self, keys: tf.Tensor) -> tf.Tensor:
-        """Computes the random row r of each key times its weight w.
-
-        `(keys, units)`.
-        """
+        """Computes w r of each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
         # The product of two signs is -1 where their bits differ.
@@ -188,7 +180,7 @@ class WordSketch(Configured, keras.layers.Layer):
         return weight * tf.reshape(signs, [tf.size(keys), -1])[:, : self.units]
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
-        """Hashes each word twice: all of it, and its first letters."""
+        """Hashes each word, and the start of each word."""
         mixed = _mixed_trigrams(words)
         position = tf.range(tf.size(words.word_index))
         first = tf.math.segment_min(position, words.word_index)
@@ -201,17 +193,17 @@ class WordSketch(Configured, keras.layers.Layer):
 
 
 def word_keys(words: WordBatch) -> tf.Tensor:
-    """Computes a number for each distinct word of a batch, int64 `(words,)`.
+    """Hashes each distinct word of a batch, int64 `(words,)`.
 
-    Of a million words some hundred have the number of another one.
+    A million words have a few hundred collisions.
     """
     return tf.math.segment_sum(_mixed_trigrams(words), words.word_index)
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
     """Hashes the trigrams of all words, int64, to be summed by word."""
-    # A sum ignores the order of the trigrams, but hardly any two words have
-    # the same trigrams in another order.
+    # A sum ignores the order of trigrams, but words with the same trigrams in
+    # different orders are rare.
     return tf.gather(
         sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
         words.trigram_index,
@@ -219,13 +211,13 @@ def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
-    """Computes hash number `which`, 0 to 2, of each key, below `values`."""
+    """Computes hash function number `which`, 0 to 2, with `values` values."""
     keys = keys * SKETCH_FACTORS[2 + which] % PRIME
     return sketch_mix(keys, _SHIFT) % values
 
 
 NO_KEY = np.iinfo(np.int64).max
-"""The key of a row that is not in use; no word and no trigram has it."""
+"""The key of an unused row; no word and no trigram has this key."""
 
 
 class Rows(keras.layers.Layer):
@@ -277,27 +269,26 @@ class Rows(keras.layers.Layer):
         """Looks up keys, int64 `(n,)`.
 
         Returns:
-            The rows, float32 `(n, units)`, and which keys were found; the row
-            of another key is zero.
+            The rows, float32 `(n, units)`, zero for unknown keys; and whether
+            each key is known, bool `(n,)`.
         """
-        places = tf.minimum(
+        rows = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )
-        found = tf.equal(tf.gather(self.keys.value, places), keys)
-        scales = tf.gather(self.scales.value, places)
-        scales = tf.where(found, scales, 0)[:, tf.newaxis]
-        codes = tf.gather(self.codes.value, places)
-        return tf.cast(codes, tf.float32) * scales, found
+        is_known = tf.equal(tf.gather(self.keys.value, rows), keys)
+        scales = tf.gather(self.scales.value, rows)
+        scales = tf.where(is_known, scales, 0)[:, tf.newaxis]
+        codes = tf.gather(self.codes.value, rows)
+        return tf.cast(codes, tf.float32) * scales, is_known
 
 
 @register
 class WordRows(Configured, keras.layers.Layer):
-    """Maps each word to a fixed vector, that of any word to a sensible one.
+    """Maps each word to a fixed vector, also unknown and misspelled words.
 
-    A known word has its own row. The vector of another word, such as a
-    misspelled one, is the sum of the rows of its known trigrams, which
-    `fit_words` chooses such that known words would get nearly their own
-    vectors. No weight is trained.
+    A known word has a row. The vector of an unknown word is the sum of the rows
+    of its known trigrams. `fit_words` fits the rows of trigrams so that their
+    sums approximate the rows of known words. No weight is trained.
 
     Args:
         words: Number of known words. Default 1.
@@ -333,7 +324,7 @@ class WordRows(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Computes a vector for each word: its row, or one by its trigrams."""
+        """Computes a vector for each word: its row, or a sum over trigrams."""
         rows, known = self.of_words(word_keys(words))
 
         def with_unknown() -> tf.Tensor:
@@ -343,8 +334,8 @@ class WordRows(Configured, keras.layers.Layer):
             )
             return tf.where(known[:, tf.newaxis], rows, sums)
 
-        found = tf.cond(tf.reduce_all(known), lambda: rows, with_unknown)
-        return tf.cast(found, self.compute_dtype)
+        vectors = tf.cond(tf.reduce_all(known), lambda: rows, with_unknown)
+        return tf.cast(vectors, self.compute_dtype)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
         """Returns `(words, units)`."""

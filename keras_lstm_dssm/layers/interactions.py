@@ -1,4 +1,4 @@
-"""Layers that compare all positions of a query with all of a document."""
+"""Layers that compare all positions of a query with all document positions."""
 
 from typing import Any
 
@@ -17,29 +17,26 @@ Prepared = tuple[tf.Tensor, ...]
 class Interaction(keras.layers.Layer):
     """Base of the interactions: s(u_i, v_j) of all positions i and j.
 
-    Every interaction is a sum `s_k = a_k(u_i) . r(v_j) + o_k(u_i)` for each
-    slice k, followed by an activation. `prepare_query` computes a and o, and
-    `prepare_document` computes r; both need one text only, so a matcher calls
-    them once for each distinct text of a batch. What remains for a pair is
-    one matrix product, in `compare`.
+    Every interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)` for each slice k,
+    followed by an activation. `prepare_query` computes a and o, and
+    `prepare_document` computes r, once for each distinct text of a batch.
+    `compare` computes one matrix product for each pair.
 
     Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n,
-    slices)`. The cells of padding have values, too: the pooling that follows
-    must leave them out.
+    slices)`. Cells of padding have values, which pooling must leave out.
     """
 
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes each query position's part of the interaction.
+        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`.
 
-        A tensor `(texts, m, slices, d)`, and for some kinds one to
-        add, without the d.
+        o is left out if it is 0.
         """
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
-        """Computes each document position's part, `(texts, n, d)`."""
+        """Computes r `(texts, n, d)`."""
         return (vectors,)
 
     def compare(self, query: Prepared, document: Prepared) -> tf.Tensor:
@@ -47,10 +44,7 @@ class Interaction(keras.layers.Layer):
         return tf.transpose(self.compare_rows(query, document), [0, 1, 3, 2])
 
     def compare_rows(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Computes the interactions as `(pairs, m, slices, n)`.
-
-        Each query word has its row of document words in each slice.
-        """
+        """Computes the interactions as `(pairs, m, slices, n)`."""
         left, right = query[0], document[0]
         pairs, m, *_ = tf.unstack(tf.shape(left))
         rows = tf.reshape(left, [pairs, m * self.slices, left.shape[-1]])
@@ -69,13 +63,13 @@ class Interaction(keras.layers.Layer):
     ) -> tf.Tensor:
         """Computes the interactions of chosen pairs of positions.
 
-        Where a pooling chose few of the cells, no other cell has a gradient. To
-        compute these few again is several times faster than a gradient that
-        consists of zeros for the rest. The indices, int32 `(pairs, slices, k)`,
-        are rows of the vectors of all texts, `(positions, d)`.
+        After pooling only the chosen cells have a gradient. Computing them
+        again is several times faster than a gradient through all cells. The
+        indices, int32 `(pairs, slices, k)`, are rows of `query` and `document`,
+        the vectors of all texts, `(positions, d)`.
         """
         pairs, _, k = tf.unstack(tf.shape(query_index))
-        # By slice, as all cells of a slice have the same weights.
+        # Grouped by slice, because the cells of a slice share weights.
         u, v = (
             tf.reshape(
                 gather_sum(
@@ -99,10 +93,7 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Computes the interactions of pairs of vectors `(slices, cells, d)`.
-
-        The activation is not applied.
-        """
+        """Compares vectors `(slices, cells, d)` pairwise, before activation."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -111,9 +102,7 @@ class Interaction(keras.layers.Layer):
 
 @register
 class DotInteraction(Interaction):
-    """Computes `s = u . v`.
-
-    Used by the programs of Wan et al. 2016 in place of the cosine.
+    """Computes `s = u . v`, as the programs of Wan et al. 2016 do.
 
     Example:
     >>> query = tf.constant([[[3.0, 4.0]]])
@@ -151,13 +140,11 @@ class CosineInteraction(Interaction):
 class WeightedInteraction(Interaction):
     """Base of the interactions with a matrix M for each slice.
 
-    By default M = A A', symmetric, with A `(..., dimension, rank)` from
-    U(-0.05, 0.05), as in the authors' programs. Such a product starts near a
-    multiple of the identity (rank / 1200, with noise of a tenth of it), so that
-    equal words match before anything is learnt. From a matrix of small random
-    numbers, training overfits instead (docs/results/mv_lstm). With `rank`
-    `None`, M has no factors, need not be symmetric, and starts as the identity
-    plus U(-0.01, 0.01).
+    By default M = A A', with A `(..., dimension, rank)` from U(-0.05, 0.05), as
+    in the authors' programs. M then starts near the identity times rank / 1200,
+    so that equal words match before training. If M starts as small random
+    numbers, training overfits (docs/results/mv_lstm). With `rank=None`, M has
+    no factors and starts as the identity plus U(-0.01, 0.01).
     """
 
     def __init__(
@@ -178,7 +165,7 @@ class WeightedInteraction(Interaction):
         )
 
     def matrices(self) -> tf.Tensor:
-        """Returns the matrices M of the products u' M v, `(..., d, d)`."""
+        """Returns the matrices M, `(..., d, d)`."""
         factors = tf.convert_to_tensor(self.factors)
         if self.rank is None:
             return factors
@@ -195,8 +182,8 @@ class BilinearInteraction(WeightedInteraction):
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Attributes:
-        factors: A, `(dimension, rank)`, or M.
-        bias: b, a scalar, at the start 0.
+        factors: A, `(dimension, rank)`; M if `rank` is `None`.
+        bias: b, a scalar, initially 0.
 
     Example:
     >>> query, document = tf.ones([1, 2, 4]), tf.ones([1, 3, 4])
@@ -238,9 +225,9 @@ class TensorInteraction(WeightedInteraction):
         InputError: An argument is less than 1.
 
     Attributes:
-        factors: A, `(slices, dimension, rank)`, or M.
-        linear: W, `(slices, 2 * dimension)`, at the start U(-0.05, 0.05).
-        bias: b, `(slices,)`, at the start 0.
+        factors: A, `(slices, dimension, rank)`; M if `rank` is `None`.
+        linear: W, `(slices, 2 * dimension)`, initially U(-0.05, 0.05).
+        bias: b, `(slices,)`, initially 0.
 
     Example:
     >>> interaction = TensorInteraction(4, slices=3)
@@ -269,11 +256,7 @@ class TensorInteraction(WeightedInteraction):
         )
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes what the tensor layer needs of a query's vectors u.
-
-        W = [W_1, W_2] has one half for u and one for v. W_k2 v joins the
-        product with v here, so that it costs nothing for a pair.
-        """
+        """Computes a = u' M + W_2 and o = W_1 u + b, where W = [W_1, W_2]."""
         texts, m, width = tf.unstack(tf.shape(vectors))
         first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
         # One product for all slices: [texts * m, d] by [d, slices * d].
@@ -304,17 +287,17 @@ ACTIVATIONS = ("sigmoid", "relu", "tanh", "linear")
 
 @register
 class PhraseSimilarity(Configured, keras.layers.Layer):
-    """Compares all phrases of two texts, before a monotone activation.
+    """Compares all phrases of a query with all phrases of a document.
 
         indirect: f(g1' W g2 + b), W near the identity at the start
         direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
         concat:   f(w' [g1; g2] + b)
 
-    The match feature models of Yin and Schuetze 2015. A call gives the
-    argument of f (or of exp), so that a maximum can be taken before `apply`
-    computes f of fewer cells: f is monotone. Takes what `project` returns for
-    the query phrases, `(pairs, m, d)`, and document phrases `(pairs, n,
-    dimension)`; returns `(pairs, m, n)`.
+    The match feature models of Yin and Schuetze 2015. A call computes the
+    argument of f (or of exp). After max pooling, `apply` computes f of fewer
+    cells; the order does not matter, because f is monotone. Takes the result of
+    `project` for query phrases, `(pairs, m, d)`, and document phrases `(pairs,
+    n, dimension)`; returns `(pairs, m, n)`.
     """
 
     def __init__(
@@ -360,11 +343,11 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         if self.kind == "indirect":
             values = tf.matmul(query, document, transpose_b=True)
         else:
-            of_query, of_document = tf.unstack(
+            query_weights, document_weights = tf.unstack(
                 tf.convert_to_tensor(self.kernel)
             )
-            rows = tf.linalg.matvec(query, of_query)[:, :, tf.newaxis]
-            columns = tf.linalg.matvec(document, of_document)
+            rows = tf.linalg.matvec(query, query_weights)[:, :, tf.newaxis]
+            columns = tf.linalg.matvec(document, document_weights)
             values = rows + columns[:, tf.newaxis]
         return values if self.bias is None else values + self.bias
 
@@ -376,10 +359,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
 
 
 def sums_of_squares(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Adds the squared lengths of two positions, for all pairs of positions.
-
-    `(pairs, m, n)`, of vectors `(pairs, m, d)` and `(pairs, n, d)`.
-    """
+    """Computes |u_i|^2 + |v_j|^2 `(pairs, m, n)` of all positions i and j."""
     return (
         tf.reduce_sum(query * query, axis=-1)[:, :, tf.newaxis]
         + tf.reduce_sum(document * document, axis=-1)[:, tf.newaxis]

@@ -1,8 +1,4 @@
-"""Layers of word hashing, and the embedding of letter trigrams.
-
-`TrigramEmbedding` computes W l(t) without the vector l(t) of 50,653 numbers.
-`SyncedWeights` brings lazily updated rows up to date before they are read.
-"""
+"""Layers that hash words to letter trigrams, and embed the trigrams."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,14 +41,12 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     """Hashes each word of each text into its letter trigrams.
 
     Computes `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1). W_h is fixed:
-    the layer has no weights and needs no vocabulary. The ids are the same if
-    the layer is called directly, in `Dataset.map` before or after batching,
-    in a `tf.function` and in a saved model.
+    the layer has no weights and no vocabulary. It works in `Dataset.map` before
+    or after batching, in a `tf.function` and in a saved model.
 
-    The layer consists of TF.Text's `normalize_utf8`, `case_fold_utf8`,
-    `WhitespaceTokenizer` and `sliding_window`, and of operations of
-    TensorFlow. TF Serving has had all of them since version 2.12. A Python
-    process that loads an exported model must import `tensorflow_text` first.
+    The layer consists of operations of TensorFlow and TF.Text that TF Serving
+    supports from version 2.12. A Python process that loads an exported model
+    must import `tensorflow_text` first.
 
     In a Keras model `TrigramEmbedding` follows this layer. A
     `keras.Sequential` needs no `keras.Input`; the input of a functional model
@@ -61,14 +55,13 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     Args:
         alphabet: `"ascii"`, the default and the only value: the paper's
             alphabet of `#`, a to z and 0 to 9.
-        oov_buckets: Number of ids for trigrams with a letter outside the
-            alphabet, beyond the 50,653 of the alphabet. With 0, the default
-            and the paper's choice, such a letter is read as `#`, so that
-            words of other scripts differ in their lengths only. A few
-            thousand buckets distinguish them.
+        oov_buckets: Number of further ids, for trigrams with a letter outside
+            the alphabet. With 0, the default and the paper's choice, such a
+            letter is read as `#`, so that words of other scripts differ only
+            in length. A few thousand buckets distinguish these words.
         max_words: Number of words to read of each text, default 128; `None`
-            for all. The bound keeps one very long text from slowing down its
-            whole batch.
+            for all. The limit keeps a very long text from slowing down its
+            batch.
         split: Rule that separates words, default `"space"`, the paper's
             choice; see `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -136,13 +129,13 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
     @property
     def rules(self) -> tuple[int, int | None, str]:
-        """`oov_buckets`, `max_words` and `split`: equal rules, equal ids."""
+        """`oov_buckets`, `max_words` and `split`, which determine the ids."""
         return self.oov_buckets, self.max_words, self.split
 
-    # `keras.Sequential` makes its input of the first layer's dtype.
+    # `keras.Sequential` creates an input of the first layer's compute dtype.
     @property
     def compute_dtype(self) -> str:
-        """The dtype of the inputs, as `keras.layers.StringLookup` has it."""
+        """The dtype of the inputs, as in `keras.layers.StringLookup`."""
         return "string"
 
     @property
@@ -183,7 +176,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return distinct_words(as_strings(texts), *self.rules)
 
     def single(self, text: tf.Tensor) -> WordBatch:
-        """Hashes one short text, with a third of the operations of `distinct`.
+        """Hashes one short text by a third of the operations of `distinct`.
 
         Args:
             text: String tensor `(1,)` for which `is_short` is true.
@@ -191,11 +184,11 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return hash_single_text(text, self.oov_buckets, self.split)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether `single` can hash a batch: it is one short text."""
+        """Returns whether a batch is one short text, for `single`."""
         return is_single_short_text(texts, self.max_words)
 
     def cache(self) -> HashedTextCache:
-        """Creates an empty cache that hashes as `distinct` does, but faster."""
+        """Creates an empty cache, which hashes faster than `distinct`."""
         return HashedTextCache(*self.rules)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
@@ -214,27 +207,22 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
 
 class SyncedWeights(keras.layers.Layer):
-    """Base of layers and models some of whose rows are updated lazily.
+    """Base of layers and models with tables that are updated lazily.
 
-    An optimizer that updates a table's rows when a batch reads them
-    (`LazyRows`) sets `before_read` to a function that brings all rows up to
-    date. It is called before the weights are read or replaced as a whole: by
-    `get_weights`, `set_weights`, saving and loading.
+    A lazy optimizer (`LazyRows`) updates rows when a batch reads them. It sets
+    `before_read` to a function that brings all rows up to date, which
+    `get_weights`, `set_weights`, saving and loading call first.
     """
 
     before_read: Callable[[], None] | None = None
 
     def sync_weights(self) -> None:
-        """Applies the pending updates of table rows that optimizers defer."""
+        """Brings lazily updated rows up to date."""
         if self.before_read is not None:
             self.before_read()
 
     def get_weights(self) -> list[np.ndarray]:
-        """Returns all weights, with pending updates of table rows applied.
-
-        Optimizers update rows of large tables lazily;
-        `keras.layers.Layer` describes the result.
-        """
+        """Returns all weights as arrays; lazily updated rows are up to date."""
         self.sync_weights()
         return super().get_weights()
 
@@ -246,8 +234,8 @@ class SyncedWeights(keras.layers.Layer):
     def save_own_variables(self, store: Any) -> None:
         """Saves the variables, up to date, see `keras.layers.Layer`.
 
-        Keras calls it for a model before the layers and the optimizer inside
-        it, so that all of them are saved after the same training step.
+        Keras saves a model before its layers and optimizer, so that all of them
+        are saved after the same training step.
         """
         self.sync_weights()
         super().save_own_variables(store)
@@ -270,14 +258,13 @@ def gather_sum(
 
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
-    The encoders use it for words (the sum of the rows of a word's trigrams),
-    for time steps (the row of the word at the step) and for bags of words.
+    Without `segment`, each row of `values[index]` is its own sum.
 
-    TensorFlow's gradients of a gather and of a sparse segment sum add rows
-    one by one, in the order of `index`. After a sort by `index` the gradient
-    is a segment sum, too, and three to four times faster; `order` sorts
-    `index`, if it is known. Without `training`, the gradient is TensorFlow's:
-    loaders of an exported graph would warn of a custom one.
+    TensorFlow's gradients of gather and sparse segment sum add rows one by one.
+    If `index` is sorted first, the gradient is a segment sum, and three to four
+    times as fast. `order` is a permutation that sorts `index`, if it is known.
+    Without `training` the gradient is TensorFlow's, because loaders of an
+    exported graph would warn of a custom gradient.
     """
     index = tf.convert_to_tensor(index)
 
@@ -311,17 +298,17 @@ def gather_sum(
 def copy_weights(source: Any, target: Any) -> None:
     """Copies all weights of a model, and the initializers of its tables.
 
-    A file holds the rows of a table that differ from its initializer's values.
+    Files hold only the rows that differ from the values of the initializer.
     """
     target.set_weights(source.get_weights())
-    for each, copy in zip(
+    for layer, copy in zip(
         trigram_embeddings(source), trigram_embeddings(target), strict=True
     ):
-        copy.initializer = each.initializer
+        copy.initializer = layer.initializer
 
 
 def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
-    """Returns the layers of a model that are `TrigramEmbedding`s, in order."""
+    """Returns the `TrigramEmbedding` layers of a model, in order."""
     return [
         layer
         for layer in all_layers(model)
@@ -334,21 +321,21 @@ class TrigramEmbedding(SyncedWeights):
     """Multiplies each distinct word's trigram counts by the input weights.
 
     `W l(t)` is the sum of the rows of W for the word's trigrams. The layer
-    gathers each distinct row once and sums the rows of each word. In an
-    encoder the columns of the table are the units of all gates side by side.
+    gathers each distinct row once, and sums the rows of each word. In an
+    encoder, W has the columns of all gates.
 
-    Masks: of the ragged ids of `LetterTrigrams` the layer makes vectors that
-    are padded with zeros, and a mask of the words, bool `(batch, words)`, as
+    Masks: for the ragged ids of `LetterTrigrams`, the layer returns vectors
+    padded with zeros, and a mask of the words, bool `(batch, words)`, as
     `keras.layers.Embedding(mask_zero=True)` does. Layers such as `Recurrent`,
-    `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D` read it.
+    `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D` use the mask.
 
     Args:
         units: Number of columns of the table.
         size: Number of rows of the table, default 50,653; see
             `LetterTrigrams.size`.
         initializer: Initializer of the table. Default `None`: uniform in
-            [-0.05, 0.05], see `HashedUniform`, of which files hold only the
-            rows that have changed since.
+            [-0.05, 0.05], see `HashedUniform`; files then hold only rows that
+            have changed.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -390,9 +377,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows in place of the table, while an export is traced."""
+        """Replaces the table while an export is traced."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows at the look-ahead point (`LazyRows`), in training."""
+        """Reads rows at the look-ahead point of `LazyRows`, in training."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -402,7 +389,7 @@ class TrigramEmbedding(SyncedWeights):
     def call(
         self, inputs: tf.RaggedTensor | WordBatch, training: bool = False
     ) -> tf.Tensor:
-        """Computes each word's vector, the sum of its trigrams' table rows."""
+        """Computes the vector of each word: the sum of its trigrams' rows."""
         if isinstance(inputs, WordBatch):
             return gather_sum(
                 self._rows(inputs.trigrams, training),
@@ -430,14 +417,13 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # `.value` is TensorFlow's variable, whose rows are gathered without a
-        # copy of the table.
+        # `.value` is TensorFlow's variable: a gather does not copy the table.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
-        """Returns which steps are words of ragged ids, bool `(batch, words)`.
+        """Returns the mask of the words of ragged ids, bool `(batch, words)`.
 
-        For a `WordBatch`, and for a symbolic input, it returns `None`: a model
+        Returns `None` for a `WordBatch`, and for a symbolic input: a model
         computes the mask of each batch when it calls the layer.
         """
         if not isinstance(inputs, tf.RaggedTensor):
@@ -466,7 +452,7 @@ class TrigramEmbedding(SyncedWeights):
     def save_own_variables(self, store: Any) -> None:
         """Saves the rows that differ from their initial values.
 
-        See `write_table`; beside them seed and limit of a `HashedUniform`.
+        See `write_table`. `start` has seed and limit of a `HashedUniform`.
         """
         if not isinstance(self.initializer, HashedUniform):
             super().save_own_variables(store)
@@ -477,10 +463,9 @@ class TrigramEmbedding(SyncedWeights):
             store["start"] = np.array(start, np.float64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads a table that was saved whole or by its changed rows.
+        """Loads a table that was saved whole, or by its changed rows.
 
-        In the second form, seed and limit of the initializer give all
-        other rows.
+        The initializer with the saved seed and limit computes all other rows.
         """
         if "start" not in store.keys():
             super().load_own_variables(store)
@@ -494,8 +479,8 @@ class TrigramEmbedding(SyncedWeights):
     def changed_rows(self) -> np.ndarray:
         """Returns the numbers of rows that differ from their initial values.
 
-        Those of another initializer than `HashedUniform` cannot be computed
-        again: then all rows count as changed.
+        If the initializer is not a `HashedUniform`, all rows count as changed,
+        because their initial values are unknown.
         """
         if not isinstance(self.initializer, HashedUniform):
             return np.arange(self.size)

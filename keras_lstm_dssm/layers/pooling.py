@@ -1,4 +1,4 @@
-"""Dynamic pooling, and two poolings that keep the k largest values."""
+"""Dynamic pooling, and two kinds of k-max pooling."""
 
 from typing import Any, NamedTuple
 
@@ -20,10 +20,11 @@ def regions(
     """Divides each length into `count` regions.
 
     A region has floor(length / count) positions; the remainder makes the last
-    regions one larger. A length below `count` gives regions of one position,
-    which repeat from the first when they are used up (`"modulo"`); or its
-    positions are doubled, `0 0 1 1 ..`, until there are at least `count`.
-    Returns first positions and numbers of positions, int32 `[rows, count]`.
+    regions one larger. If a length is below `count`, regions have one position.
+    With `"modulo"` they start again at position 0 after the last; with
+    `"double"` positions are doubled, `0 0 1 1 ..`, until there are at least
+    `count`. Returns the first position and the number of positions of each
+    region, int32 `[rows, count]`.
     """
     if repeat == "double":
         times = tf.ones_like(lengths)
@@ -48,30 +49,28 @@ def regions(
 class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
-    The real rows and the real columns of each matrix are divided into regions
-    as equal as possible, see `regions`, and each output cell is the maximum
-    (or minimum) of its rectangle, for each channel alone. Padding takes no
-    part. Socher et al. 2011 call this dynamic pooling.
-
-    Where several cells of a rectangle are equal, they share the gradient.
+    Dynamic pooling of Socher et al. 2011. Rows and columns of each matrix,
+    without padding, are divided into regions, see `regions`. Each output cell
+    is the maximum (or minimum) of a rectangle, for each channel. Equal maxima
+    of a rectangle share the gradient.
 
     Args:
         rows: Number of rows of the output.
-        columns: Number of columns of the output. Default `None`, as `rows`.
+        columns: Number of columns of the output. Default `None`: `rows`.
         mode: `"max"` (default) or `"min"`.
-        repeat: What happens to rows or columns that are too few: `"modulo"`
+        repeat: Rule for matrices that are smaller than the output: `"modulo"`
             (default), as in the programs of Wan et al. 2016, or `"double"`,
-            as in those of Socher et al. 2011; see `regions`.
+            as in the programs of Socher et al. 2011; see `regions`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         cells: Float `(pairs, m, n, channels)`.
-        query_lengths: int32 `(pairs,)`, the real rows, 0 to m.
-        document_lengths: int32 `(pairs,)`, the real columns, 0 to n.
+        query_lengths: int32 `(pairs,)`, the rows without padding, 0 to m.
+        document_lengths: int32 `(pairs,)`, the columns without padding, 0 to n.
 
     Returns:
-        Float `(pairs, rows, columns, channels)`, zero for a pair of which a
-        length is 0.
+        Float `(pairs, rows, columns, channels)`; zero if a length of the pair
+        is 0.
 
     Raises:
         InputError: An argument is not supported.
@@ -108,8 +107,8 @@ class DynamicPooling(Configured, keras.layers.Layer):
         document_lengths: tf.Tensor,
     ) -> tf.Tensor:
         """Takes maxima over regions of rows, then of columns."""
-        # The maximum of a rectangle is the maximum of its rows' maxima, so
-        # each axis costs one gather of about as many cells as there are.
+        # The maximum of a rectangle is the maximum of its rows' maxima: two
+        # gathers of about as many cells as there are.
         pooled = self._rows(cells, query_lengths, self.rows)
         pooled = tf.transpose(pooled, [0, 2, 1, 3])
         pooled = self._rows(pooled, document_lengths, self.columns)
@@ -137,11 +136,11 @@ class DynamicPooling(Configured, keras.layers.Layer):
 
 
 class StrongestCells(NamedTuple):
-    """Holds the largest cells of each pair of texts, largest first.
+    """Holds the k largest cells of each pair of texts, largest first.
 
     All fields are `(pairs, slices, k)`: values, and int32 positions of the
-    words in query and document. A pair with fewer than k real cells has the
-    value 0 and the positions -1 in the places that remain.
+    words in query and document. If a pair has fewer than k cells, the remaining
+    values are 0 and positions are -1.
     """
 
     values: tf.Tensor
@@ -151,11 +150,11 @@ class StrongestCells(NamedTuple):
 
 @register
 class KMaxPooling(Configured, keras.layers.Layer):
-    """Takes the k largest cells of each matrix, for each slice alone.
+    """Takes the k largest cells of each slice of each matrix.
 
-    The values are in descending order, zeros where a pair has fewer than k
-    real cells. Padding is never among them. Of equal cells the first one
-    comes first and gets the gradient. Wan et al. 2016, "k-Max Pooling".
+    "k-Max Pooling" of Wan et al. 2016. The values are in descending order;
+    zeros follow if a pair has fewer than k cells without padding. The first of
+    equal cells comes first, and gets the gradient.
 
     Args:
         k: Number of cells. Default 5.
@@ -163,8 +162,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
 
     Call arguments:
         cells: Float `(pairs, m, n, slices)`.
-        query_lengths: int32 `(pairs,)`, the real rows, 1 to m.
-        document_lengths: int32 `(pairs,)`, the real columns, 1 to n.
+        query_lengths: int32 `(pairs,)`, the rows without padding, 1 to m.
+        document_lengths: int32 `(pairs,)`, the columns without padding, 1 to n.
 
     Returns:
         Float `(pairs, slices, k)`.
@@ -196,7 +195,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
     def strongest(
         self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
-        """Takes the k largest values, and where they are."""
+        """Takes the k largest values and their positions."""
         return self.strongest_of_rows(
             tf.transpose(cells, [0, 1, 3, 2]), query_lengths, document_lengths
         )
@@ -204,12 +203,9 @@ class KMaxPooling(Configured, keras.layers.Layer):
     def strongest_of_rows(
         self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
-        """Takes the k largest values of cells in another order of axes.
+        """Takes the k largest of cells `(pairs, m, slices, n)`.
 
-        Args:
-            cells: `(pairs, m, slices, n)`, see `Interaction.compare_rows`.
-            query_lengths: As for a call.
-            document_lengths: As for a call.
+        `Interaction.compare_rows` returns cells with this order of axes.
         """
         query_lengths = tf.convert_to_tensor(query_lengths, tf.int32)
         document_lengths = tf.convert_to_tensor(document_lengths, tf.int32)
@@ -218,9 +214,9 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells lie in the k rows with the largest maxima. Row
-        # maxima take a third of the time of a top-k over all cells. In
-        # ascending order of rows, the first of equal cells comes first.
+        # The k largest cells are in the k rows with the largest maxima, which
+        # take a third of the time of a top-k over all cells. Rows are sorted,
+        # so that the first of equal cells comes first.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -230,7 +226,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
         chosen = tf.gather(
             tf.reshape(cells, [pairs, m * slices, n]), index, batch_dims=1
         )
-        # Rows of padding are chosen where a query has fewer than k words.
+        # Rows of padding are chosen if a query has fewer than k words.
         exists = rows < query_lengths[:, tf.newaxis, tf.newaxis]
         chosen = tf.where(exists[..., tf.newaxis], chosen, lowest)
         flat = tf.reshape(chosen, [pairs, slices, row_count * n])
@@ -239,7 +235,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # By count, not by value: a NaN must stay, so that training stops.
+        # By count, not by value: a NaN must remain, so that training stops.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -253,11 +249,11 @@ class KMaxPooling(Configured, keras.layers.Layer):
 def strongest_of_columns(
     cells: np.ndarray, lengths: np.ndarray, k: int
 ) -> np.ndarray:
-    """Takes what `KMaxPooling` takes, of one query and many documents.
+    """Computes k-max pooling by NumPy, for one query and many documents.
 
     Args:
-        cells: `(m, slices, n)`, where n counts the words of all documents, one
-            document after the other.
+        cells: `(m, slices, n)`, for the n words of all documents, one document
+            after the other.
         lengths: The number of words of each document, descending.
         k: Number of cells.
 
@@ -292,13 +288,13 @@ def dynamic_k(
     k_top: int,
     k_min: int | None = None,
 ) -> tf.Tensor:
-    """Computes how many values a convolutional layer keeps of each text.
+    """Computes how many values k-max pooling keeps of each text.
 
         k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
 
-    Qiu and Huang 2015, after Kalchbrenner et al. 2014, with k_min = k_top;
-    the programs of Wan et al. 2016 have k_top = 1 and k_min = 4. n are lengths
-    `[texts]`, l is the layer from 1, L the number of layers.
+    n is the length of a text, l the layer, from 1, and L the number of layers.
+    Qiu and Huang 2015, after Kalchbrenner et al. 2014, have k_min = k_top; the
+    programs of Wan et al. 2016 have k_top = 1 and k_min = 4.
     """
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)
@@ -310,10 +306,9 @@ def dynamic_k(
 class OrderedKMax(keras.layers.Layer):
     """Pools each feature of a text to its k largest values, in text order.
 
-    k, int32 `(texts,)`, may differ between texts. Of equal values the first
-    ones are kept; padding is never chosen. Takes `(texts, time, features)` and
-    the lengths; returns `(texts, largest k, features)`, 0 past the new lengths,
-    and these: the smaller of k and the length.
+    Takes `(texts, time, features)`, the lengths, and k, int32 `(texts,)`. The
+    first of equal values are kept; padding is not. Returns `(texts, largest k,
+    features)`, 0 past the new lengths; and the new lengths, min(k, length).
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -336,8 +331,7 @@ class OrderedKMax(keras.layers.Layer):
             tf.where(real, values, lowest), largest, sorted=True
         ).indices
         kept = tf.sequence_mask(counts, largest)[:, tf.newaxis]
-        # Sorting brings the positions into the order of the text; those
-        # beyond k come last.
+        # Sorted positions are in text order; positions beyond k come last.
         index = tf.sort(tf.where(kept, index, time))
         chosen = tf.gather(values, tf.minimum(index, time - 1), batch_dims=2)
         chosen = tf.where(kept, chosen, tf.zeros([], values.dtype))

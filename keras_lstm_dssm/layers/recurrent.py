@@ -1,7 +1,7 @@
-"""Layers that run a recurrent cell over sequences, stored without padding.
+"""Layers that run a recurrent cell over sequences without padding.
 
-The loops over time and their gradient, (7) to (10), are functions here; single
-queries have a loop with fewer operations.
+Functions of this module have the loops over time, and their gradient, (7) to
+(10) of Palangi et al. 2016.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,21 +25,21 @@ from keras_lstm_dssm.text.word_hashing import pad_rows
 class PackedSequence(NamedTuple):
     """Holds sequences of different lengths without padding.
 
-    The values of all rows at time 0 come first, then those at time 1, and so
-    on. Rows are ordered by descending length, so the rows that have a value
-    at time t are the first `counts[t]` ones. Titles have 12 words on average
-    and 30 at most: in padded batches most steps would be padding.
+    The values of all rows at time 0 come first, then the values at time 1, and
+    so on. Rows are ordered by descending length: at time t, the first
+    `counts[t]` rows have values. In padded batches of titles, most steps would
+    be padding.
     """
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
-    # int32 `(time,)`, descending, the number of rows longer than t.
+    # int32 `(time,)`, descending: the number of rows longer than t.
     counts: tf.Tensor
-    # int32 `(rows,)`, descending, the number of values of a row.
+    # int32 `(rows,)`, descending: the number of values of a row.
     lengths: tf.Tensor
 
     @property
     def starts(self) -> tf.Tensor:
-        """The index in `values` at which each time begins, int32 `(time,)`."""
+        """Index in `values` of the first row at each time, int32 `(time,)`."""
         return tf.cumsum(self.counts, exclusive=True)
 
 
@@ -67,24 +67,21 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
 
 
 def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
-    """Takes the value of the same row one step earlier, from time 1 on.
-
-    Takes packed values `(steps, units)`; those of time 0 have none earlier.
-    """
+    """Returns y(t-1) for each packed y(t), t > 0, `(steps, units)`."""
     # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
     index = tf.range(tf.reduce_sum(counts[:1]), tf.shape(values)[0])
     return tf.gather(values, index - tf.repeat(counts[:-1], counts[1:]))
 
 
-# An iteration of a loop takes as long as two steps of a cell besides.
+# Steps of a cell in an iteration: the loop itself takes as long as two steps.
 _STEPS = 2
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
     """Runs a cell over one sequence `(time, gates * units)`, for inference.
 
-    The result `(1, units)` matches that of `run_to_last_output` for one row,
-    which takes four times as many operations.
+    Returns the last output `(1, units)`, like `run_to_last_output`, by a
+    quarter of the operations.
     """
     weights = cell.recurrent_weights()
     zero = tf.zeros([1, cell.units], values.dtype)
@@ -93,7 +90,7 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         values[:1], dict.fromkeys(cell.state_names, zero), weights
     )
     left, width = tf.shape(values)[0] - 1, values.shape[1]
-    # What steps past the end compute is not read.
+    # The results of steps past the end are not read.
     padded = tf.pad(values[1:], [[0, tf.math.floormod(-left, _STEPS)], [0, 0]])
     parts = tf.reshape(padded, [-1, _STEPS, width])
 
@@ -125,9 +122,9 @@ Arrays = dict[str, tf.TensorArray]
 
 
 def array_of_steps(dtype: tf.DType, size: Any, shape: Any) -> tf.TensorArray:
-    """Creates an array of tensors whose first dimensions differ.
+    """Creates an array of tensors with different first dimensions.
 
-    The elements of such an array may be read more than once.
+    Elements can be read more than once.
     """
     return tf.TensorArray(
         dtype,
@@ -147,8 +144,8 @@ def run_forward(
     """Runs a cell over packed inputs, from states of zero.
 
     `steps` are inputs after `cell.project`, `(steps, gates * units)`. Returns
-    each activation by name. Element t of its array holds the first `counts[t]`
-    rows, so `concat()` gives packed values.
+    the named activations. Element t of an array has the `counts[t]` rows at
+    time t, so that `concat()` returns packed values.
     """
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
@@ -167,8 +164,8 @@ def run_to_last_output(
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
-        # Rows that end at t follow the longer ones. Written in reverse order
-        # of time, the longest rows come first again.
+        # Rows that end at t follow longer rows. Arrays are written in reverse
+        # order of time, so that the longest rows come first.
         ended = now["y"][next_counts[t] :]
         return {"y": arrays["y"].write(time - 1 - t, ended)}
 
@@ -182,10 +179,10 @@ def _loop(
     names: Sequence[str],
     write: Callable[[tf.Tensor, Tensors, Arrays], Arrays],
 ) -> Arrays:
-    """Runs a cell over time; at time t on the first `counts[t]` rows only.
+    """Runs a cell over time, at time t on the first `counts[t]` rows.
 
-    Time 0 comes before the loop: its states are zero, and need no product.
-    `write` stores the activations of one time in the arrays of `names`.
+    Time 0 is before the loop: its states are zero, and need no product.
+    `write` stores the activations of a time in the arrays of `names`.
     """
     time, starts = _time(steps), steps.starts
     dtype = steps.values.dtype
@@ -233,8 +230,8 @@ def run_with_gradient(
 ) -> tf.Tensor:
     """Runs a cell; its gradient is `backpropagate_through_time`.
 
-    Returns each row's last y, `(rows, units)`; or with `at_all_steps` y at all
-    steps, `(steps, units)`, packed.
+    Returns the last y of each row, `(rows, units)`; with `at_all_steps` the
+    packed y of all steps, `(steps, units)`.
     """
     names = list(weights)
 
@@ -272,9 +269,9 @@ def backpropagate_through_time(
 ) -> tuple[tf.Tensor, Tensors]:
     """Computes gradients from errors at the outputs.
 
-    The loop over time carries only the error signals. The gradients of the
-    weights are sums of outer products over all steps (Appendix A), computed
-    after the loop by one large matrix product each.
+    The loop over time computes the error signals. The gradient of a weight is a
+    sum of outer products over all steps (Appendix A), and is computed after the
+    loop by one large matrix product.
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {
@@ -282,7 +279,7 @@ def backpropagate_through_time(
         for name, value in states.items()
     }
     starts, all_rows = steps.starts, _rows(steps)
-    # Transposed once, and not by each product of the loop.
+    # Transposed once, before the loop.
     transposed = tf.transpose(weights["recurrent"])
     wide = tf.TensorShape([None, cell.units])
 
@@ -293,7 +290,7 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # Going back in time, each row is added at its last step.
+        # Going back in time, a row joins at its last step.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -311,11 +308,11 @@ def backpropagate_through_time(
     ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
         first, rows = starts[t], steps.counts[t]
         start = first - all_rows  # `before` has no time 0
-        earlier = {n: each[start : start + rows] for n, each in before.items()}
+        earlier = {n: y[start : start + rows] for n, y in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
-            # States from before the last T steps count as constants.
+            # States before the last T steps count as constants.
             back = steps.lengths[:rows] - 1 - t
             inside = tf.cast(back < truncate, dz.dtype)[:, tf.newaxis]
             errors = {n: e * inside for n, e in errors.items()}
@@ -343,12 +340,12 @@ def backpropagate_through_time(
 
 
 def _rows(steps: PackedSequence) -> tf.Tensor:
-    """Returns the number of rows that have at least one time step."""
+    """Returns the number of rows."""
     return tf.reduce_sum(steps.counts[:1])
 
 
 def _time(steps: PackedSequence) -> tf.Tensor:
-    """Returns the number of time steps, at least 1, also without rows."""
+    """Returns the number of time steps; 1 without rows."""
     return tf.maximum(tf.size(steps.counts), 1)
 
 
@@ -356,21 +353,20 @@ def _time(steps: PackedSequence) -> tf.Tensor:
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results match those of `keras.layers.RNN(cell)`. The last output,
-    which is all that an encoder needs, is computed without the padding of
-    shorter rows and with a custom gradient, which is several times faster.
-    So are the outputs at all steps of a `PackedSequence`. All other results
-    come from `keras.layers.RNN` itself: those of `return_sequences`, of
-    `return_state` and of an `initial_state`.
+    The results match `keras.layers.RNN(cell)`. The last output, which encoders
+    need, is computed without padding and with a custom gradient, several times
+    as fast. The same holds for all outputs of a `PackedSequence`. With
+    `return_sequences`, `return_state` or `initial_state`, padded inputs are run
+    by `keras.layers.RNN`.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
         truncate: Number of steps that the gradient goes back from the last
-            one, the T of eq. (7). States before them count as constants; steps
+            step, the T of eq. (7). States before them count as constants; steps
             that a mask skips are not counted. Default `None` for all steps.
             Supported for the last output only, from states of zero.
         return_sequences: Whether to return the outputs at all steps instead
-            of the last one. Default `False`.
+            of the last output. Default `False`.
         return_state: Whether to return the last states, too. Default
             `False`.
         go_backwards: Whether to read each row from its last step to its
@@ -381,21 +377,21 @@ class Recurrent(keras.layers.Layer):
         inputs: `(batch, time, features)`, time at least 1; or a
             `PackedSequence` of inputs after `project`.
         lengths: int `(batch,)`, the number of steps of each row, at least 1.
-            Default `None`: `time` steps, or those of the mask.
+            Default `None`: `time` steps, or the steps of the mask.
         initial_state: List of states, each `(batch, units)`. Default `None`
             for zeros.
         mask: bool `(batch, time)`, `False` for steps to be skipped; an
             alternative to `lengths`. Layers such as
             `keras.layers.Embedding(mask_zero=True)` pass it on.
         training: Whether a gradient will be computed. With `False`, the
-            default, a gradient is still correct, but slower to compute.
+            default, a gradient is correct, but slower to compute.
 
     Returns:
-        The last output `(batch, units)`, or `(batch, time, units)` with
-        `return_sequences`, where the last output is repeated past the end of
-        a row; with `return_state` a list of it and the states.
-        The rows of a `PackedSequence` keep their order; with
-        `return_sequences` the outputs are a `PackedSequence`, too.
+        The last output `(batch, units)`. With `return_sequences`, the outputs
+        `(batch, time, units)`; past the end of a row its last output is
+        repeated. With `return_state`, a list of the output and the states. For
+        a `PackedSequence` with `return_sequences`, a `PackedSequence`; rows
+        keep their order.
 
     Example:
     >>> layer = Recurrent(dssm.RNNCell(4), return_sequences=True)
@@ -403,8 +399,8 @@ class Recurrent(keras.layers.Layer):
     TensorShape([2, 5, 4])
     """
 
-    # `keras.layers.Bidirectional` reads these attributes, and sets the
-    # second one.
+    # `keras.layers.Bidirectional` reads these attributes, and sets
+    # `zero_output_for_mask`.
     stateful = False
     zero_output_for_mask = False
 
@@ -536,8 +532,7 @@ class Recurrent(keras.layers.Layer):
     ) -> tf.Tensor:
         """Computes the last output of each row; masked time steps are skipped.
 
-        A masked step changes no state, so the steps after it move up. The
-        output of a row without steps is the state before the first: zero.
+        Masked steps are removed. The output of a row without steps is zero.
         """
         mask = tf.cast(mask, tf.bool)
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
@@ -553,8 +548,8 @@ class Recurrent(keras.layers.Layer):
     def _keras_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any
     ) -> Any:
-        # Made for each call: as an attribute it would be a second layer with
-        # the same weights in summaries and saved files.
+        # Created in each call: an attribute would be a second layer with the
+        # same weights in summaries and saved files.
         layer = keras.layers.RNN(
             self.cell,
             return_sequences=self.return_sequences,
@@ -582,7 +577,7 @@ class Recurrent(keras.layers.Layer):
         return [outputs, *((batch, width) for width in self.cell.state_size)]
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """Returns the mask if outputs at all steps are returned."""
+        """Returns the mask if all outputs are returned."""
         mask = previous_mask if self.return_sequences else None
         if not self.return_state:
             return mask
@@ -609,7 +604,7 @@ class Recurrent(keras.layers.Layer):
 def _pack_any_order(
     inputs: tf.Tensor, lengths: tf.Tensor | None
 ) -> tuple[PackedSequence, tf.Tensor]:
-    """Packs sequences of any order; also returns their packed order."""
+    """Packs sequences of any order; also returns the order of packed rows."""
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])
@@ -622,7 +617,7 @@ def _pack_any_order(
 class PeepholeLSTM(Recurrent):
     """Runs the LSTM of Palangi et al. 2016, eq. (2), over sequences.
 
-    Replaces `keras.layers.LSTM` and has weights of the same layout: with
+    Replaces `keras.layers.LSTM`, with the same layout of weights: with
     `peephole=None`, equal weights give equal outputs. Dropout, other
     activations, `unroll` and `stateful` are not supported.
 
@@ -666,7 +661,7 @@ class PeepholeLSTM(Recurrent):
         go_backwards: bool = False,
         **kwargs: Any,
     ) -> None:
-        of_cell = {
+        cell_options = {
             name: kwargs.pop(name)
             for name in list(kwargs)
             if name.startswith(("kernel_", "recurrent_", "bias_"))
@@ -678,7 +673,7 @@ class PeepholeLSTM(Recurrent):
             project_inputs,
             dtype=kwargs.get("dtype"),
             name="cell",
-            **of_cell,
+            **cell_options,
         )
         super().__init__(
             cell,
@@ -693,7 +688,7 @@ class PeepholeLSTM(Recurrent):
         """Returns the constructor arguments as a dict, for `from_config`."""
         config = super().get_config()
         del config["cell"]
-        # The layer's name, dtype and trainable replace those of the cell.
+        # Name, dtype and trainable of the layer replace the cell's.
         return {**self.cell.get_config(), **config}
 
     @classmethod

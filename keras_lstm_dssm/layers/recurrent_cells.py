@@ -20,18 +20,18 @@ class RecurrentCell(keras.layers.Layer):
     """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
 
     A subclass implements `activate`, which computes the new states from z(t),
-    and its gradient, `backpropagate`. A cell runs in `keras.layers.RNN` and,
-    faster, in `Recurrent`.
+    and `backpropagate`, the gradient of `activate`. A cell runs in
+    `keras.layers.RNN` and, faster, in `Recurrent`.
 
     Args:
         units: Width of the states.
-        gates: Number of gates. z holds the units of all gates side by side.
-        states: Names of the states among the activations; the first one is
+        gates: Number of gates. z has the units of all gates, concatenated.
+        states: Names of the states among the activations; the first state is
             the output.
         project_inputs: Whether the cell has input weights W, as the cells of
-            Keras do. If `False`, the inputs are `W x(t)` already, `(batch,
-            gates * units)`, which an encoder computes once for each distinct
-            word (`TrigramEmbedding`).
+            Keras do. If `False`, the inputs are `W x(t)`, `(batch, gates *
+            units)`, which `TrigramEmbedding` computes once for each distinct
+            word.
         bias_initializer: Default `None`: zeros, and ones for a forget gate.
         **kwargs: Initializers, regularizers and constraints of W (`kernel`),
             of W_rec and peepholes (`recurrent`) and of b (`bias`), as in Keras;
@@ -59,8 +59,8 @@ class RecurrentCell(keras.layers.Layer):
         check_at_least(1, units=units)
         self.units = units
         self.project_inputs = project_inputs
-        # Names stay names until `build`: an initializer object draws its seed
-        # when it is created, which must be when its weight is created.
+        # Names become initializers in `build`, because an initializer draws
+        # its seed when it is created.
         self.kernel_initializer = kernel_initializer
         self.recurrent_initializer = recurrent_initializer
         self.bias_initializer = bias_initializer
@@ -111,31 +111,23 @@ class RecurrentCell(keras.layers.Layer):
         )
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Computes the inputs' part of all gates, `W x(t) + b`.
-
-        It has the shape `(..., gates * units)`, and does not depend on
-        the states.
-        """
+        """Computes `W x(t) + b`, `(..., gates * units)`."""
         if self.project_inputs:
             inputs = tf.matmul(inputs, self.kernel)
         return inputs + self.bias
 
     def recurrent_weights(self) -> Tensors:
-        """Returns the weights that multiply the previous states, by name.
-
-        `recurrent` is the matrix W_rec, which multiplies the output
-        y(t-1).
-        """
+        """Returns the weights of the previous states; `recurrent` is W_rec."""
         return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Computes all activations at time t, the new states among them.
+        """Computes all activations at time t, including the new states.
 
         Takes z `(batch, gates * units)`, the states at t-1 by name, and the
-        result of `recurrent_weights`; returns each activation `(batch, units)`
-        by name.
+        result of `recurrent_weights`; returns name -> activation `(batch,
+        units)`.
         """
         raise NotImplementedError(f"{type(self).__name__}.activate")
 
@@ -145,39 +137,31 @@ class RecurrentCell(keras.layers.Layer):
         """Computes gradients for z(t) and for the states at t-1.
 
         Takes the activations at t, the `gradient_states` at t-1, and the
-        gradients of the loss for the states at t. Those for the states at t-1
-        are without the term of `W_rec y(t-1)`, which is the same for all cells
-        and is added by the caller.
+        gradients of the loss for the states at t. The gradients for the states
+        at t-1 lack the term of `W_rec y(t-1)`, which the caller adds.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Sums the outer products of all steps, by one large matrix product.
+        """Computes the gradients of `recurrent_weights`, by name.
 
         `dz` is `(steps, gates * units)`; `now` has the `gradient_states` at all
-        steps, and `before` those one step earlier, from time 1 on. Returns the
-        gradient for each weight of `recurrent_weights`, by name.
+        steps, and `before` the states at t-1 for all t > 0.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
 
     def step(self, x: tf.Tensor, states: Tensors, weights: Tensors) -> Tensors:
-        """Computes all activations of a time step from projected inputs.
-
-        These are a result of `project`.
-        """
+        """Computes all activations of a time step from projected inputs x."""
         z = x + tf.matmul(states["y"], weights["recurrent"])
         return self.activate(z, states, weights)
 
     def call(
         self, inputs: tf.Tensor, states: list[tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Computes a time step: the output y(t) and the new states.
-
-        It has the signature of a cell of `keras.layers.RNN`.
-        """
+        """Computes y(t) and the new states, for `keras.layers.RNN`."""
         now = self.step(
             self.project(inputs),
             dict(zip(self.state_names, states, strict=True)),
@@ -238,16 +222,13 @@ class RNNCell(RecurrentCell):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Computes the output y(t) of the RNN cell: tanh of the sum z(t)."""
+        """Computes the output y(t) = tanh(z(t))."""
         return {"y": tf.tanh(z)}
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Computes the gradient for z(t) from that for y(t), by eq. (10).
-
-        It is (1 - y) o (1 + y) o the gradient for y(t).
-        """
+        """Computes the gradient for z(t), (1 - y) o (1 + y) o dy, eq. (10)."""
         return tf.raw_ops.TanhGrad(y=now["y"], dy=errors["y"]), {}
 
 
@@ -265,25 +246,23 @@ class PeepholeLSTMCell(RecurrentCell):
         o(t) = sigma(W1 l(t) + W_rec1 y(t-1) + W_p1 c(t) + b1)
         y(t) = o(t) o tanh(c(t))
 
-    The output gate reads the new cell state c(t), the other gates read
-    c(t-1). The columns of the weights belong to the gates i, f, g, o, in this
-    order, which is also that of `keras.layers.LSTM`; f is left out if there
-    is no forget gate.
+    The output gate reads the new cell state c(t); the other gates read c(t-1).
+    The columns of the weights are in the order i, f, g, o, as in
+    `keras.layers.LSTM`, without f if there is no forget gate.
 
     Args:
         units: Number of cells, the width of y and c.
-        peephole: `"full"`, the default, for the matrices W_p of (2), whose
-            gradients are (19), (26) and (34); `"diagonal"` for one weight per
-            cell (Gers et al. 2002); or `None` for no peepholes.
+        peephole: `"full"`, the default: the matrices W_p of (2), with the
+            gradients (19), (26) and (34); `"diagonal"`: one weight per cell
+            (Gers et al. 2002); or `None`: no peepholes.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
             `c(t) = c(t-1) + i(t) o y_g(t)`. The experiments of the paper,
-            section V, leave out f and the peepholes, and so does
-            `LSTMEncoder`.
+            section V, and `LSTMEncoder` have neither f nor peepholes.
         project_inputs: Whether the cell has input weights W, default `True`;
             see `RecurrentCell`.
         **kwargs: Initializers, regularizers and constraints, see
             `RecurrentCell`. Full peepholes are initialised by
-            `glorot_uniform`, diagonal ones by zeros.
+            `glorot_uniform`, diagonal peepholes by zeros.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, gates * units)` without
@@ -331,11 +310,7 @@ class PeepholeLSTMCell(RecurrentCell):
         }
 
     def recurrent_weights(self) -> Tensors:
-        """Returns the weights that multiply the previous states, by name.
-
-        `recurrent` is the matrix W_rec; a peephole has its gate's
-        name.
-        """
+        """Returns W_rec as `recurrent`, and peepholes by the names of gates."""
         return {
             **super().recurrent_weights(),
             **{
@@ -370,7 +345,7 @@ class PeepholeLSTMCell(RecurrentCell):
     ) -> tuple[tf.Tensor, Tensors]:
         """Computes the error signals (17), (22), (30), (38) of Appendix A.
 
-        Unlike the appendix, this includes the path from c(t) through the
+        Unlike the appendix, they include the path from c(t) through the
         peephole of the output gate.
         """
         squashed = tf.tanh(now["c"])
@@ -392,10 +367,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Computes the weights' gradients: sums of (16), (19), (26) and (34).
-
-        The sums are over all time steps of all rows.
-        """
+        """Sums the gradients (16), (19), (26) and (34) over all steps."""
         result = super().weight_gradients(dz, now, before)
         parts = self._split_gates(dz)
         for gate in self.peepholes:
@@ -420,7 +392,7 @@ class PeepholeLSTMCell(RecurrentCell):
             return z
         if self.peephole == "diagonal":
             return z + c * weights[gate]
-        # (2) has column vectors; a batch has rows, so W_p is transposed.
+        # Vectors are columns in (2), but rows in a batch: W_p is transposed.
         return z + tf.matmul(c, weights[gate], transpose_b=True)
 
     def _add_peephole_error(
@@ -434,8 +406,8 @@ class PeepholeLSTMCell(RecurrentCell):
         return dc + tf.matmul(dz, weights[gate])
 
     def _default_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
-        # A bias of 1 keeps the forget gate near 1, so that the untrained cell
-        # state already spans several words (Gers et al. 2000).
+        # With a bias of 1, the state of an untrained cell already spans several
+        # words (Gers et al. 2000).
         ones = [1.0 if gate == "f" else 0.0 for gate in self.gates]
         return tf.repeat(tf.constant(ones, dtype), self.units)
 

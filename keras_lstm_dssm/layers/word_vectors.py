@@ -56,8 +56,8 @@ class WordSequences(NamedTuple):
 class WordVectors(Configured, keras.layers.Layer):
     """Base of the layers that turn texts into word vectors.
 
-    A subclass implements `distinct` and `cache`, and creates `embedding` in its
-    constructor.
+    A subclass implements `distinct` and `cache`; its constructor creates
+    `embedding`.
 
     Args:
         dimension: Width of the vectors. Default 50.
@@ -66,8 +66,7 @@ class WordVectors(Configured, keras.layers.Layer):
         split: Rule that separates words, default `"alphanumeric"`; see
             `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`. `dtype` is `"float32"`
-            or `"float64"`; with `trainable=False`, the vectors stay as they
-            are.
+            or `"float64"`. `trainable=False` also freezes `embedding`.
 
     Call arguments:
         words: `WordBatch`, the result of `distinct`.
@@ -79,8 +78,7 @@ class WordVectors(Configured, keras.layers.Layer):
         `WordBatch`.
 
     Attributes:
-        embedding: The table of vectors, which computes the vector of each
-            distinct word.
+        embedding: The layer that computes the vector of each distinct word.
 
     Raises:
         InputError: An argument is not supported.
@@ -114,21 +112,20 @@ class WordVectors(Configured, keras.layers.Layer):
         self.supports_jit = False
 
     def build(self, input_shape: Any) -> None:
-        """Freeze the vectors of a layer that is not trainable.
+        """Freezes `embedding` if the layer is not trainable.
 
-        Keras would apply its argument `trainable` to the weights of the layer
-        itself only, not to the table of `embedding`.
+        Keras applies the argument `trainable` only to weights of the layer
+        itself.
         """
         if not self.trainable:
             self.embedding.trainable = False
 
     @property
     def resources(self) -> list[tf.Module]:
-        """What an exported `tf.Module` must have beside the variables.
+        """Lookup tables, which must be attributes of an exported `tf.Module`.
 
-        A SavedModel contains the lookup tables that are attributes of the
-        exported object. TF Serving also needs each variable as an attribute,
-        as in `[weight.value for weight in layer.weights]`.
+        For TF Serving the variables must be attributes too, as
+        `[weight.value for weight in layer.weights]`.
         """
         return []
 
@@ -148,7 +145,7 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # A sum over the words at each time step: one, or none past the end.
+        # Each time step is a sum of one word, or of no word past the end.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -166,7 +163,7 @@ class WordVectors(Configured, keras.layers.Layer):
         )
 
     def _word_ids(self, words: WordBatch) -> tf.Tensor:
-        """Returns `WordSequences.words`; any values past the end of a text."""
+        """Returns `WordSequences.words`; values past the end are ignored."""
         return words.words
 
     def get_config(self) -> dict[str, Any]:
@@ -180,13 +177,13 @@ class WordVectors(Configured, keras.layers.Layer):
 class TrigramVectors(WordVectors):
     """Adds up the vectors of each word's letter trigrams.
 
-    Every word has a vector, also one that no training text contains. The
-    vectors need no start from `skip_gram_vectors`: words with common
-    trigrams, such as inflections, have similar vectors from the beginning.
+    Every word has a vector, even if no training text contains it. Words with
+    common trigrams, such as inflections, have similar vectors before training,
+    so that `skip_gram_vectors` is not needed.
 
-    The table starts uniform in [-0.05, 0.05], see `TrigramEmbedding`. The sum
-    over the trigrams of a word of four letters then has the variance of the
-    vectors of `VocabularyVectors`. Calls, results and errors are those of
+    The table starts uniform in [-0.05, 0.05], see `TrigramEmbedding`. The
+    vector of a word of four letters then has the same variance as in
+    `VocabularyVectors`. For call arguments, results and errors see
     `WordVectors`.
 
     Args:
@@ -244,13 +241,12 @@ class TrigramVectors(WordVectors):
 class VocabularyVectors(WordVectors):
     """Looks up one vector for each word of a vocabulary.
 
-    Words outside the vocabulary have the id 0 and share one vector, which is
-    trained like the others; an empty text is one such word. Calls and results
-    are those of `WordVectors`.
+    Words outside the vocabulary have the id 0 and share a vector, which is
+    trained, too. An empty text is one unknown word. For call arguments and
+    results see `WordVectors`.
 
     Args:
-        vocabulary: The words, all different and normalised; see
-            `vocabulary_of`.
+        vocabulary: Distinct normalised words; see `vocabulary_of`.
         dimension: Width of the vectors. Default 50.
         max_words: Number of words to read of each text. Default 50.
         initializer: Initializer of the vectors. Default `None`: uniform in
@@ -295,7 +291,7 @@ class VocabularyVectors(WordVectors):
 
     @property
     def vocabulary(self) -> list[str]:
-        """The words; the one with id i is `vocabulary[i - 1]`."""
+        """The words; the word with id i is `vocabulary[i - 1]`."""
         return self.lookup.words
 
     def distinct(self, texts: Any) -> WordBatch:
@@ -311,14 +307,14 @@ class VocabularyVectors(WordVectors):
         return VocabularyCache(self.lookup, self.max_words)
 
     def set_vectors(self, vectors: Any) -> None:
-        """Replaces the vectors of all words but the unknown one.
+        """Replaces the vectors of all words of the vocabulary.
 
         Args:
             vectors: Array `[len(vocabulary), dimension]`, for example from
                 `skip_gram_vectors`.
 
         Raises:
-            InputError: The shape is another one, or a value is not finite.
+            InputError: The shape is wrong, or a value is not finite.
         """
         vectors = np.asarray(vectors)
         expected = (len(self.lookup), self.dimension)
@@ -334,7 +330,7 @@ class VocabularyVectors(WordVectors):
                 " has a value that is not finite"
             )
         (table,) = self.embedding.get_weights()
-        table[1:] = vectors  # row 0 is that of unknown words
+        table[1:] = vectors  # row 0 is the vector of unknown words
         self.embedding.set_weights([table])
 
     def _word_ids(self, words: WordBatch) -> tf.Tensor:
@@ -343,8 +339,8 @@ class VocabularyVectors(WordVectors):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments.
 
-        The vocabulary is one string, with spaces between the words: Keras
-        reads a list from a configuration element by element.
+        The vocabulary is a string with spaces between the words, because Keras
+        is slow to read long lists from a configuration.
         """
         return {
             **super().get_config(),

@@ -1,4 +1,4 @@
-"""Matchers, layers that score two sequences of word vectors."""
+"""Matchers: layers that score two sequences of word vectors."""
 
 from keras_lstm_dssm.matchers.deep_match import DeepMatch
 from keras_lstm_dssm.matchers.matcher import Matcher

@@ -1,6 +1,6 @@
-"""The matcher DeepMatch, which compares texts by their topics.
+"""DeepMatch compares texts by their topics.
 
-A patch is a set of words of both sides that belong to the same topic.
+A patch is a set of query words and document words of the same topic.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,13 @@ from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
-"""Numbers of topics for up to and for above 20,000 training pairs."""
+"""Numbers of topics for at most, and for more than, 20,000 training pairs."""
 
 _BATCH = 1024  # texts whose words are looked up at a time
 
 
 class Patches(NamedTuple):
-    """The words of each patch: vocabulary ids, int32 `[patches, largest]`.
-
-    0 fills a row.
-    """
+    """Vocabulary ids of patches, int32 `[patches, largest]`, padded with 0."""
 
     query: np.ndarray
     document: np.ndarray
@@ -65,15 +62,14 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation.
 
-    A query and its document make one text, in which a word of the query and the
-    same word of the document are different words. Each topic is a patch: of
-    either side, its most probable words, at most `largest`, up to a share
-    `mass` of the probability. The topics come from gensim's `LdaModel`, that is
-    from variational inference; the paper sampled them. Id 0, the unknown word,
-    is left out.
+    A query and its document are joined to a text, in which equal words of query
+    and document are different words. A patch has the most probable words of a
+    topic: for each side at most `largest`, up to a share `mass` of the
+    probability. gensim's `LdaModel` uses variational inference; the paper
+    sampled. Unknown words, id 0, are left out.
     """
     models = import_optional("gensim.models", "baselines")
-    # The known words of the queries come first, then those of the documents.
+    # Numbers of query words come first, then numbers of document words.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
@@ -119,40 +115,40 @@ def probable_words(
 ) -> np.ndarray:
     """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
-    From probabilities `[topics, words]` in any scale, up to a share `mass` of
-    their sum; the most probable word comes first, and 0 fills a row.
+    `probabilities` are `[topics, words]` in any scale. Words are listed up to a
+    share `mass` of the sum, most probable first; rows are padded with 0.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
     shares /= shares.sum(axis=1, keepdims=True)
     before = np.cumsum(shares, axis=1) - shares
-    # A little less than the mass, so that rounding adds no word.
+    # The tolerance keeps rounding errors from adding a word.
     words = np.where(before < mass - 1e-9, ids[order], 0)[:, :largest]
     missing = max(0, largest - words.shape[1])
     return np.pad(words, [(0, 0), (0, missing)]).astype("int32")
 
 
 def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
-    """Tells which patches of two levels have words in common.
+    """Returns which patches overlap, bool `[coarse patches, fine patches]`.
 
-    At least a share `overlap` of the words of the patch that has fewer, on each
-    side, and one word. Returns bool `[coarse patches, fine patches]`.
+    On each side, overlapping patches have a common word, and at least a share
+    `overlap` of the words of the smaller patch are common.
     """
     connected = np.ones((len(coarse.query), len(fine.query)), bool)
-    for one, other in zip(coarse, fine, strict=True):
-        size = 1 + max(one.max(), other.max())
-        members, others = _members(one, size), _members(other, size)
-        fewer = np.minimum(members.sum(1)[:, np.newaxis], others.sum(1))
-        common = members @ others.T
-        connected &= (common >= overlap * fewer) & (common > 0)
+    for coarse_ids, fine_ids in zip(coarse, fine, strict=True):
+        size = 1 + max(coarse_ids.max(), fine_ids.max())
+        in_coarse, in_fine = (
+            _members(coarse_ids, size),
+            _members(fine_ids, size),
+        )
+        smaller = np.minimum(in_coarse.sum(1)[:, np.newaxis], in_fine.sum(1))
+        common = in_coarse @ in_fine.T
+        connected &= (common >= overlap * smaller) & (common > 0)
     return connected
 
 
 def _members(ids: np.ndarray, size: int) -> np.ndarray:
-    """Returns a matrix of 0 and 1: which word is in which patch.
-
-    Float32 `[patches, size]`; a patch is a set of words of one topic.
-    """
+    """Returns 1 for words in a patch, else 0: float32 `[patches, size]`."""
     members = np.zeros((len(ids), size), np.float32)
     np.put_along_axis(members, ids, 1, axis=1)
     members[:, 0] = 0  # not a word
@@ -163,44 +159,43 @@ def _members(ids: np.ndarray, size: int) -> np.ndarray:
 class DeepMatch(Matcher):
     """Matches the words of a query and of a document within topics.
 
-    Topics of several numbers, the levels, are found in the training pairs by
-    `pretrain`. Each topic p is a patch: its probable words of queries and of
-    documents. The network has
+    `pretrain` finds topics in the training pairs, on several levels, with more
+    topics on each level. A topic is a patch: its probable query words and
+    document words. The network has
 
-    - layer I, `units` for each patch, a bilinear match of its words,
+    - layer I, with `units` units for each patch, a bilinear match of its words,
         z = sigmoid(sum over r of (x' a_r) (y' b_r) + b), where x and y are
-        the sets of the words of the patch in query and document (1 or 0 for
-        each word), and A = sum over r of a_r b_r' has rank `rank`;
-    - layer II, one sigmoid unit for each patch of all levels but the last.
-        It reads layer I of its own patch, and of those patches of the next
-        level which share words with it on both sides;
+        1 for words of the patch that the query and the document have, else 0,
+        and A = sum over r of a_r b_r' has rank `rank`;
+    - layer II, with a sigmoid unit for each patch of all levels except the
+        last. It reads layer I of the same patch, and of overlapping patches of
+        the next level;
     - a committee layer of sigmoid units, and a linear output.
 
-    It does not use the word vectors, only `WordSequences.words`, which must
-    be ids of a vocabulary. The word order has no influence, and neither has
-    an unknown word. Needs the extra `[baselines]` for `pretrain`.
+    The matcher reads `WordSequences.words`, which must be vocabulary ids, and
+    no word vectors. Word order and unknown words have no effect. `pretrain`
+    needs the extra `[baselines]`.
 
-    How layer II, the number of units and the rank are chosen is ours, as the
-    paper does not give all of them. The patches, and so the shapes of all
-    weights, are bounded by the arguments.
+    The paper does not state the connections of layer II, the number of units
+    and the rank; they are chosen here.
 
     Args:
         word_dimension: Width of the word vectors, which are not used.
             Default 50.
         topics: Numbers of topics of the levels, ascending, at least two.
-            Default 20, 50 and 100. Where a recipe gives none, `dssm.train`
+            Default 20, 50 and 100. If a recipe has no `topics`, `dssm.train`
             takes 50, 100 and 200 for more than 20,000 training pairs.
         units: Number of units of layer I for each patch. Default 3.
         rank: Rank of the bilinear match. Default 3.
         committee: Number of units of the committee layer. Default 50.
         largest: Largest number of words of a patch on one side. Default 200.
         mass: Share of a topic's probability that the words of a patch have
-            on one side, where `largest` allows. Default 0.9.
-        overlap: Share of the words of the smaller patch that patches of
-            neighbouring levels must have in common, on each side, to be
-            connected; 0 for a single word. Default 0.2: with common words in
-            most patches, 0 would connect nearly all of them.
-        passes: Passes over the pairs in which topics are found. Default 10.
+            on each side, if `largest` allows. Default 0.9.
+        overlap: Share of the words of the smaller patch that two patches must
+            have in common, on each side, to be connected; 0: one word is
+            enough. Default 0.2; frequent words are in most patches, so that 0
+            would connect nearly all.
+        passes: Passes of topic training over the pairs. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
@@ -252,8 +247,8 @@ class DeepMatch(Matcher):
         if not 0 < mass <= 1:
             raise InputError(f"mass must be above 0, up to 1, not {mass}")
         patches, coarse = sum(self.topics), sum(self.topics[:-1])
-        # An entry is one word of one patch. Entries are sorted by word, so
-        # that those of a word are found by binary search.
+        # An entry is a word of a patch. Entries are sorted by word, for binary
+        # search.
         entries = patches * largest
         self.entry_words: dict[str, keras.Variable] = {}
         self.entry_patches: dict[str, keras.Variable] = {}
@@ -290,7 +285,7 @@ class DeepMatch(Matcher):
 
     @property
     def needs_pretraining(self) -> bool:
-        """Whether the patches are not known yet."""
+        """Whether the patches are missing."""
         return not np.any(self.entry_words["query"])
 
     def pretrain(
@@ -336,11 +331,11 @@ class DeepMatch(Matcher):
         )
 
     def set_patches(self, levels: Sequence[Patches]) -> None:
-        """Uses given patches, and connects those of neighbouring levels.
+        """Sets the patches, and connects patches of neighbouring levels.
 
         Args:
-            levels: The patches of each level, `topics` of them, with at most
-                `largest` words on a side.
+            levels: The patches of each level, as many as in `topics`, with at
+                most `largest` words on a side.
         """
         for side in SIDES:
             ids = np.concatenate([getattr(level, side) for level in levels])
@@ -359,11 +354,7 @@ class DeepMatch(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Computes x' a_r (or y' b_r) of all patches.
-
-        Returns:
-            `(texts, patches, units, rank)`.
-        """
+        """Computes x' a_r (or y' b_r), `(texts, patches, units, rank)`."""
         position = tf.range(tf.shape(texts.words)[1])
         equal = tf.equal(
             texts.words[:, :, tf.newaxis], texts.words[:, tf.newaxis]
@@ -371,11 +362,11 @@ class DeepMatch(Matcher):
         repeated = tf.reduce_any(
             equal & (position[:, tf.newaxis] > position), axis=2
         )
-        # Id 0 is an unknown word, or fills the rows of patches.
+        # Id 0 is an unknown word, or padding of patches.
         real = texts.mask & ~repeated & (texts.words > 0)
         word = tf.boolean_mask(texts.words, real)
         text = tf.cast(tf.where(real)[:, 0], tf.int32)
-        # A copy: variables are no arguments of `tf.searchsorted`.
+        # `tf.searchsorted` does not take variables.
         entry_words = tf.convert_to_tensor(self.entry_words[side])
         start = tf.searchsorted(entry_words, word, side="left")
         end = tf.searchsorted(entry_words, word, side="right")

@@ -1,4 +1,4 @@
-"""Matcher: the base of the models that score a pair of texts."""
+"""The base class of matchers, which score pairs of texts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,13 +19,11 @@ Texts = WordSequences | FlatSequences
 
 
 class Matcher(Configured, keras.layers.Layer):
-    """Base of the matchers: two sequences of word vectors give a score.
+    """Base of the matchers, which score two sequences of word vectors.
 
-    A subclass implements `match`, and `represent` for the part that depends
-    on one text alone. `PairScorer` represents each distinct text of a batch
-    once, however many pairs it occurs in.
-
-    All weights are created by the constructor.
+    A subclass implements `represent`, for computations on a single text, and
+    `match`, for computations on a pair. `PairScorer` represents each distinct
+    text of a batch once. The constructor creates all weights.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -38,7 +36,7 @@ class Matcher(Configured, keras.layers.Layer):
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
-        Scores `(pairs,)`; only their order within a query has a meaning.
+        Scores `(pairs,)`. Scores of different queries are not comparable.
 
     Raises:
         InputError: An argument is not supported.
@@ -59,8 +57,7 @@ class Matcher(Configured, keras.layers.Layer):
     """Whether training changes the word vectors; `PairScorer` reads it."""
 
     reads_flat = False
-    """Whether `represent` also takes `FlatSequences`, without padding, in which
-    each distinct word has one row; `PairScorer` reads it."""
+    """Whether `represent` also takes `FlatSequences`; `PairScorer` reads it."""
 
     scores_by_numpy = False
     """Whether `score_query` is implemented; `PairScorer` reads it."""
@@ -78,7 +75,7 @@ class Matcher(Configured, keras.layers.Layer):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factors of the learning rate of some weights, see `Adagrad`."""
+        """Factors of the learning rate for weights, see `Adagrad`."""
         return {}
 
     @property
@@ -87,11 +84,7 @@ class Matcher(Configured, keras.layers.Layer):
         return False
 
     def check_pretrained(self) -> None:
-        """Checks that `pretrain` was called if it must be.
-
-        Raises:
-            InputError: It was not.
-        """
+        """Raises `InputError` if `pretrain` must be called first."""
         if self.needs_pretraining:
             raise InputError(
                 f"{type(self).__name__} has not been pretrained: call "
@@ -108,30 +101,28 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> None:
         """Prepares the matcher on the texts of training pairs, before training.
 
-        It runs once, before training. The result is saved with the weights.
-        Here it does nothing; matchers of which `needs_pretraining` is true
-        implement it.
+        The result is saved with the weights. The base class does nothing.
 
         Args:
-            words: The layer whose word vectors the matcher will read.
+            words: The layer that computes word vectors.
             queries: The queries of the positive training pairs.
             documents: The documents of these pairs, in the same order.
             seed: Seed of all random numbers. Default 0.
         """
 
     def represent(self, texts: Any, side: str, training: bool = False) -> Any:
-        """Computes what `match` needs of each text.
+        """Represents each text for `match`.
 
         Args:
-            texts: The word vectors of distinct texts: `WordSequences`, or of
-                a matcher that `reads_flat` also `FlatSequences`.
+            texts: The word vectors of distinct texts: `WordSequences`; or
+                `FlatSequences` if `reads_flat` is true.
             side: `"query"` or `"document"`, for matchers with separate
                 weights.
             training: Whether a gradient will be computed. Default `False`.
 
         Returns:
-            Tensors in any nest of tuples, the first axis of each is that of
-            the texts. Here `texts` itself.
+            A tensor or nested tuples of tensors; the first axis of each is the
+            axis of texts. The base class returns `texts`.
         """
         return texts
 
@@ -141,8 +132,8 @@ class Matcher(Configured, keras.layers.Layer):
         """Scores pairs of represented texts.
 
         Args:
-            query: Result of `represent` with one row for each pair.
-            document: Result of `represent` with one row for each pair.
+            query: Representations of the queries, a row for each pair.
+            document: Representations of the documents, a row for each pair.
             training: Whether a gradient will be computed. Default `False`.
 
         Returns:
@@ -156,8 +147,8 @@ class Matcher(Configured, keras.layers.Layer):
         """Scores documents for one query as `score_rows`, but without a graph.
 
         Args:
-            query: One query, of NumPy's arrays.
-            documents: The distinct documents, the longest first.
+            query: One query, as NumPy arrays.
+            documents: The distinct documents, longest first, as NumPy arrays.
 
         Returns:
             Scores `(documents,)`.
@@ -172,10 +163,10 @@ class Matcher(Configured, keras.layers.Layer):
         document_rows: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Scores pairs of texts that occur in several pairs.
+        """Scores pairs of distinct texts, which may occur in several pairs.
 
-        Each text is represented once. A matcher overrides it where it can do
-        with less than a copy of both texts for each pair.
+        Each text is represented once. The base class copies representations
+        for each pair; matchers override the method to avoid copies.
 
         Args:
             query: The distinct queries.
@@ -214,7 +205,7 @@ def as_rows(texts: Texts) -> FlatSequences:
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:
-    """Gathers the representation of a text for each pair it occurs in."""
+    """Gathers the representations of texts for pairs, by row numbers."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )

@@ -27,18 +27,19 @@ from keras_lstm_dssm.registration import register
 
 @register
 class MultiGranCNN(Matcher):
-    """Compares phrases of all sizes of two texts, then convolves over that.
+    """Compares phrases of all sizes, and convolves over the similarities.
 
     After Yin and Schuetze 2015. The phrases of a text are its words, the
-    outputs of each convolution before its pooling, and the vector of the
-    whole text, which is the last pooling; see `KMaxStack`. `PhraseSimilarity`
-    compares each phrase of the query with each of the document. The matrix of
-    similarities is reduced to a fixed size by `DynamicPooling`; then come 2-D
-    convolutions with tanh, each with such a pooling, and an MLP. Queries and
-    documents have convolutions of their own. All phrases must have the width
-    of the word vectors, which is therefore the number of filters. The smaller
-    form that Wan et al. 2016 compared with, without 2-D convolutions, is
-    the preset `multi_gran_cnn_wan`.
+    outputs of each convolution, and the vector of the whole text, which is the
+    output of the last pooling; see `KMaxStack`. `PhraseSimilarity` compares
+    each query phrase with each document phrase. `DynamicPooling` reduces the
+    matrix of similarities to a fixed size. Then follow 2-D convolutions with
+    tanh, each with a dynamic pooling, and an MLP.
+
+    Queries and documents have separate convolutions. The number of filters is
+    the width of the word vectors, because all phrases have the same width. The
+    preset `multi_gran_cnn_wan` is the smaller baseline of Wan et al. 2016,
+    without 2-D convolutions.
 
     Args:
         word_dimension: Width of the word vectors and of all phrases. Default
@@ -47,18 +48,18 @@ class MultiGranCNN(Matcher):
         width: Number of positions in a window. Default 3.
         activation: Name of the activation of the convolutions. Default
             `"tanh"`.
-        use_bias: Whether convolutions of a text and the similarity have a
+        use_bias: Whether convolutions of texts and the similarity have a
             bias. Default `True`.
-        k_min: The smallest k of the poolings but the last one, whose k is 1.
-            Default 4.
+        k_min: The smallest k of the poolings of texts, except for the last,
+            which has k = 1. Default 4.
         similarity: `"indirect"` (default), `"direct"` or `"concat"`.
         similarity_activation: See `PhraseSimilarity`. Default `"sigmoid"`.
-        sizes: Sizes of the square matrices after each pooling: of the
-            similarities, then of each 2-D convolution. Default 15, 8, 4 and 2
+        sizes: Sizes of the square matrices after each dynamic pooling: first
+            the similarities, then each 2-D convolution. Default 15, 8, 4 and 2
             (not stated in the paper).
-        match_filters: Numbers of filters of the 2-D convolutions, each over
-            3 x 3 cells with zeros around the matrix. Default 50, 50 and 50
-            (not stated in the paper).
+        match_filters: Numbers of filters of the 2-D convolutions, of 3 x 3
+            cells with zero padding. Default 50, 50 and 50 (not stated in the
+            paper).
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).
         **kwargs: Arguments of `Matcher`.
@@ -154,18 +155,14 @@ class MultiGranCNN(Matcher):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """A tenth of the learning rate for W of INDIRECTSIM."""
+        """Factor 0.1 of the learning rate for W of `"indirect"`."""
         indirect = self.similarity == "indirect"
         return {"phrase_similarity": 0.1} if indirect else {}
 
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes the vectors of all phrases of each text, as one sequence.
-
-        Phrases are the words, the outputs of each convolution, and the
-        whole text.
-        """
+        """Computes the vectors of all phrases of each text, as one sequence."""
         stack = self.stacks[SIDES.index(side)]
         words = Features(texts.vectors, texts.lengths)
         phrases = joined([words, *stack(texts.vectors, texts.lengths)])
@@ -182,7 +179,7 @@ class MultiGranCNN(Matcher):
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
         )
-        # A monotone function of the maximum is the maximum of the function.
+        # The activation is monotone, so that it may follow the maximum.
         values = self.phrase_similarity.apply(values)
         for convolution, pooling, size in zip(
             self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True
@@ -193,7 +190,7 @@ class MultiGranCNN(Matcher):
 
 
 def joined(parts: Sequence[Features]) -> Features:
-    """Joins sequences of each text to one, without padding in between."""
+    """Concatenates sequences of each text, without padding in between."""
     lengths = tf.add_n([part.lengths for part in parts])
     values = tf.concat([part.values for part in parts], axis=1)
     masks = [
@@ -201,7 +198,7 @@ def joined(parts: Sequence[Features]) -> Features:
         for part in parts
     ]
     padding = tf.cast(~tf.concat(masks, axis=1), tf.int32)
-    # A stable sort brings the real positions to the front, in their order.
+    # A stable sort moves the padding to the end.
     order = tf.argsort(padding, axis=1, stable=True)
     order = order[:, : tf.reduce_max(lengths)]
     values = tf.gather(values, order, batch_dims=1)

@@ -1,7 +1,4 @@
-"""MV-LSTM of Wan et al. 2016, its bidirectional LSTM, and its peer LSTM-RNN.
-
-`PairedTexts` groups the texts of a batch so that pairs need little padding.
-"""
+"""MV-LSTM of Wan et al. 2016, and its baseline LSTM-RNN."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -45,8 +42,8 @@ _QUERY_PARTS = 2
 class PairedTexts(NamedTuple):
     """Holds one side of a batch of pairs: texts, and the text of each pair.
 
-    Pairs are compared in groups of similar length: padded to the longest query
-    and the longest document of a whole batch, most cells would be padding.
+    Pairs are compared in groups of similar length, because most cells would be
+    padding if a whole batch were padded to its longest texts.
     """
 
     vectors: tf.Tensor  # all words of the texts, `(positions, d)`
@@ -64,10 +61,7 @@ class PairedTexts(NamedTuple):
         return self._replace(rows=tf.gather(self.rows, order))
 
     def groups(self) -> Iterator["PairedTexts"]:
-        """Divides the pairs into groups of consecutive pairs.
-
-        Each group is padded to its own longest texts.
-        """
+        """Divides the pairs into groups of consecutive pairs."""
         pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
         for number in range(count):
             start, end = number * pairs // count, (number + 1) * pairs // count
@@ -82,16 +76,15 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers the values of each pair's text, padded to the longest text.
+        """Gathers parts `(positions, ...)` for each pair, padded.
 
-        Of parts `(positions, ...)`; there are any values past the end of a
-        text.
+        The text's last value repeats past its end.
         """
         # At least 1: a group is empty if there are few pairs.
         longest = tf.reduce_max(
             tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
         )
-        # An even number: oneDNN compiles a product for each pair of shapes.
+        # Even lengths: oneDNN compiles a product for each pair of shapes.
         longest += longest % 2
         starts = tf.gather(self.starts, self.rows)[:, tf.newaxis]
         last = self.pair_lengths[:, tf.newaxis] - 1
@@ -104,8 +97,8 @@ def order_by_length(
 ) -> tf.Tensor:
     """Orders pairs so that each of `PairedTexts.groups` has similar lengths.
 
-    A quarter of the pairs with the shortest documents comes first, and so on;
-    within each, the shortest queries first.
+    Pairs are divided into quarters by the length of the document, shortest
+    first, and ordered by the length of the query within a quarter.
     """
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
@@ -121,10 +114,9 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         p_t = [h_forward(t); h_backward(t)]
 
     Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
-    have a forget gate and no peepholes, all biases start at 0 and all weights
-    as U(-0.1, 0.1). The backward LSTM starts at the last word of each text;
-    there is no padding. With `include_word`, p_t begins with the word vector
-    x_t, as in the authors' programs; with `unit_length`, p_t has length 1.
+    have a forget gate and no peepholes. Biases start at 0, weights as U(-0.1,
+    0.1). With `include_word`, p_t begins with the word vector x_t, as in the
+    authors' programs; with `unit_length`, p_t is scaled to norm 1.
     """
 
     def __init__(
@@ -154,11 +146,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.built = True
 
     def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
-        """Returns the outputs of both LSTMs at each word, `(words, dimension)`.
-
-        For each word, the output of the forward LSTM is joined with
-        that of the backward one.
-        """
+        """Returns p_t of all words, `(words, dimension)`."""
         layers = self.forward_lstm, self.backward_lstm
         outputs = run_on_rows(layers, texts, training)
         if self.include_word:
@@ -167,7 +155,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         return unit(outputs) if self.unit_length else outputs
 
     def flat_by_numpy(self, texts: FlatSequences) -> np.ndarray:
-        """Returns what `flat` returns, for texts with the longest first."""
+        """Computes `flat` by NumPy; the longest text must come first."""
         parts = [
             run_by_numpy(self.forward_lstm, texts),
             run_by_numpy(self.backward_lstm, texts, reverse=True),
@@ -184,9 +172,9 @@ def lstm(
     forget_bias: float = 0.0,
     **kwargs: Any,
 ) -> PeepholeLSTM:
-    """Creates the LSTM of Wan et al. 2016, with its weights.
+    """Creates and builds the LSTM of Wan et al. 2016.
 
-    All biases start at 0, as in the authors' programs, but for `forget_bias`.
+    Biases start at 0, as in the authors' programs, except for `forget_bias`.
     """
     layer = PeepholeLSTM(
         units,
@@ -196,7 +184,7 @@ def lstm(
         **kwargs,
     )
     layer.build((None, None, word_dimension))
-    bias = layer.cell.bias  # 1 for the forget gate, 0 for the others
+    bias = layer.cell.bias  # 1 for the forget gate, else 0
     bias.assign(forget_bias * bias)
     return layer
 
@@ -209,11 +197,11 @@ POOLINGS = ("k_max", "dynamic")
 class MVLSTM(Matcher):
     """Computes the score of MV-LSTM, Wan et al. 2016.
 
-    A bidirectional LSTM represents each position of both texts; an
-    interaction compares all positions of the query with all of the document;
-    the k strongest cells of each slice go through an MLP. `dssm.train`
-    compiles with `multipliers`, as the authors' programs train the weights of
-    an interaction: `Adagrad(0.03, multipliers=scorer.matcher.multipliers)`.
+    A bidirectional LSTM represents each position of both texts. An interaction
+    compares all positions of the query with all positions of the document. An
+    MLP scores the k strongest cells of each slice. As in the authors' programs,
+    `dssm.train` reduces the learning rate of the interaction:
+    `Adagrad(0.03, multipliers=scorer.matcher.multipliers)`.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -221,23 +209,23 @@ class MVLSTM(Matcher):
         interaction: `"tensor"` (default), `"bilinear"`, `"cosine"` or
             `"dot"`; see `layers/interactions.py`.
         slices: Number of slices of the tensor interaction. Default 5.
-        k: Number of cells that k-max pooling and `explain` take of each
-            slice. Default 5.
+        k: Number of cells of each slice for k-max pooling and `explain`.
+            Default 5.
         hidden: Width of the hidden layer of the MLP. Default 200.
-        share: Whether queries and documents have the same LSTMs, as in the
+        share: Whether queries and documents share the LSTMs, as in the
             authors' programs. Default `True`.
-        include_word: Whether the word vector is part of the representation
-            of its position. Default `False`.
+        include_word: Whether the representation of a position includes its
+            word vector. Default `False`.
         pooling: `"k_max"` (default), or `"dynamic"` for the maxima of a grid
             of regions, as in the authors' later programs.
         grid: Rows and columns of the grid of dynamic pooling. Default 5 by 5.
         rank: Number of columns of the factors of the bilinear and tensor
             interactions, M = A A'. Default 150, as in the authors' programs;
             `None` for matrices without factors.
-        unit_length: Whether the representation of a position is scaled to
-            length 1. Default `False`, as in the paper. The presets of the
-            bilinear and tensor interactions have `True`: without it a long
-            vector makes strong cells, whatever it is compared with.
+        unit_length: Whether representations of positions are scaled to norm 1.
+            Default `False`, as in the paper. The presets of the bilinear and
+            tensor interactions have `True`, because a vector of large norm
+            otherwise has strong cells with every vector.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -306,12 +294,12 @@ class MVLSTM(Matcher):
         self.built = True
 
     def represent(self, texts: Texts, side: str, training: bool = False) -> Any:
-        """Represent each position, and prepare it for the comparison.
+        """Represents each position, and prepares the comparison.
 
         Returns:
             The representations of the positions, `(texts, time, dimension)`;
-            the result of `Interaction.prepare_query` or of
-            `prepare_document`; and the lengths `(texts,)`.
+            the result of `Interaction.prepare_query` or `prepare_document`; and
+            the lengths `(texts,)`.
         """
         rows = as_rows(texts)
         if side == "query":
@@ -342,7 +330,7 @@ class MVLSTM(Matcher):
         """Scores documents for one query; see `Matcher.score_query`."""
         u = self.query_positions.flat_by_numpy(query)
         v = self.document_positions.flat_by_numpy(documents)
-        # As one pair, whose document has the words of all documents.
+        # One pair: the document has the words of all documents.
         cells = self.comparison.compare_rows(
             self.comparison.prepare_query(tf.constant(u[np.newaxis])),
             self.comparison.prepare_document(tf.constant(v[np.newaxis])),
@@ -385,7 +373,7 @@ class MVLSTM(Matcher):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """A tenth of the learning rate for weights of the interaction."""
+        """Factor 0.1 of the learning rate for weights of the interaction."""
         return {"interaction": 0.1} if self.comparison.variables else {}
 
     def explain(
@@ -393,8 +381,8 @@ class MVLSTM(Matcher):
     ) -> StrongestCells:
         """Finds the k cells of each slice with the largest values.
 
-        With one slice these are what Wan et al. 2016 print as
-        `(memory, memory, 0.84), (error, error, 0.81)`.
+        Wan et al. 2016 print such cells as `(memory, memory, 0.84), (error,
+        error, 0.81)`.
 
         Args:
             query: `WordSequences` of `pairs` queries.
@@ -420,9 +408,9 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        """Scores pairs by chosen cells; only these have a gradient.
+        """Scores pairs by the strongest cells, which alone have a gradient.
 
-        The first rows of `query.vectors` are those of the queries.
+        `queries` are the first rows of `query.vectors`.
         """
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
@@ -436,14 +424,12 @@ class MVLSTM(Matcher):
         groups = [
             self.k_max.strongest_of_rows(
                 self.comparison.compare_rows(
-                    of_query.padded(left), of_document.padded(right)
+                    u_group.padded(left), v_group.padded(right)
                 ),
-                of_query.pair_lengths,
-                of_document.pair_lengths,
+                u_group.pair_lengths,
+                v_group.pair_lengths,
             )
-            for of_query, of_document in zip(
-                u.groups(), v.groups(), strict=True
-            )
+            for u_group, v_group in zip(u.groups(), v.groups(), strict=True)
         ]
         values, rows, columns = (
             tf.concat(parts, axis=0) for parts in zip(*groups, strict=True)
@@ -483,28 +469,26 @@ class MVLSTM(Matcher):
 
 @register
 class RecurrentCosine(Matcher):
-    """Computes a multiple of the cosine of one vector for each text.
+    """Computes the scaled cosine of the last outputs of LSTMs.
 
         s = scale * cos(h_X(m), h_Y(n))
 
-    LSTM-RNN of Palangi et al. 2016 as Wan et al. 2016 compare with it, with
-    their LSTM: a forget gate, no peepholes. In both directions (Bi-LSTM-RNN)
-    the vector of a text is [h_forward(m); h_backward(1)].
+    LSTM-RNN of Palangi et al. 2016, as a baseline of Wan et al. 2016: with
+    forget gate and without peepholes. With two directions (Bi-LSTM-RNN) the
+    vector of a text is [h_forward(m); h_backward(1)].
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
         units: Width of the LSTM of each direction. Default 50.
         bidirectional: Whether there is a second LSTM, which reads the words
             from last to first. Default `False`.
-        share: Whether queries and documents have the same LSTMs. Default
-            `True`.
-        scale: Factor of the cosine. Default 5. The hinge loss asks for a
-            margin of 1 between scores; cosines, which span 2, reach it for
-            few pairs, so that with 1 little is learnt.
-        forget_bias: Start of the bias of the forget gates. Default 3: their
-            values are then near 1, and the vector of a text depends on all of
-            its words before anything is learnt. With 0 the weight of a word
-            is halved at each further word.
+        share: Whether queries and documents share the LSTMs. Default `True`.
+        scale: Factor of the cosine. Default 5. With 1, few pairs can have the
+            margin of 1 of the hinge loss, and training learns little.
+        forget_bias: Initial bias of the forget gates. Default 3: the gates are
+            near 1, so that the vector of a text depends on all of its words
+            before training. With 0 the weight of a word is halved at each
+            further word.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -550,11 +534,11 @@ class RecurrentCosine(Matcher):
     def represent(
         self, texts: Texts, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Encodes texts, `(texts, units)`; twice as wide if bidirectional."""
+        """Encodes texts, `(texts, units)`, or 2 units if bidirectional."""
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
-        # Where each LSTM ends: at the last word, or at the first one.
+        # The forward LSTM ends at the last word, the backward at the first.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
             [
@@ -593,7 +577,7 @@ class RecurrentCosine(Matcher):
     ) -> np.ndarray:
         """Scores documents for one query; see `Matcher.score_query`."""
         sides = (query, self.query_lstms), (documents, self.document_lstms)
-        one, vectors = (
+        query_vector, vectors = (
             local_encoder.unit(
                 np.concatenate(
                     [
@@ -607,7 +591,7 @@ class RecurrentCosine(Matcher):
             )
             for texts, layers in sides
         )
-        return self.scale * (vectors @ one[0])
+        return self.scale * (vectors @ query_vector[0])
 
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False

@@ -1,7 +1,4 @@
-"""The matcher RAE, which compares the phrases of two texts.
-
-A phrase is a node of the tree of a text, see `RecursiveAutoencoder`.
-"""
+"""RAE compares the phrases of two texts, which are nodes of their trees."""
 
 import re
 from collections.abc import Sequence
@@ -35,8 +32,8 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """
     squares = sums_of_squares(query, document)
     difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
-    # Below its rounding error a distance is 0. The root of that error would
-    # make equal vectors differ, and by other amounts in other batches.
+    # Differences below the rounding error count as 0: the root of a rounding
+    # error is large, and depends on the batch.
     error = 64 * np.finfo(query.dtype.as_numpy_dtype).eps
     positive = difference > error * squares
     return tf.sqrt(tf.where(positive, difference, tf.zeros_like(difference)))
@@ -45,10 +42,10 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Compares the sets of numbers of two texts, ids `(pairs, m)`; 0 is none.
+    """Compares the sets of numbers of two texts, ids `(pairs, m)`.
 
-    Returns three of bool `(pairs,)`: the sets are equal; they are equal and not
-    empty; one is a subset of the other.
+    0 is not a number. Returns three tensors, bool `(pairs,)`: the sets are
+    equal; they are equal and not empty; one set is a subset of the other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     inside = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
@@ -58,7 +55,7 @@ def same_numbers(
 
 
 class Phrases(NamedTuple):
-    """Holds what the head `"pool"` of `RAE` reads of each text."""
+    """The representation of texts for the head `"pool"` of `RAE`."""
 
     # Words, inner nodes, then zeros, `[texts, 2 * time - 1, dimension]`.
     nodes: tf.Tensor
@@ -74,31 +71,32 @@ def phrases_of(
 ) -> Phrases:
     """Arranges the nodes of each text, and finds its numbers.
 
-    The first `time` nodes `[texts, 2 * time - 1, dimension]` are words, from
-    which the inner nodes follow; those past a text's end are not read.
-    `number_words` are the ascending ids that are numbers.
+    Of the nodes `[texts, 2 * time - 1, dimension]`, the first `time` are words
+    and padding, the others inner nodes. `number_words` are the ids of words
+    that are numbers, ascending.
     """
     time = tf.shape(words)[1]
-    # The inner nodes follow right after the words of each text.
+    # The inner nodes move right after the words of each text.
     position = tf.range(2 * time - 1)[tf.newaxis]
     length = tf.convert_to_tensor(lengths)[:, tf.newaxis]
-    place = tf.where(
+    source = tf.where(
         position < length,
         position,
         tf.minimum(position - length + time, 2 * time - 2),
     )
     real = tf.cast(position < 2 * length - 1, nodes.dtype)
-    nodes = tf.gather(nodes, place, batch_dims=1) * real[:, :, tf.newaxis]
+    nodes = tf.gather(nodes, source, batch_dims=1) * real[:, :, tf.newaxis]
     row = tf.searchsorted(number_words, tf.reshape(words, [-1]))
-    found = tf.gather(number_words, tf.minimum(row, tf.size(number_words) - 1))
-    is_number = tf.equal(tf.reshape(found, tf.shape(words)), words)
+    row = tf.minimum(row, tf.size(number_words) - 1)
+    nearest = tf.reshape(tf.gather(number_words, row), tf.shape(words))
+    is_number = tf.equal(nearest, words)
     return Phrases(nodes, lengths, tf.where(is_number, words, 0))
 
 
 HEADS = ("pool", "root")
 
-_FEATURES = 4  # beside the pooled distances
-_SAMPLE = 2000  # pairs of which the statistics of distances are taken
+_FEATURES = 4  # features in addition to the pooled distances
+_SAMPLE = 2000  # pairs for the statistics of distances
 _BATCH = 128
 _NO_WORD = np.iinfo(np.int32).max
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
@@ -108,30 +106,26 @@ _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
 class RAE(Matcher):
     """Scores a pair of texts by the vectors of a recursive autoencoder.
 
-    The autoencoder combines the words of a text, two neighbours at a time, into
-    a binary tree, each node of which is the vector of a phrase.
+    The autoencoder merges the words of a text to a binary tree. Each node of
+    the tree is the vector of a phrase. The published model uses the trees of a
+    parser; here trees are greedy or balanced, see `RecursiveAutoencoder`.
 
-    `pretrain` trains a `RecursiveAutoencoder` on the unfolding error of the
-    training texts. After that, autoencoder and word vectors are constants,
-    and only the head learns to score: the model is not trained end to end.
-    (The nodes pass through `tf.stop_gradient`, and `trains_words` is
-    `False`, so that the word vectors stay those of `pretrain`.)
+    `pretrain` trains the autoencoder on the unfolding error of the training
+    texts. After that, autoencoder and word vectors are constants, and only the
+    head is trained.
 
-    The published model reads the trees of a parser. No parser is used here:
-    the trees are greedy or balanced, see `RecursiveAutoencoder`.
+    The head `"pool"` computes the Euclidean distances between all 2 m - 1 nodes
+    of the query and all 2 n - 1 nodes of the document, words first. Dynamic
+    minimum pooling reduces them to `size` rows and columns. Pooled distances
+    are standardised, clipped at three standard deviations, and scaled to [0.1,
+    0.9]. Four features are added: whether both texts have the same set of
+    numbers; whether they have the same, non-empty set of numbers; whether one
+    set of numbers contains the other; and the standardised difference of
+    lengths |m - n|. Only words of a vocabulary can be numbers. The score is
+    linear in all of these. The published programs also add shares of equal
+    words and phrases, which are left out here.
 
-    The head `"pool"` takes the Euclidean distances between all 2 m - 1 nodes
-    of the query and all 2 n - 1 nodes of the document, words first, and
-    reduces them to `size` rows and columns by dynamic minimum pooling. The
-    mean of such entries in training is subtracted, they are cut off at three
-    standard deviations, and scaled to [0.1, 0.9]. Beside them stand four
-    features: whether both texts have the same set of numbers; whether that
-    set is not empty, too; whether one set of numbers contains the other; and
-    the difference of the lengths |m - n|, standardised. Numbers are known of
-    vocabulary words only. The score is linear in all of these. The shares of
-    equal words and phrases, which the published programs add, are left out.
-
-    The head `"root"` is an MLP on the two roots.
+    The head `"root"` is an MLP on both roots.
 
     Args:
         word_dimension: Width of the word vectors and of all nodes. Default
@@ -141,9 +135,9 @@ class RAE(Matcher):
         size: Number of rows and columns after pooling. Default 15.
         hidden: Widths of the hidden layers of the head `"root"`. Default
             200.
-        max_words: Number of words that are read of each text. Default 50.
-        numbers: Largest number of vocabulary words that count as numbers,
-            the most frequent ones. Default 1,000.
+        max_words: Number of words to read of each text. Default 50.
+        numbers: Largest number of vocabulary words that count as numbers.
+            The most frequent words are taken. Default 1,000.
         epochs: Passes of `pretrain` over the texts. Default 5.
         learning_rate: Learning rate of `pretrain`. Default 0.003.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -212,8 +206,8 @@ class RAE(Matcher):
             name="mlp",
         )
         self.mlp.build((None, width))
-        # Mean and standard deviation of the pooled distances, and of the
-        # differences of lengths.
+        # Mean and standard deviation of pooled distances and of differences of
+        # lengths.
         self.statistics = self.add_weight(
             (4,), "zeros", trainable=False, name="statistics"
         )
@@ -230,7 +224,7 @@ class RAE(Matcher):
 
     @property
     def needs_pretraining(self) -> bool:
-        """Whether the autoencoder is not trained yet."""
+        """Whether the autoencoder is not trained."""
         return not self.pretrained.numpy()
 
     def pretrain(
@@ -242,8 +236,8 @@ class RAE(Matcher):
     ) -> None:
         """Trains the autoencoder, and measures distances of training pairs.
 
-        The mean and the standard deviation of distances are those of pairs
-        and of queries beside the document of the next pair, in equal number.
+        The statistics of distances are over the training pairs, and over the
+        same number of pairs of a query and the document of the next pair.
 
         Args:
             words: The word vectors that the matcher will read; `fit` does
@@ -264,15 +258,15 @@ class RAE(Matcher):
             self.learning_rate,
             seed,
         )
-        known: list[int] = []
+        number_ids: list[int] = []
         if isinstance(words, VocabularyVectors):
-            known = [
+            number_ids = [
                 number
                 for number, word in enumerate(words.vocabulary, 1)
                 if _NUMBER.fullmatch(word)
             ][: self.numbers]
-        missing = self.numbers - len(known)
-        self.number_words.assign([*known, *[_NO_WORD] * missing])
+        missing = self.numbers - len(number_ids)
+        self.number_words.assign([*number_ids, *[_NO_WORD] * missing])
         if self.head == "pool":
             self.statistics.assign(self._measure(words, queries, documents))
         self.pretrained.assign(1)
@@ -314,7 +308,8 @@ class RAE(Matcher):
         """Encodes each text by a tree over its words.
 
         Returns:
-            The roots `(texts, word_dimension)`, or `Phrases`.
+            The roots `(texts, word_dimension)` for the head `"root"`; otherwise
+            `Phrases`.
         """
         vectors, lengths = clip(texts, self.max_words)
         nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))

@@ -1,7 +1,4 @@
-"""`RecursiveAutoencoder`, which computes vectors of all nodes of a tree.
-
-It also has the binary trees over the words of a text, and the pre-training.
-"""
+"""Recursive autoencoder: trees over the words of texts, and pre-training."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,19 +17,18 @@ from keras_lstm_dssm.registration import Configured, register
 class Trees(NamedTuple):
     """Holds a binary tree over the words of each text.
 
-    In a batch padded to `time` words, node i < time of a text is its i-th
-    word, and node time + k is the parent made by its k-th merge. A text of n
-    words has n - 1 merges, and the last one makes the root.
+    In a batch padded to `time` words, node i < time of a text is word i, and
+    node time + k is the parent of merge k. A text of n words has n - 1 merges;
+    the last merge makes the root.
     """
 
-    # int32 `[texts, time - 1, 2]`, the left and the right node of each merge; 0
-    # past the merges of a text.
+    # int32 `[texts, time - 1, 2]`: left and right child of each merge; 0 past
+    # the merges of a text.
     children: tf.Tensor
-    # int32 `[texts, 2 * time - 1]`, where a node occurs in `children`: 2 k if
-    # it is the left child of merge k, 2 k + 1 if it is the right one; -1 for
-    # the root and where there is no node.
+    # int32 `[texts, 2 * time - 1]`: 2 k for the left child of merge k, 2 k + 1
+    # for the right child; -1 for the root and for missing nodes.
     slots: tf.Tensor
-    # int32 `[texts, 2 * time - 1]`, number of merges above a node.
+    # int32 `[texts, 2 * time - 1]`: number of merges above a node.
     depths: tf.Tensor
 
     @classmethod
@@ -41,12 +37,12 @@ class Trees(NamedTuple):
         texts, merges = tf.shape(children)[0], tf.shape(children)[1]
         time = merges + 1
         real = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
-        place = tf.cast(tf.where(real), tf.int32)
+        text_slots = tf.cast(tf.where(real), tf.int32)
         child = tf.boolean_mask(tf.reshape(children, [texts, -1]), real)
         slots = tf.tensor_scatter_nd_update(
             tf.fill([texts, 2 * time - 1], -1),
-            tf.stack([place[:, 0], child], 1),
-            place[:, 1],
+            tf.stack([text_slots[:, 0], child], 1),
+            text_slots[:, 1],
         )
         # All nodes climb to their roots at once, and count the merges.
         node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
@@ -73,8 +69,9 @@ class Trees(NamedTuple):
 def balanced_children(max_words: int) -> np.ndarray:
     """Lists the merges of balanced trees over 0 to `max_words` words.
 
-    A text is halved again and again, the left half the longer one. At index n
-    are the children of a text of n words as in `Trees`, `[max_words - 1, 2]`.
+    A text is halved recursively; an odd word belongs to the left half. Element
+    n of the result is `Trees.children` of a text of n words, `[max_words - 1,
+    2]`.
     """
     table = np.zeros((max_words + 1, max_words - 1, 2), np.int32)
     for length in range(2, max_words + 1):
@@ -97,7 +94,7 @@ def balanced_children(max_words: int) -> np.ndarray:
 
 TREES = ("greedy", "balanced")
 
-_BATCH = 64  # texts of a step of the pre-training
+_BATCH = 64  # texts in a step of pre-training
 
 
 @register
@@ -109,16 +106,16 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     unit length (Socher et al. 2011, "Dynamic Pooling and Unfolding Recursive
     Autoencoders for Paraphrase Detection").
 
-    The published model follows the trees of a parser. This layer uses none.
-    `"greedy"` trees merge the two neighbours whose plain error
-    |[c1; c2] - [c1'; c2']|^2 is least, the first two in a tie, and then
-    continue with the parent in their place (Socher et al. 2011,
-    "Semi-Supervised Recursive Autoencoders for Predicting Sentiment
-    Distributions"). `"balanced"` trees halve a text again and again.
+    The published model uses the trees of a parser; this layer does not. A
+    `"greedy"` tree repeatedly replaces the two neighbours with the least
+    reconstruction error |[c1; c2] - [c1'; c2']|^2, the first of equal pairs, by
+    their parent (Socher et al. 2011, "Semi-Supervised Recursive Autoencoders
+    for Predicting Sentiment Distributions"). A `"balanced"` tree halves a text
+    recursively.
 
     Takes word vectors `(texts, time, dimension)` and lengths, at least 1;
     returns all nodes `(texts, 2 * time - 1, dimension)`, numbered as in
-    `Trees`, 0 where there is no node.
+    `Trees`; missing nodes are 0.
     """
 
     def __init__(
@@ -165,7 +162,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return self.encode(vectors, self.trees(vectors, lengths), lengths)
 
     def trees(self, vectors: tf.Tensor, lengths: tf.Tensor) -> Trees:
-        """Chooses a tree for each text; for the arguments see the class."""
+        """Chooses a tree for each text."""
         if self.tree == "greedy":
             children = self._merge_greedily(vectors, lengths)[0]
         else:
@@ -198,19 +195,19 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def unfolding_error(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Computes how badly the inner nodes give back their words, `(texts,)`.
+        """Computes the reconstruction error of words from nodes, `(texts,)`.
 
-        Each inner node is decoded down its own subtree to the words
-        x_i .. x_j below it. Its error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2.
-        The choice of the tree has no gradient.
+        Each inner node is decoded along its subtree to the words x_i .. x_j
+        below it; its error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2. The choice
+        of the tree has no gradient.
         """
         trees = self.trees(vectors, lengths)
         time = tf.shape(vectors)[1]
         slots = tf.maximum(trees.slots, 0)
         depths = trees.depths[:, :time]
 
-        # A node has at most one ancestor `level` merges above it. All nodes
-        # are decoded from these ancestors at once, one level after another.
+        # A node has at most one ancestor `level` merges above it. In step
+        # `level`, all nodes are decoded from these ancestors.
         def unfold(
             level: tf.Tensor, decoded: tf.Tensor, error: tf.Tensor
         ) -> tuple[Any, Any, Any]:
@@ -236,19 +233,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return error
 
     def _encode(self, pair: tf.Tensor) -> tf.Tensor:
-        """Computes a parent's vector from its children's, joined.
-
-        `(..., 2 * dimension)` becomes `(..., dimension)`.
-        """
+        """Computes parents `(..., dimension)` of joined pairs of children."""
         return tf.tanh(
             tf.tensordot(pair, self.encoder_kernel, 1) + self.encoder_bias
         )
 
     def _decode(self, parent: tf.Tensor) -> tf.Tensor:
-        """Reconstructs two children's vectors, joined, from their parent's.
-
-        `(..., dimension)` becomes `(..., 2 * dimension)`.
-        """
+        """Reconstructs joined pairs of children, `(..., 2 * dimension)`."""
         return tf.tanh(
             tf.tensordot(parent, self.decoder_kernel, 1) + self.decoder_bias
         )
@@ -278,17 +269,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def _merge_greedily(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Builds trees by merging, again and again, neighbours of least error.
-
-        Returns the children of each inner node, and the vectors of all
-        nodes.
-        """
+        """Returns the children and the nodes of greedy trees."""
         texts, time = tf.shape(vectors)[0], tf.shape(vectors)[1]
         infinite = tf.constant(np.inf, vectors.dtype)
         position = tf.range(time)[tf.newaxis]
 
-        # `row` has the nodes that are not merged yet from left to right, and
-        # `errors[:, i]` is the plain error of row[:, i] and row[:, i + 1].
+        # `row` has the nodes without a parent, from left to right;
+        # `errors[:, i]` is the error of row[:, i] and row[:, i + 1].
         def merge(
             k: tf.Tensor, row: Any, errors: Any, nodes: Any, children: Any
         ) -> tuple[Any, ...]:
@@ -312,7 +299,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
                 (pair * real)[:, tf.newaxis],
                 children,
             )
-            # The parent takes the place of both children.
+            # The parent replaces both children.
             shifted = tf.minimum(
                 position + tf.cast(position > first, tf.int32), time - 1
             )
@@ -321,16 +308,16 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             around = tf.clip_by_value(
                 first + tf.constant([[-1, 0, 1]]), 0, time - 1
             )
-            three = tf.gather(
+            neighbours = tf.gather(
                 nodes, tf.gather(row, around, batch_dims=1), batch_dims=1
             )
-            two = self._plain_error(three[:, :-1], three[:, 1:])
+            new = self._plain_error(neighbours[:, :-1], neighbours[:, 1:])
             errors = tf.gather(
                 errors, tf.minimum(shifted[:, :-1], time - 2), batch_dims=1
             )
             pairs = position[:, :-1]
-            errors = tf.where(pairs == first - 1, two[:, :1], errors)
-            errors = tf.where(pairs == first, two[:, 1:], errors)
+            errors = tf.where(pairs == first - 1, new[:, :1], errors)
+            errors = tf.where(pairs == first, new[:, 1:], errors)
             return k + 1, row, errors, nodes, children
 
         _, _, _, nodes, children = tf.while_loop(
@@ -349,7 +336,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
 
 
 def clip(texts: WordSequences, max_words: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the vectors and lengths of texts, cut after `max_words` words."""
+    """Cuts texts after `max_words` words; returns vectors and lengths."""
     return texts.vectors[:, :max_words], tf.minimum(texts.lengths, max_words)
 
 
@@ -363,10 +350,10 @@ def pretrain_autoencoder(
 ) -> None:
     """Trains a recursive autoencoder on texts, from new weights, by Adam.
 
-    The loss is the unfolding error of an inner node, averaged over those of
-    a batch of distinct texts of similar length. Greedy trees are chosen again
-    for every batch. The word vectors are constants. Raises `InputError` if no
-    text has two words.
+    The loss is the mean unfolding error of the inner nodes of a batch of
+    distinct texts of similar length. Greedy trees are chosen again for every
+    batch. The word vectors are constants. Raises `InputError` if no text has
+    two words.
     """
     autoencoder.restart(seed)
     ordered = np.array(sorted(set(texts), key=lambda text: (len(text), text)))
@@ -377,7 +364,7 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # The weights are not trainable as long as a matcher has them.
+            # A tape ignores the weights, which `RAE` sets to not trainable.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))

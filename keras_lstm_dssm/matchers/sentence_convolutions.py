@@ -1,4 +1,4 @@
-"""Matchers of convolved sentences: ARC-I and ARC-II of Hu et al., and CNTN."""
+"""Convolutional matchers: ARC-I and ARC-II of Hu et al. 2014, and CNTN."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,14 +30,14 @@ from keras_lstm_dssm.registration import register
 
 @register
 class ARCI(Matcher):
-    """Represents each text by convolutions, then compares them with an MLP.
+    """Encodes each text by convolutions, and scores pairs by an MLP.
 
         s = MLP([S_X; S_Y])
 
     ARC-I of Hu et al. 2014: S_X and S_Y are the flattened outputs of two
-    convolutional networks with weights of their own, see
-    `WindowPoolingStack`. With `pooling="k_max"` it is the smaller network
-    that Wan et al. 2016 compared with, see `KMaxStack`, the preset `arc_i_wan`.
+    convolutional networks with separate weights, see `WindowPoolingStack`. The
+    preset `arc_i_wan`, with `pooling="k_max"`, is the smaller baseline of Wan
+    et al. 2016, see `KMaxStack`.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -47,13 +47,13 @@ class ARCI(Matcher):
         activation: Name of the activation of the convolutions. Default
             `"relu"`.
         use_bias: Whether the convolutions have a bias. Default `True`.
-        pooling: `"windows"` (default), narrow convolutions with a maximum
-            over windows of two; or `"k_max"`, wide convolutions with dynamic
+        pooling: `"windows"` (default): narrow convolutions with a maximum
+            over windows of two; or `"k_max"`: wide convolutions with dynamic
             k-max pooling, k_min 4 and k_top 1.
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).
-        max_words: The fixed length of texts with `pooling="windows"`.
-            Default 50; longer texts are cut.
+        max_words: The fixed length of texts with `pooling="windows"`; longer
+            texts are cut. Default 50.
         **kwargs: Arguments of `Matcher`.
 
     Raises:
@@ -114,7 +114,7 @@ class ARCI(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Encodes texts by their side's convolutions, `[texts, features]`."""
+        """Encodes texts by the convolutions of a side, `[texts, features]`."""
         stack = self.query_stack if side == "query" else self.document_stack
         return stack.flat(texts.vectors, texts.lengths)
 
@@ -127,38 +127,35 @@ class ARCI(Matcher):
 
 @register
 class ARCII(Matcher):
-    """Convolves over all pairs of windows of the two texts, then an MLP.
+    """Convolves over all pairs of windows of both texts, then scores by an MLP.
 
         z_ij = g_ij relu(W [x_i..x_{i+width-1}; y_j..y_{j+width-1}] + b)
 
-    ARC-II of Hu et al. 2014: after this first layer come a maximum over
-    windows of 2 x 2, further 2-D convolutions each with such a maximum, and
-    the MLP. g is 0 for the pairs of windows of which one is padding, so that
-    padding takes part in no maximum. (The paper's g is 0 if both are.)
+    ARC-II of Hu et al. 2014. After this first layer follow max pooling of 2 x 2
+    cells, further 2-D convolutions, each with max pooling, and an MLP. The gate
+    g is 0 if one window is padding. (In the paper g is 0 if both are padding.)
 
-    W = [W_x; W_y], so the first layer is the sum of two 1-D convolutions,
-    A_i + C_j, before the relu. The maximum of such a sum over a rectangle is
-    the sum of the maxima over its sides, and relu is monotone: the first
-    maximum is taken of A and of C alone, which gives the same values at a
-    quarter of the cells.
+    W = [W_x; W_y]: before the relu, the first layer is a sum A_i + C_j of two
+    1-D convolutions. The maximum of this sum over a rectangle is the sum of the
+    maxima of A and C, and relu is monotone. The first pooling is therefore
+    computed on A and C, with the same values and a quarter of the cells.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
         filters: Number of filters of the first layer and of each 2-D
             convolution. Default 50, 50 and 50; the paper has 200 to 500.
-        width: Number of words in a window, and of rows and columns in one of
-            a 2-D convolution. Default 3.
-        padding: Of the first layer, `"narrow"` (default) or `"wide"`, see
-            `MaskedConvolution`. 2-D convolutions are narrow.
+        width: Number of words in a window; also the number of rows and columns
+            in a window of a 2-D convolution. Default 3.
+        padding: Padding of the first layer, `"narrow"` (default) or `"wide"`,
+            see `MaskedConvolution`. 2-D convolutions are narrow.
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).
-        max_words: The fixed length of texts. Default 50; longer texts are
-            cut.
+        max_words: The fixed length of texts; longer texts are cut. Default 50.
         **kwargs: Arguments of `Matcher`.
 
     Raises:
         InputError: An argument is not supported, or `max_words` is too small
-            for so many layers.
+            for the number of layers.
 
     Example:
     >>> ARCII(word_dimension=50)(query, document).shape
@@ -184,7 +181,7 @@ class ARCII(Matcher):
         self.padding = padding
         self.hidden = list(hidden)
         self.max_words = max_words
-        # Both sides together have one bias, that of the query's side.
+        # The sum of both sides needs a bias on one side only.
         self.first = [
             MaskedConvolution(
                 self.filters[0],
@@ -211,7 +208,7 @@ class ARCII(Matcher):
             )
             convolution.build((None, None, None, self.filters[number - 2]))
             self.convolutions.append(convolution)
-        # A wide convolution is a narrow one of a text with zeros around it.
+        # A wide convolution is a narrow convolution of a padded text.
         zeros = 2 * (width - 1) if padding == "wide" else 0
         size = halved_time(max_words + zeros, width, len(self.filters))
         self.mlp = ScoringMLP(hidden, dtype=self.dtype_policy, name="mlp")
@@ -222,11 +219,7 @@ class ARCII(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes each text's part of the first convolution, and its maxima.
-
-        The convolution over pairs of windows is the sum of a part for
-        each text.
-        """
+        """Computes a text's part of the first layer, A or C, and its maxima."""
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )
@@ -236,7 +229,7 @@ class ARCII(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Scores pairs: adds both parts, then 2-D convolutions and an MLP."""
+        """Adds the parts of both texts, and scores by 2-D convolutions."""
         rows, columns = query.lengths, document.lengths
         sums = query.values[:, :, tf.newaxis] + document.values[:, tf.newaxis]
         values = zero_padding_2d(tf.nn.relu(sums), rows, columns)
@@ -244,8 +237,7 @@ class ARCII(Matcher):
             size = tf.shape(values)[1] - self.width + 1
             rows, columns = tf.minimum(rows, size), tf.minimum(columns, size)
             values = zero_padding_2d(convolution(values), rows, columns)
-            # After relu and g no value is below 0, so that padding, which
-            # is 0, changes no maximum.
+            # All values are 0 or more: padding, which is 0, changes no maximum.
             values = tf.nn.max_pool2d(values, 2, 2, "SAME")
             rows, columns = (rows + 1) // 2, (columns + 1) // 2
         return self.mlp(tf.reshape(values, [-1, self.flat_width]))
@@ -254,7 +246,7 @@ class ARCII(Matcher):
 def zero_padding_2d(
     cells: tf.Tensor, rows: tf.Tensor, columns: tf.Tensor
 ) -> tf.Tensor:
-    """Sets cells `[pairs, m, n, channels]` past the last row or column to 0."""
+    """Sets the padding of cells `[pairs, m, n, channels]` to 0."""
     shape = tf.shape(cells)
     real_rows = tf.sequence_mask(rows, shape[1])[:, :, tf.newaxis, tf.newaxis]
     real_columns = tf.sequence_mask(columns, shape[2])[:, tf.newaxis, :]
@@ -268,12 +260,11 @@ class CNTN(Matcher):
 
         s = u' tanh(v_q' M^[1:r] v_a + V [v_q; v_a] + b)
 
-    Convolutional neural tensor network of Qiu and Huang 2015. Each text has a
-    vector v, made by convolutions with dynamic k-max pooling, see
-    `KMaxStack`, and a dense layer. Queries and documents have weights of
-    their own. The defaults for the sizes are those of public
-    implementations; the smaller form that Wan et al. 2016 compared with is
-    the preset `cntn_wan`.
+    Convolutional neural tensor network of Qiu and Huang 2015. Convolutions with
+    dynamic k-max pooling, see `KMaxStack`, and a dense layer compute the vector
+    v of a text. Queries and documents have separate weights. The default sizes
+    are from public implementations. The preset `cntn_wan` is the smaller
+    baseline of Wan et al. 2016.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -281,14 +272,14 @@ class CNTN(Matcher):
             (not stated in the paper).
         width: Number of words in a window. Default 3.
         use_bias: Whether the convolutions have a bias. Default `True`.
-        k_top: How many values of each feature the last pooling keeps.
-            Default 10.
-        k_min: The smallest number that the other poolings keep. Default
-            `None`, `k_top`.
-        dimension: Width of the sentence vector, the outputs of the dense
-            layer, which has a tanh (not stated in the paper). Default 200;
-            `None` for the values of the last pooling, without dense layer.
-        slices: The r, number of slices of the tensor. Default 5.
+        k_top: Number of values of each feature after the last pooling. Default
+            10.
+        k_min: Smallest number of values after the other poolings. Default
+            `None`: `k_top`.
+        dimension: Width of the vector of a text, the output of a dense layer
+            with tanh (not stated in the paper). Default 200. `None`: no dense
+            layer; the vector has the values of the last pooling.
+        slices: Number of slices of the tensor, r. Default 5.
         **kwargs: Arguments of `Matcher`.
 
     Raises:
@@ -370,12 +361,11 @@ class CNTN(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes the vectors, and what the tensor layer needs of each.
+        """Computes the parts of the tensor layer for each text.
 
         Returns:
-            Of queries v_q' M^[1:r] `[texts, r, size]`, of documents v_a
-            `[texts, size]`; and of both the side's part of V [v_q; v_a]
-            `[texts, r]`.
+            For queries v_q' M^[1:r] `[texts, r, size]`, for documents v_a
+            `[texts, size]`; and the side's part of V [v_q; v_a] `[texts, r]`.
         """
         number = SIDES.index(side)
         vectors = self.stacks[number].flat(texts.vectors, texts.lengths)

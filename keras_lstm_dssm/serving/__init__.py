@@ -1,8 +1,8 @@
 """A local server with TF Serving's services, and clients for both servers.
 
-`PredictionServer` answers over gRPC and HTTP; its options are `Bounds`,
-and `Security`. `Client`, `AsyncClient` and `HttpClient` send requests to
-it or to TF Serving. `SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and
+`PredictionServer` answers over gRPC and HTTP; `Bounds` and `Security` are its
+options. `Client`, `AsyncClient` and `HttpClient` send requests to this server
+or to TF Serving. `SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and
 `SavedScorer` run an exported model in this process.
 """
 

@@ -1,12 +1,11 @@
-"""The click logs of the search page.
+"""Writes the click logs of the search page.
 
-Each result that the page shows has a signed token, which its click sends back;
-a token is written once.
+Each result on the page has a signed token. A click sends the token back, and
+each token is logged at most once.
 
 `ClickWriter` appends pairs of a query and a title. `UbiWriter` writes searches
-and clicks in the form of User Behavior Insights, version 1.3: its two files are
-read by `lstm-dssm-prepare --ubi`, and by the dashboards of search engines. They
-name no client and no user.
+and clicks as User Behavior Insights (UBI), version 1.3, for `lstm-dssm-prepare
+--ubi` and for dashboards of search engines. Logs name no client and no user.
 """
 
 import fcntl
@@ -34,28 +33,28 @@ from keras_lstm_dssm.files import check_writable, flush_to_disk
 from keras_lstm_dssm.plain_files import cleaned
 
 UBI = "ubi:"
-"""What the name of a folder for a log of UBI begins with."""
+"""Prefix of the name of a folder for a log of UBI."""
 
 LIFETIME_SECONDS = 86_400
-"""A result can be followed for a day after the search."""
+"""Time after a search in which clicks are logged: a day."""
 
 ROTATE_MB = 64
-"""Size in MiB above which a click log is renamed and a new one begins."""
+"""Size in MiB above which a click log is renamed and a new log begins."""
 
 _SIGNATURE_BYTES = sha256().digest_size
 
 _APPLICATION = "lstm-dssm-serve"
-_LONGEST_ID = 256  # of an object in the schema
+_LONGEST_ID = 256  # limit of UBI's schema
 
 
 class TokenError(ValueError):
-    """Raised for a token that this server did not issue, or that is too old."""
+    """Raised for a token of another server, or an expired token."""
 
 
 class AppendedFile:
-    """A file of one process to which lines are appended.
+    """A locked file to which this process appends lines.
 
-    A file above `rotate_mb` is renamed, and another begins.
+    A file above `rotate_mb` is renamed, and a new file begins.
     """
 
     def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
@@ -65,10 +64,10 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a line, on disk at once if `sync`; a part never stays."""
+        """Appends a line, flushed to disk if `sync`, or nothing at all."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
-            with suppress(FileNotFoundError):  # somebody has moved it
+            with suppress(FileNotFoundError):  # moved by another program
                 os.rename(self._path, self._old_name())
         if self._is_renamed():
             old, self._file = self._file, self._open()
@@ -85,9 +84,9 @@ class AppendedFile:
             raise
 
     def _open(self) -> int:
-        # Somebody may have moved the folder, to read the log.
+        # The folder may have been moved to read the log.
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # A pipe would be waited for without O_NONBLOCK.
+        # Without O_NONBLOCK, opening a pipe would wait.
         number = os.open(
             self._path,
             os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK,
@@ -122,7 +121,7 @@ class AppendedFile:
         )
 
     def _is_renamed(self) -> bool:
-        """Returns whether the file has another name by now, or none."""
+        """Returns whether the file was renamed or deleted."""
         try:
             return not os.path.samestat(
                 os.stat(self._path), os.fstat(self._file)
@@ -131,7 +130,7 @@ class AppendedFile:
             return True
 
     def sync(self) -> None:
-        """Waits until all lines are on disk."""
+        """Flushes all lines to disk."""
         os.fsync(self._file)
 
     def close(self) -> None:
@@ -140,11 +139,11 @@ class AppendedFile:
 
 
 class ClickWriter:
-    """Appends followed results to a click log; threads may share it.
+    """Appends clicked results to a click log; threads may share it.
 
-    A result's token from `issue` holds query and title, signed, so that a
-    browser cannot make up others. Each line is on disk before `write` returns.
-    One process at a time can write to the file, see `AppendedFile`.
+    The token of a result has query, title and a signature, so that browsers
+    cannot forge tokens. Each line is on disk before `write` returns. Only one
+    process can write to a file at a time, see `AppendedFile`.
     """
 
     def __init__(
@@ -158,8 +157,8 @@ class ClickWriter:
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        # Followed results, and the times until which they are remembered.
-        self._followed: set[int] = set()
+        # Numbers of clicked results, and the times when their tokens expire.
+        self._clicked: set[int] = set()
         self._ends: deque[tuple[float, int]] = deque()
 
     def show(
@@ -179,28 +178,28 @@ class ClickWriter:
         return urlsafe_b64encode(self._signature(payload) + payload).decode()
 
     def write(self, token: str) -> bool:
-        """Appends a followed result; returns whether, when it is on disk.
+        """Appends a clicked result; returns whether a line was written.
 
-        A token is written once; if that fails, it can be written again. Control
-        characters of its query and title become spaces.
+        A token is written once; after an error it can be written again. Control
+        characters become spaces.
         """
         number, pair = self._verified(token)
         line = self._line(pair)
         if line is None:
             return False
         with self._lock:
-            if number in self._followed:
+            if number in self._clicked:
                 return False
             self._append(line)
             now = time.monotonic()
             while self._ends and self._ends[0][0] < now:
-                self._followed.remove(self._ends.popleft()[1])
-            self._followed.add(number)
+                self._clicked.remove(self._ends.popleft()[1])
+            self._clicked.add(number)
             self._ends.append((now + self._lifetime, number))
         return True
 
     def _line(self, pair: Pair) -> bytes | None:
-        """Returns the line of a followed result; `None` if it can have none."""
+        """Returns the line of a click; `None` if it cannot be logged."""
         line = click_line(Pair(*map(cleaned, pair))).encode()
         is_click = isinstance(parse_line(line.rstrip(b"\n")), Pair)
         return line if is_click else None
@@ -225,7 +224,7 @@ class ClickWriter:
         return hmac.digest(self._secret, payload, "sha256")
 
     def close(self) -> None:
-        """Closes the file of clicks; nothing can be written then."""
+        """Closes the file; `write` then raises `OSError`."""
         self._log.close()
 
     def __enter__(self) -> "ClickWriter":
@@ -238,8 +237,7 @@ class ClickWriter:
 class UbiWriter(ClickWriter):
     """Appends searches to `queries.ndjson` and clicks to `events.ndjson`.
 
-    A search is written when its results are shown, and is on disk before its
-    first click is. Ordinals begin with 1.
+    A search is on disk before its first click. Ordinals begin with 1.
     """
 
     def __init__(
@@ -265,8 +263,8 @@ class UbiWriter(ClickWriter):
     ) -> list[str]:
         """Writes a search; returns the tokens of its results, in their order.
 
-        A search without a word is not written, and neither are its clicks.
-        Raises `OSError` if it cannot be written.
+        An empty search is not written, and neither are its clicks. Raises
+        `OSError` if writing fails.
         """
         query = cleaned(query)
         query_id = str(uuid.uuid4()) if query else ""
@@ -282,12 +280,12 @@ class UbiWriter(ClickWriter):
             with self._lock:
                 self._queries.append(_encoded(row), sync=False)
         return [
-            self.issue(query, json.dumps([query_id, key, place]))
-            for place, key in enumerate(ids, 1)
+            self.issue(query, json.dumps([query_id, key, ordinal]))
+            for ordinal, key in enumerate(ids, 1)
         ]
 
     def _line(self, pair: Pair) -> bytes | None:
-        query_id, key, place = json.loads(pair.document)
+        query_id, key, ordinal = json.loads(pair.document)
         if not query_id or len(key) > _LONGEST_ID:
             return None
         return _encoded(
@@ -298,7 +296,7 @@ class UbiWriter(ClickWriter):
                 "timestamp": _now(),
                 "event_attributes": {
                     "object": {"object_id": key},
-                    "position": {"ordinal": place},
+                    "position": {"ordinal": ordinal},
                 },
             }
         )

@@ -1,9 +1,9 @@
 """TF Serving's gRPC services and the health service, for a `grpc.aio` server.
 
-`Predictions` answers the methods, as a servicer of the generated code of
-`tensorflow_serving.apis`. `Calls` intercepts each call: it checks the token,
-awaits the message for a limited time, and only then takes a slot in which the
-servicer runs. So a client that sends nothing holds no thread and no slot.
+`Predictions` is the servicer of the methods. `Calls` intercepts each call: it
+checks the token, awaits the message for a limited time, and then runs the
+servicer in a slot. A client that sends nothing therefore occupies no thread and
+no slot.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security
 from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 
 NO_MESSAGE = "Exception deserializing request!"
-"""gRPC's own message for bytes that are no message of the method."""
+"""gRPC's message for a request that cannot be parsed."""
 
 MAX_WATCHES = 64
 """Maximum number of streams of `Health.Watch`."""
@@ -116,8 +116,8 @@ def _spec(request: Any) -> ModelSpec:
 class Health(HealthServicer):
     """Answers the calls of `grpc.health.v1`, without waiting for a model.
 
-    The servicer of `grpc_health` holds a lock while a client of Watch reads,
-    so that one client could keep all states from changing
+    The servicer of `grpc_health` is not used: it holds a lock while a client of
+    Watch reads, so that a slow client would block all changes of states
     (`test_a_watch_that_nobody_reads`).
     """
 
@@ -150,7 +150,7 @@ class Health(HealthServicer):
     async def Watch(
         self, request: HealthCheckRequest, _: Any
     ) -> AsyncIterator[HealthCheckResponse]:
-        """Sends a state, and again whenever it changes."""
+        """Sends a state, and then each change of the state."""
         if self._watches >= MAX_WATCHES:
             raise StatusError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams of Watch"
@@ -176,12 +176,10 @@ class Health(HealthServicer):
 class Calls(grpc.aio.ServerInterceptor):
     """Checks the token, size, time and number of all gRPC calls of a server.
 
-    Each call of a servicer runs inside this interceptor, which also counts the
-    call in the metrics and turns exceptions into gRPC status codes.
-
-    The interceptor reads messages as bytes, because grpc.aio would wait for
-    them without a limit (`test_calls_without_a_message`), and would log and
-    send the exception of a message that cannot be parsed.
+    The interceptor also counts calls in the metrics, and converts exceptions to
+    gRPC status codes. It reads messages as bytes itself, because grpc.aio waits
+    for messages without a time limit (`test_calls_without_a_message`), and logs
+    and sends exceptions of messages that cannot be parsed.
     """
 
     def __init__(
@@ -292,7 +290,7 @@ class Calls(grpc.aio.ServerInterceptor):
 
 
 def _is_own_error(record: logging.LogRecord) -> bool:
-    """Filters out the trace-back of a client that goes before its reply.
+    """Filters out tracebacks of clients that disconnect before the reply.
 
     `test_grpc_replies_that_nobody_reads` would log many of them.
     """

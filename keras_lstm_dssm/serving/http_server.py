@@ -1,8 +1,8 @@
 """The HTTP server: time limits of connections, checks of requests, routes.
 
-`Connection` limits the time that a client may take to send a request or to
-read a reply. `Guard` checks host, token and size of each request before REST
-or one of the other routes answers. `HttpServer` starts and stops listening.
+`Connection` limits the time in which a client sends a request or reads a reply.
+`Guard` checks host, token and size of each request before it is answered.
+`HttpServer` runs the server.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
 REQUEST_SECONDS = 30.0
-"""Time limit for a head to arrive, and for a body; parts do not extend it."""
+"""Time limit for the head of a request, and for its body, to arrive whole."""
 
 REPLY_SECONDS = 30.0
 """Time limit for a client to read a reply."""
@@ -42,10 +42,10 @@ KEEP_ALIVE_SECONDS = 75
 """Time after which a connection without a request is closed."""
 
 MAX_BODIES = 1000
-"""Maximum number of bodies that are arriving at a time."""
+"""Maximum number of bodies that arrive at the same time."""
 
 INCOMPLETE_BODIES = 16
-"""Limit on the total size of incomplete bodies, in bodies of maximum size."""
+"""Maximum total size of incomplete bodies, in bodies of maximum size."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
@@ -55,17 +55,17 @@ _TOO_LARGE = "the request is larger than {:,} bytes"
 HEALTH_PATHS = ("/livez", "/readyz")
 """Health checks, without a token: the process runs; all models are served."""
 
-# With the second one a browser asks for a name and a password.
+# With `Basic` a browser asks for a name and a password.
 _SCHEMES = ("Bearer", 'Basic realm="token"')
 
 
 class Connection(H11Protocol):
-    """A connection of uvicorn that waits for its client for a limited time.
+    """A connection of uvicorn with time limits for heads and replies.
 
     uvicorn itself limits only the time between two requests: without these
     limits `test_http_requests_that_never_end` and
-    `test_http_replies_that_nobody_reads` fail. `Guard` limits the time of a
-    body.
+    `test_http_replies_that_nobody_reads` fail. `Guard` limits the time of
+    bodies.
     """
 
     _head_timer: asyncio.TimerHandle | None = None
@@ -76,18 +76,18 @@ class Connection(H11Protocol):
         """Adds the connection to the scope of requests; asyncio calls it."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
-        # All that has not been sent pauses writing.
+        # Pauses writing as soon as a byte waits to be sent.
         transport.set_write_buffer_limits(high=1)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the limits; asyncio calls it."""
+        """Cancels the timers; asyncio calls it."""
         super().connection_lost(exc)
         self.resume_writing()
         self.begin()
 
     def data_received(self, data: bytes) -> None:
-        """Limits the time of a head; asyncio calls it."""
+        """Starts the timer of a head; asyncio calls it."""
         if not self.is_busy and self._head_timer is None:
             self._await_head()
         try:
@@ -101,21 +101,21 @@ class Connection(H11Protocol):
         )
 
     def begin(self) -> None:
-        """Notes that the head of a request has arrived."""
+        """Marks the connection as busy: the head of a request has arrived."""
         self.is_busy = True
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
     def pause_writing(self) -> None:
-        """Limits the time of a reply; asyncio calls it."""
+        """Starts the timer of a reply; asyncio calls it."""
         super().pause_writing()
         self._reply_timer = self.loop.call_later(
             REPLY_SECONDS, self.transport.abort
         )
 
     def resume_writing(self) -> None:
-        """Ends the limit of a reply that has been read; asyncio calls it."""
+        """Ends the time limit: the reply has been read; asyncio calls it."""
         super().resume_writing()
         if self._reply_timer is not None:
             self._reply_timer.cancel()
@@ -124,9 +124,9 @@ class Connection(H11Protocol):
 class Guard:
     """The ASGI application that checks and reads each request.
 
-    The checks are, in this order, `Host`, the framing of the body, the token,
-    and the size of the body. REST is answered without Starlette, whose objects
-    would take a fifth of the time of a small request.
+    The order of the checks is `Host`, the framing of the body, the token, and
+    the size of the body. REST is answered without Starlette, which would take a
+    fifth of the time of a small request.
     """
 
     def __init__(
@@ -145,13 +145,13 @@ class Guard:
         self._arrivals = Arrivals(REQUEST_SECONDS, MAX_BODIES)
 
     def stop(self) -> None:
-        """Ends requests that have not arrived whole."""
+        """Ends incomplete requests."""
         self._arrivals.stop()
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Answers one request, unless the client goes before."""
+        """Answers a request, unless the client disconnects."""
         connection = scope["state"]["connection"]
         connection.begin()
         try:
@@ -219,7 +219,7 @@ class Guard:
             raise HTTPException(401, NO_TOKEN)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """Returns the body; None if the client goes before."""
+        """Returns the body; None if the client disconnects."""
         stated = [v for k, v in scope["headers"] if k == b"content-length"]
         too_large = HTTPException(413, _TOO_LARGE.format(self._max_bytes))
         if stated and int(stated[0]) > self._max_bytes:
@@ -268,10 +268,10 @@ class Guard:
 
 
 def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
-    """Returns a body without its `Content-Encoding`, gzip or deflate.
+    """Decompresses a body with `Content-Encoding` gzip or deflate.
 
-    No more than `max_bytes` are unpacked. Raises `HTTPException`: 400 for what
-    is damaged, 413 for more bytes, 415 for another coding.
+    Raises `HTTPException`: 400 for damaged data, 413 for more than `max_bytes`,
+    415 for another encoding.
     """
     if coding.lower() in (b"", b"identity"):
         return body
@@ -281,7 +281,7 @@ def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
             f"the Content-Encoding is {coding.decode('latin-1'):.99}: expected "
             "gzip, deflate or none",
         )
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # the header says which
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # detects the format
     try:
         data = unpack.decompress(body, max_bytes + 1)
     except zlib.error as error:
@@ -310,9 +310,9 @@ def new_pages(
 ) -> ASGIApp:
     """Returns the application that answers all paths outside of REST.
 
-    `/livez` answers 200 while the process runs; `/readyz` answers 200 when
-    each model has a version that is served, otherwise 503. `METRICS_PATH` shows
-    the metrics. Further routes are those of the page.
+    `/livez` answers 200 while the process runs; `/readyz` answers 200 if each
+    model has a served version, otherwise 503. `METRICS_PATH` shows
+    the metrics. `routes` are the routes of the page.
     """
 
     async def live(_: Request) -> Response:
@@ -356,8 +356,9 @@ def new_pages(
 class HttpServer:
     """Runs a `Guard` on a port with uvicorn, in a running event loop.
 
-    Port 0 takes a free one; `port` and `address` then say which. After
-    `grace_seconds` requests that are still computed are answered with 503.
+    Port 0 takes a free port; the attributes `port` and `address` have its
+    number. When the server stops, requests that still run after `grace_seconds`
+    are answered with 503.
     """
 
     def __init__(
@@ -400,10 +401,7 @@ class HttpServer:
             await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        """Stops listening, and closes when the requests are answered.
-
-        After the seconds of grace the other connections are aborted.
-        """
+        """Stops listening, and waits for requests for `grace_seconds`."""
         self._server.should_exit = True
         self._application.stop()
         await self._serving
@@ -416,17 +414,17 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Listens on a port, 0 for a free one, without Nagle's algorithm.
+    """Listens on a port, 0 for a free port, without Nagle's algorithm.
 
-    asyncio switches that off only where the protocol is named; with it, a
-    reply would wait 40 ms for an acknowledgement.
+    With Nagle's algorithm a reply would wait 40 ms for an acknowledgement;
+    asyncio turns it off only for sockets with an explicit protocol number.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
-            # asyncio does not tell what is unsent below TLS, see
+            # `Connection` cannot see unsent data below TLS, see
             # `test_a_reply_over_tls_that_nobody_reads`.
             listening.setsockopt(
                 socket.IPPROTO_TCP,

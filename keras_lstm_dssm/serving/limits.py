@@ -1,8 +1,8 @@
 """Limits on the size of requests, on their number, and on waiting clients.
 
-`Bounds` limits the size of each request, `Arrivals` the time in which it has to
-arrive. `RequestSlots` limits how many are computed at a time, and chooses
-between a thread and the event loop.
+`Bounds` limits the size of a request, `Arrivals` the time in which it arrives.
+`RequestSlots` limits how many requests run at the same time, and runs each in a
+thread or in the event loop.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 from keras_lstm_dssm.settings.programs import ServerBounds
 
 _COUNTS = ("k", "n")
-"""Names of the inputs that are numbers of results for a row."""
+"""Names of the inputs with the number of results of each row."""
 
 REPLY_MB = 64
-"""Maximum size of a reply; its rows and its k are bounded, too."""
+"""Maximum size of a reply in MiB."""
 
 
 @dataclass(frozen=True)
 class Bounds(ServerBounds):
-    """Maximum sizes and number of requests, and the protocols allowed.
+    """Maximum sizes and number of requests, and the allowed protocols.
 
-    `check` looks at the shapes of a message before memory is taken for its
-    arrays, `check_arrays` at the values before the graph runs.
+    `check` checks the shapes of a message before memory is allocated for its
+    arrays; `check_arrays` checks the values before the graph runs.
 
     The attributes are `max_rows`, `max_text_kb`, `max_k`, `max_message_mb`,
     `max_requests` and `protocols`, as the flags of lstm-dssm-serve.
@@ -48,14 +48,14 @@ class Bounds(ServerBounds):
     """
 
     def check(self, request: PredictRequest) -> None:
-        """Checks the shapes of a message, before it is made into arrays.
+        """Checks the shapes of a message, before arrays are made.
 
-        A message may have fewer values than its shape has elements: the last
-        value then counts for all others, so that few bytes can describe a
-        tensor of any size. Raises `StatusError` (INVALID_ARGUMENT).
+        A message may have fewer values than its shape has elements; the last
+        value is then repeated. A few bytes can therefore describe a tensor of
+        any size. Raises `StatusError` (INVALID_ARGUMENT).
         """
-        dims = [proto.tensor_shape.dim for proto in request.inputs.values()]
-        self.check_rows(max((each[0].size for each in dims if each), default=0))
+        shapes = [proto.tensor_shape.dim for proto in request.inputs.values()]
+        self.check_rows(max((dim[0].size for dim in shapes if dim), default=0))
         for name, proto in request.inputs.items():
             elements = math.prod(dim.size for dim in proto.tensor_shape.dim)
             size = _BYTES.get(proto.dtype, 16)
@@ -100,14 +100,14 @@ _BYTES = {
     for number in DataType.values()
     if 0 < number < 100 and tf.as_dtype(number).size
 }
-"""Size of an element by its dtype; others, such as texts, count 16 bytes."""
+"""Size of an element by its dtype. For other dtypes `check` takes 16 bytes."""
 
 
 QUICK_BYTES = 1024
 """Largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""Largest processor time of a request after which the next one may, too."""
+"""Largest processor time after which the next request may run there, too."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -117,23 +117,23 @@ T = TypeVar("T")
 
 
 _LOOKS = 10
-"""Looks at the sockets between two requests: a call of gRPC needs several."""
+"""Polls of the sockets between two requests: a call of gRPC needs several."""
 
 
 class LoopTurns(asyncio.Lock):
-    """Lets the event loop look at its sockets between two of its requests.
+    """Lets the event loop poll its sockets between two requests.
 
-    Requests run in the order in which they came. Otherwise all that came over
-    HTTP since the last look would run before gRPC gets on, which accepts one
-    call a look: with 32 clients of each its latency was 16 times as long, and
-    beside ten hostile clients still twice as long as without them.
+    Requests run in the order in which they came. Otherwise all HTTP requests
+    since the last poll would run before the next call of gRPC, which accepts
+    one call a poll: with 32 clients of each protocol gRPC's latency was 16
+    times as long, and beside ten hostile clients still twice as long.
     """
 
     async def next(self) -> None:
-        """Waits for a turn; the request then runs without another wait."""
+        """Waits until the caller may run its request in the event loop."""
         await self.acquire()
         looks = asyncio.create_task(self._look())
-        # Not in a `finally`, which a loop that ends at once does not run.
+        # A loop that ends at once would not run a `finally` of `_look`.
         looks.add_done_callback(lambda _: self.release())
 
     async def _look(self) -> None:
@@ -144,14 +144,14 @@ class LoopTurns(asyncio.Lock):
 class RequestSlots(Executor):
     """Computes a bounded number of requests of one protocol at a time.
 
-    Models run in threads, so that no request waits for a slow model. A short
-    request runs in the thread of the event loop if the last one of its key was
-    quick: two changes of threads take longer than such a request. After one of
-    `_SLOW_FACTOR` times the limit, no other of its key does for
+    Requests run in threads, so that none waits for a slow model. A short
+    request runs in the event loop if the last request with its key was quick,
+    because changing threads twice would take longer. After a request of
+    `_SLOW_FACTOR` times the limit, requests with its key run in threads for
     `_SLOW_SECONDS`.
 
-    A slot is held until the work ends, also if the client goes before. Only the
-    event loop may use the object.
+    A request holds its slot until it ends, even if the client disconnects. Only
+    the event loop may use the object.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class RequestSlots(Executor):
 
     @property
     def running(self) -> int:
-        """Number of requests that threads compute at the moment."""
+        """Number of requests that run in threads now."""
         return sum(job.running() for job in self._jobs.copy())
 
     def submit(
@@ -182,8 +182,8 @@ class RequestSlots(Executor):
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
         """Runs a request in a slot; raises RESOURCE_EXHAUSTED if all are taken.
 
-        Requests of one `key` take about the same time, such as those of a model
-        and signature; None is for one that must not run in the event loop.
+        Requests with the same `key`, such as a model and a signature, take
+        about the same time. With None they never run in the event loop.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))
@@ -206,8 +206,8 @@ class RequestSlots(Executor):
             )
 
     def _timed(self, key: Hashable, work: Callable[[], T]) -> T:
-        # The time of this thread alone: with the clock's, a request that
-        # waits for others in a thread would never be quick again.
+        # The processor time of this thread: by the clock, a request that waits
+        # for other threads would never be quick again.
         start = time.thread_time()
         result = work()
         seconds = time.thread_time() - start
@@ -225,13 +225,13 @@ class Arrivals:
     """Limits the time in which a request arrives, and the number arriving.
 
     A request that has not arrived after `seconds` is refused. If more than
-    `maximum` requests are arriving at a time, the one that began first is
-    refused. Only the thread of the event loop may use the object.
+    `maximum` requests are arriving, the oldest is refused. Only the thread of
+    the event loop may use the object.
     """
 
     def __init__(self, seconds: float, maximum: int) -> None:
         self._seconds, self._maximum = seconds, maximum
-        # Tasks that wait, the oldest first, and the sizes that they have read.
+        # Waiting task -> number of bytes that have arrived, oldest first.
         self._waiting: dict[asyncio.Task[Any], int] = {}
         self._ended: dict[asyncio.Task[Any], StatusError] = {}
 
@@ -239,8 +239,8 @@ class Arrivals:
     def limit(self) -> Iterator[None]:
         """Limits the time of a `with` block, in which a message arrives.
 
-        Raises `StatusError`: DEADLINE_EXCEEDED after the seconds; or see
-        `end_oldest` and `stop`.
+        Raises `StatusError`: DEADLINE_EXCEEDED when the time is over, and
+        RESOURCE_EXHAUSTED or UNAVAILABLE by `end_oldest` or `stop`.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -265,14 +265,14 @@ class Arrivals:
             self._ended.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records the size of what has arrived; returns the size of all."""
+        """Records how many bytes have arrived; returns the total of all."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size
         return sum(self._waiting.values())
 
     def end_oldest(self) -> None:
-        """Ends the oldest wait: too much is arriving."""
+        """Refuses the request that began first: too much is arriving."""
         error = StatusError(
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             "too many requests are arriving: try again later",
@@ -280,7 +280,7 @@ class Arrivals:
         self._end(next(iter(self._waiting)), error)
 
     def stop(self) -> None:
-        """Ends all waits, because the server stops."""
+        """Refuses all arriving requests, because the server stops."""
         error = StatusError(grpc.StatusCode.UNAVAILABLE, "the server stops")
         for task in list(self._waiting):
             self._end(task, error)

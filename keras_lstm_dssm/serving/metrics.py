@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: numbers and times of requests, loaded models."""
+"""Metrics for Prometheus: requests, their times, and loaded models."""
 
 import time
 from typing import Any
@@ -14,29 +14,29 @@ _BUCKETS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
 )
 
-# Those of TF Serving: microseconds, up to 20 minutes.
+# TF Serving's buckets: microseconds, up to 20 minutes.
 _TF_SERVING_BUCKETS = [10 * 1.8**power for power in range(33)]
 
 _TF_SERVING_COUNT = ":tensorflow:serving:request_count"
 
 _COUNTED = ("Predict", "Embeddings", "Embed", "Rerank")
-"""Methods that run a model; TF Serving counts no others."""
+"""Methods that run a model. TF Serving counts only these."""
 
 
 class RequestMetrics:
     """Holds the metrics of one server; threads may share it.
 
-    Requests and their times are there twice, also under TF Serving's names,
-    so that dashboards made for it work (`servables/tensorflow/util.cc`).
-    Names that the server does not know are "", so that wrong requests do not
-    add series without a limit.
+    Requests and their times are counted twice, also under TF Serving's names,
+    so that dashboards for TF Serving work (`servables/tensorflow/util.cc`).
+    Unknown names are counted as "", so that wrong requests cannot add series
+    without a limit.
     """
 
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
         # Labels -> counters, and histograms with their units in a second.
-        self._of_labels: dict[
+        self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}
         self._registry = self._prometheus.CollectorRegistry()
@@ -93,16 +93,17 @@ class RequestMetrics:
     ) -> None:
         """Adds a request over `grpc` or `http` that ended with a gRPC code.
 
-        The method is TF Serving's, such as `Predict`, model and signature are
-        names as they were sent, `start` is a time of `time.perf_counter`.
+        `method` is a name of TF Serving, such as `Predict`. `model` and
+        `signature` are names that the client sent. `start` is a time of
+        `time.perf_counter`.
         """
         seconds = time.perf_counter() - start
         model, signature = self._models.known(model, signature)
         if method != "Predict":
             signature = ""
         labels = (protocol, method, model, signature, code)
-        # Looking them up in prometheus-client takes most of a record's time.
-        if labels not in self._of_labels:
+        # The lookup in prometheus-client would take most of the time.
+        if labels not in self._by_labels:
             counters = [self._requests.labels(*labels)]
             timers = [(self._seconds.labels(*labels[:-1]), 1.0)]
             if method in _COUNTED:
@@ -113,8 +114,8 @@ class RequestMetrics:
                     names = (method, "GRPC")
                 latency = self._tf_serving_latency.labels(model, *names)
                 timers.append((latency, 1e6))
-            self._of_labels[labels] = counters, timers
-        counters, timers = self._of_labels[labels]
+            self._by_labels[labels] = counters, timers
+        counters, timers = self._by_labels[labels]
         for counter in counters:
             counter.inc()
         for histogram, units in timers:
@@ -127,6 +128,6 @@ class RequestMetrics:
             self._versions.labels(name).set(count)
         self._unavailable.set(len(self._models.unavailable()))
         written = self._prometheus.generate_latest(self._registry)
-        # prometheus-client ends the names of counters in _total.
-        wanted = _TF_SERVING_COUNT.encode()
-        return written.replace(wanted + b"_total", wanted)
+        # prometheus-client adds _total to the names of counters.
+        counter = _TF_SERVING_COUNT.encode()
+        return written.replace(counter + b"_total", counter)

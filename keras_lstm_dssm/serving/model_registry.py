@@ -1,7 +1,7 @@
-"""The loaded models and versions, and the choice of one for a request.
+"""Loads models and their versions, and selects a version for each request.
 
-`ModelRegistry` holds the models of a folder, `ModelVersions` the versions of
-one model. `model_metadata` and `model_status` make TF Serving's replies.
+`ModelRegistry` holds the models of a folder, and `ModelVersions` the versions
+of a model. `model_metadata` and `model_status` make TF Serving's replies.
 """
 
 import gc
@@ -59,23 +59,23 @@ class VersionState(NamedTuple):
 
 
 class Available(NamedTuple):
-    """The versions of a model that are served at one moment."""
+    """The versions of a model that are served."""
 
     versions: Mapping[int, Servable]  # loaded versions by number
     labels: Mapping[str, int]  # version numbers by label
 
 
 _NOTHING = Available({}, {})
-"""What clients see of a model of which no version is loaded."""
+"""What clients see of a model without a loaded version."""
 
 
 class ModelVersions:
     """Holds the versions of one model; one thread updates, others read it.
 
-    They pass through the states of TF Serving: `load` prepares new versions,
-    `serve` makes them available, and `unload` ends old ones. `available` is
-    replaced as a whole, so that versions and labels are consistent for each
-    request.
+    Versions pass through the states of TF Serving: `load` prepares new
+    versions, `serve` makes them available, and `unload` ends old versions.
+    `available` is replaced as a whole, so that each request sees consistent
+    versions and labels.
     """
 
     def __init__(self, name: str, verify: bool = False) -> None:
@@ -84,7 +84,7 @@ class ModelVersions:
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
-        # Versions that did not load, with the time of their last change.
+        # Versions that did not load -> the last change of their files.
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
@@ -100,9 +100,9 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads the expected versions that are not served yet.
+        """Loads the expected versions that are not served.
 
-        A version that did not load is loaded again when its files change.
+        After an error, a version is loaded again when its files change.
         """
         changed = {
             version: _last_change(folder)
@@ -125,7 +125,7 @@ class ModelVersions:
                 self._record_error(version, expected[version], error)
 
     def serve(self) -> None:
-        """Makes the loaded versions available beside the old versions."""
+        """Makes the loaded versions available; old versions stay available."""
         versions = {**self.available.versions, **self._loaded}
         self.available = self.available._replace(versions=versions)
         for version in self._loaded:
@@ -133,10 +133,10 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads versions that are not expected; returns whether there are.
+        """Unloads versions that are not expected; returns whether it did.
 
-        Old versions are served until an expected one is available, as with TF
-        Serving's `AvailabilityPreservingPolicy`.
+        Old versions are served until an expected version is available, as with
+        TF Serving's `AvailabilityPreservingPolicy`.
         """
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
@@ -173,7 +173,7 @@ class ModelVersions:
         for version in versions:
             unloading = VersionState(ModelVersionStatus.UNLOADING)
             self._states[version] = unloading
-            # Running requests refer to the servable; when the last of them
+            # Running requests refer to the servable. When the last request
             # ends, it is freed, and the version's state becomes END.
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
@@ -193,9 +193,9 @@ class ModelVersions:
 def _verified(folder: Path) -> Iterator[None]:
     """Checks that the files loaded in the `with` block match the manifest.
 
-    TensorFlow reads the files again after they were compared. So their states
-    before and after loading must be equal: inode, size, and times, of which
-    no program can choose the time of the last change.
+    TensorFlow reads the files again after they are compared. The states of the
+    files (inode, size, times) must therefore be equal before and after loading.
+    A program cannot forge the time at which an inode was changed.
     """
     real, models_dir = folder.resolve(), folder.parent.parent.resolve()
     if not real.is_relative_to(models_dir):
@@ -226,7 +226,7 @@ def _file_states(folder: Path) -> list[tuple[int, ...]]:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns when a folder or a file in the folder last changed, in ns."""
+    """Returns the time of the last change in a folder, in ns."""
     try:
         return max(mtime for *_, mtime, _ in _file_states(folder))
     except OSError:  # a file is being removed
@@ -234,7 +234,7 @@ def _last_change(folder: Path) -> int:
 
 
 def _status_code(error: BaseException) -> int:
-    """Returns the code with which TF Serving reports such an error."""
+    """Returns TF Serving's status code for an error."""
     cause: BaseException | None = error
     while cause is not None:
         match cause:
@@ -253,12 +253,13 @@ def _status_code(error: BaseException) -> int:
 class ModelRegistry:
     """Holds the models of a folder, with their served versions in memory.
 
-    A `models.config` says which models, versions and labels are served; its
-    `base_path`s are those of a container and are ignored. Without it all models
-    are, the newest `versions` of each.
+    `models.config` lists the models, versions and labels to serve; its
+    `base_path`s are paths in a container and are ignored. Without the file all
+    models are served, the newest `versions` of each.
 
-    New versions of all models are loaded, then served together, then the old
-    ones are unloaded. Requests read `_served`, which is replaced as a whole.
+    New versions of all models are loaded, then served together; then old
+    versions are unloaded. Requests read `_served`, which is replaced as a
+    whole.
     """
 
     def __init__(
@@ -290,22 +291,21 @@ class ModelRegistry:
                     or f"{self.models_dir / name}: none of the versions that "
                     "models.config asks for exists"
                 )
-        # Labels refer to loaded versions, so they are set last.
+        # Labels are set last, because they refer to loaded versions.
         problems = self._label(self._configs) + problems
         if problems:
             raise InputError("; ".join(problems))
         self._warn_of(self._errors())
 
     def refresh(self) -> None:
-        """Loads new versions from disk and unloads those no longer served.
+        """Loads new versions, and unloads versions that are not served.
 
         A version that does not load is logged, and reported by `states`. If
-        `models.config` is wrong, the last correct one still applies.
+        `models.config` is wrong, its last correct content still applies.
         """
         with self._lock:
             if self._unloaded:
-                # The variables of an unloaded model are freed with its last
-                # request, but its graph has reference cycles.
+                # The graph of an unloaded model has reference cycles.
                 gc.collect()
                 self._unloaded = False
             old_errors = self._errors()
@@ -319,10 +319,9 @@ class ModelRegistry:
                 raise InputError("; ".join(problems))
 
     def _read_configs(self) -> list[str]:
-        """Reads `models.config` again, and returns the errors in it.
+        """Reads `models.config` again; returns its errors.
 
-        As in TF Serving, only a version that is loaded already can get a
-        label.
+        As in TF Serving, only a loaded version can get a label.
         """
         try:
             configs = read_configs(self.models_dir / MODELS_CONFIG)
@@ -345,8 +344,7 @@ class ModelRegistry:
                 except InputError as error:
                     problems.append(str(error))
         if self._configs is None:
-            # A model whose versions were removed from the folder is not
-            # expected any more.
+            # A model is no longer expected when all its versions are removed.
             self._expected = {name for name in folders if folders[name]}
         else:
             self._expected = self._configs.keys()
@@ -363,7 +361,7 @@ class ModelRegistry:
             expected |= {name: {} for name in dropped}
         self._replace(expected)
         if self._configs is None:
-            # A model whose folder is missing is still served: the disk may
+            # Models without a folder are still served, because the disk may
             # have been unmounted.
             return problems
         missing = [name for name in self._configs if not folders.get(name)]
@@ -376,7 +374,7 @@ class ModelRegistry:
         return problems
 
     def _may_be_model(self, path: Path) -> bool:
-        """Returns whether a folder is listed, or else has versions."""
+        """Returns whether a folder is listed; without a list, has versions."""
         name = path.name
         if not path.is_dir():
             return False
@@ -414,7 +412,7 @@ class ModelRegistry:
         return problems
 
     def _replace(self, expected: Mapping[str, Mapping[int, Path]]) -> None:
-        """Replaces the versions of all models by the expected ones."""
+        """Replaces the versions of all models by the expected versions."""
         new = {
             name: ModelVersions(name, self._verify)
             for name in expected.keys() - self._models.keys()
@@ -463,10 +461,10 @@ class ModelRegistry:
     def find_together(
         self, names: Sequence[str], version: int | None = None
     ) -> list[Servable]:
-        """Returns models of one version, the newest that all of them have."""
-        served = self._served  # one state for all names
-        of_each = [served.get(name, _NOTHING).versions for name in names]
-        common = set.intersection(*map(set, of_each))
+        """Returns the models in the same version: the newest that all have."""
+        served = self._served  # read once, so that all names are consistent
+        by_model = [served.get(name, _NOTHING).versions for name in names]
+        common = set.intersection(*map(set, by_model))
         chosen = max(common, default=None) if version is None else version
         if chosen not in common:
             number = "" if version is None else f" {version}"
@@ -474,13 +472,13 @@ class ModelRegistry:
                 grpc.StatusCode.NOT_FOUND,
                 f"{' and '.join(names)} have no version{number} in common",
             )
-        return [versions[chosen] for versions in of_each]
+        return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns the names; "" for names of no model or signature.
+        """Returns the names, with "" for an unknown model or signature.
 
-        Metrics have one time series for each name, and their number must not
-        grow with wrong requests.
+        Metrics have a time series for each name, and wrong requests must not
+        add series.
         """
         if name not in self._served:
             return "", ""
@@ -502,14 +500,14 @@ class ModelRegistry:
         return sorted(self.served(name))
 
     def served(self, name: str) -> Mapping[int, Servable]:
-        """Returns the versions that are served, as they are at one moment."""
+        """Returns the served versions by number; empty if unknown."""
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
         """Returns the Unix time at which the newest version was written."""
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
-        if version not in folders:  # it was removed, and is still served
+        if version not in folders:  # removed, but still served
             return 0
         return _last_change(folders[version]) // 10**9
 
@@ -518,10 +516,10 @@ class ModelRegistry:
         return sorted(self._models)
 
     def unavailable(self) -> list[str]:
-        """Returns the models that should be served and are not, ascending.
+        """Returns the expected models that are not served, ascending.
 
-        These are listed in `models.config`, or without it have a version. A
-        server is ready, and its health SERVING, if there are none.
+        Models in `models.config` are expected; without the file, models with a
+        version. A server is ready if no model is unavailable.
         """
         return sorted(
             name for name in self._expected if not self.versions(name)
@@ -531,7 +529,7 @@ class ModelRegistry:
 def model_metadata(
     models: ModelRegistry, spec: ModelSpec
 ) -> GetModelMetadataResponse:
-    """Returns the signatures of the version that `ModelRegistry.find` finds."""
+    """Returns the signatures of the requested version."""
     servable = models.find(spec)
     reply = GetModelMetadataResponse()
     reply.model_spec.name = servable.name

@@ -1,8 +1,7 @@
-"""The server of a folder of models: gRPC and HTTP in one event loop.
+"""Serves a folder of models over gRPC and HTTP in one event loop.
 
-`PredictionServer` starts and stops both protocols together. Their requests
-are checked in the event loop and computed in a pool of threads. A further
-thread polls for new versions and loads them while the old ones answer.
+Requests are checked in the event loop, and computed in a pool of threads. A
+further thread loads new versions while the old versions answer.
 """
 
 import asyncio
@@ -49,17 +48,14 @@ _SERVICES = (
 )
 
 MESSAGE_SECONDS = 30.0
-"""Seconds in which a call's message has to arrive."""
+"""Time limit in seconds for the message of a call to arrive."""
 
 MAX_MESSAGES = 64
-"""Maximum number of messages of gRPC that are arriving at a time."""
+"""Maximum number of messages of gRPC that arrive at the same time."""
 
 CONNECTION_SECONDS = 60.0
-"""Age at which a connection of gRPC takes no more calls.
-
-Calls on it may take as long again: then their clients have to have read the
-replies.
-"""
+"""Age at which a connection of gRPC takes no more calls. Running calls, and
+reading their replies, may then take as long again."""
 
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
@@ -67,52 +63,50 @@ _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 class PredictionServer:
     """Serves a folder of models over gRPC and HTTP; a context manager.
 
-    New versions are loaded and warmed up while the old ones answer. The
-    standard gRPC health service reports on the server (""), on its services
-    and on each model by name.
+    New versions are loaded and warmed up while the old versions answer. The
+    gRPC health service reports on the server (""), on its services, and on each
+    model by name.
 
     Args:
-        models_dir: The folder, with `NAME/NUMBER/saved_model.pb` in it, and
-            `models.config` where versions have policies or labels.
-        port: The port of gRPC, by default 8500; 0 takes a free one.
-        host: The address to listen on; with the default, 127.0.0.1, only
+        models_dir: Folder with `NAME/NUMBER/saved_model.pb`, and
+            `models.config` if versions have policies or labels.
+        port: The port of gRPC, by default 8500; 0 takes a free port.
+        host: The address to listen on. With the default, 127.0.0.1, only
             this machine can connect.
-        http_port: The port of HTTP: REST, metrics and a page for searching; 0
-            takes a free one. By default there is no HTTP. It needs the extra
-            `http`.
-        versions: Number of the newest versions to load of each model without
+        http_port: The port of HTTP (REST, metrics and the search page); 0
+            takes a free port. Default: no HTTP. HTTP needs the extra `http`.
+        versions: Number of newest versions to load of each model without
             a `model_version_policy`, by default 1.
         threads: Number of requests computed at the same time, by default 8;
-            others wait.
+            further requests wait.
         poll_seconds: Seconds between two checks for new versions, by default
             1; 0 checks only at the start.
         grace_seconds: Seconds that running requests may take after the server
             stops, by default 10; then they are cancelled.
-        verify: Whether to load only versions whose files agree with their
+        verify: Whether to load only versions with files that match their
             `MANIFEST.sha256`.
         bounds: Maximum sizes of a request, and maximum number of requests.
-        security: TLS and tokens; by default connections are not encrypted
+        security: TLS and tokens. Default: connections are not encrypted,
             and no token is needed.
-        click_log: File to which results followed on the page are appended; or
-            `"ubi:FOLDER"`, for a log of User Behavior Insights, which has the
-            searches, too. By default none is written.
+        click_log: File to which clicks on the search page are appended; or
+            `"ubi:FOLDER"`, for a log of User Behavior Insights, which also has
+            the searches. Default: no log.
 
     Attributes:
         port: The port of gRPC, once the server runs.
-        address: Its host and port, for clients on this machine.
+        address: Host and port of gRPC, for clients on this machine.
         http_address: The URL of HTTP, such as `http://127.0.0.1:8501`; None
             without HTTP.
         models: The `ModelRegistry` of the loaded models.
         metrics: The `RequestMetrics`; None without HTTP.
-        unfinished: Number of requests that were still being computed when
-            the server had stopped. Their threads cannot be ended.
+        unfinished: Number of requests that were still running after the server
+            had stopped. Their threads cannot be ended.
 
     Raises:
-        InputError: There is no model in the folder, one does not load, a
-            number is out of range, the extra `http` is missing, or `host` can
-            be reached from other machines without protection, see
-            `Security.check`. At the start: a port is taken, or a file of the
-            click log cannot be written.
+        InputError: The folder has no model, a model does not load, a number is
+            out of range, the extra `http` is missing, or other machines can
+            reach `host` without protection, see `Security.check`. At the start:
+            a port is taken, or the click log cannot be written.
 
     Example:
         >>> with PredictionServer("models", port=0) as server:
@@ -181,7 +175,7 @@ class PredictionServer:
             )
 
     def _statuses(self) -> dict[str, int]:
-        """Returns the states of all services for the health service."""
+        """Returns the state of each service of the health service."""
         kinds = HealthCheckResponse
         states = dict.fromkeys(_SERVICES, kinds.SERVING)
         if self.models.unavailable():
@@ -214,7 +208,7 @@ class PredictionServer:
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()  # no more versions are loaded
-        with suppress(RuntimeError):  # it has stopped already
+        with suppress(RuntimeError):  # the loop has already stopped
             self._loop.call_soon_threadsafe(self._stop.set)
         self._serving.join()
 
@@ -227,7 +221,7 @@ class PredictionServer:
             self._started.set_exception(error)
 
     async def _serve(self) -> None:
-        """Serves until `_stop` is set, and at most `grace_seconds` longer."""
+        """Serves until `_stop` is set and requests have ended."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._loop.set_exception_handler(self._report)
         arrivals = Arrivals(MESSAGE_SECONDS, MAX_MESSAGES)
@@ -253,7 +247,8 @@ class PredictionServer:
     ) -> None:
         """Logs an error that asyncio reports.
 
-        At the limit on open files asyncio reports thousands a second.
+        The limit on open files is logged once; asyncio reports it thousands of
+        times a second.
         """
         if getattr(context.get("exception"), "errno", 0) != errno.EMFILE:
             loop.default_exception_handler(context)
@@ -290,7 +285,7 @@ class PredictionServer:
                     "grpc.server_handshake_timeout_ms",
                     round(1000 * MESSAGE_SECONDS),
                 ),
-                # Ends what clients do not read; they connect again.
+                # Ends replies that clients do not read.
                 ("grpc.max_connection_age_ms", age_ms),
                 ("grpc.max_connection_age_grace_ms", age_ms),
             ],
@@ -319,7 +314,7 @@ class PredictionServer:
 
     @contextmanager
     def _http_server(self) -> Iterator["HttpServer | None"]:
-        """Makes the HTTP server with its page; None without a port for HTTP."""
+        """Creates the HTTP server; None without a port for HTTP."""
         if self._http_port is None or self.metrics is None:
             yield None
             return

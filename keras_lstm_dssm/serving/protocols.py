@@ -1,8 +1,8 @@
-"""Requests in the forms of OpenAI's, Cohere's and Jina's services.
+"""Answers requests of the protocols of OpenAI, Cohere and Jina.
 
-`ROUTES` has each path with the function that makes the JSON of a reply from
-that of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
-and metrics are those of all requests. docs/clients.md lists what differs
+`ROUTES` maps each path to the function that makes the JSON of a reply from the
+JSON of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
+and metrics are the same as for all requests. docs/clients.md lists what differs
 from those services.
 """
 
@@ -37,15 +37,13 @@ from lstm_dssm_client.words import split_words
 Request = Mapping[str, Any]
 
 MAX_TEXTS = 2048
-"""Maximum number of texts of a request, as at OpenAI; clients send as many.
-
-They are computed in parts, see `_run`. A larger `Bounds.max_rows` allows more.
-"""
+"""Maximum number of texts of a request, as at OpenAI; clients send as many. A
+larger `Bounds.max_rows` allows more. `_run` computes them in parts."""
 
 _PART_LETTERS = 1 << 19
 
 TOWERS = "towers"
-"""Name of both encoders; the side that a request names chooses one of them."""
+"""Model name for both encoders; the side of a request selects one."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")
@@ -54,20 +52,17 @@ _SIDE = re.compile(r"(?:\w+[._])?(?:(query)|document|passage)")
 
 _PAIR = {"query": "string", "document": "string"}
 _RERANKERS = ("scorer", "query_encoder", "keyvec")
-"""Models that answer a request without `model`, the first that is served."""
+"""The first served model of these answers requests without `model`."""
 
 
 def list_models(models: ModelRegistry, bounds: Bounds, _: Request) -> Any:
-    """Lists the models that are served, `GET /v1/models` of OpenAI."""
+    """Lists the served models, `GET /v1/models` of OpenAI."""
     data = [model_object(models, name) for name in _served(models)]
     return {"object": "list", "data": data}
 
 
 def model_object(models: ModelRegistry, name: str) -> dict[str, Any]:
-    """Describes a model that is served, in OpenAI's form.
-
-    `created` is the time at which the newest version was written.
-    """
+    """Describes a served model in OpenAI's form."""
     model = spec_of(models, name).name
     return {
         "id": name,
@@ -78,14 +73,14 @@ def model_object(models: ModelRegistry, name: str) -> dict[str, Any]:
 
 
 def _served(models: ModelRegistry) -> list[str]:
-    """Returns the names of the models, and `TOWERS` if both can answer."""
+    """Returns the names of served models, and `TOWERS` for both encoders."""
     names = [name for name in models.names() if models.versions(name)]
     versions = [set(models.versions(name)) for name in _TOWERS]
     return names + [TOWERS] * bool(set.intersection(*versions))
 
 
 def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
-    """Returns the model and the version that `NAME` or `NAME@VERSION` asks."""
+    """Parses `NAME` or `NAME@VERSION`."""
     model, _, version = name.rpartition("@")
     spec = ModelSpec(name=name)
     if re.fullmatch("[0-9]{1,18}", version) and name not in models.names():
@@ -94,9 +89,9 @@ def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
 
 
 def find_models(models: ModelRegistry, name: str) -> list[Servable]:
-    """Returns a model; of `TOWERS` both encoders, of one version.
+    """Returns a model; for `TOWERS` both encoders, of the same version.
 
-    Without it, the error names the models that there are.
+    The error for an unknown model names the models that are served.
     """
     spec = spec_of(models, name)
     try:
@@ -113,12 +108,12 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
 
 def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
     """Returns the encoder of a request, which may name a side."""
-    found = find_models(models, string_of(request, "model"))
+    servables = find_models(models, string_of(request, "model"))
     side = None
     for field in _SIDE_FIELDS:
         if match := _SIDE.fullmatch(str(request.get(field))):
             side, named = 0 if match[1] else 1, f"{field!r} is {match[0]!r}"
-    if found[1:]:
+    if servables[1:]:
         if side is None:
             raise InvalidError(
                 f"{TOWERS} are {' and '.join(_TOWERS)}: send one of these as "
@@ -126,13 +121,13 @@ def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
                 "search_document) or 'task' (retrieval.query or "
                 "retrieval.passage)"
             )
-        return found[side]
-    if side is not None and found[0].name == _TOWERS[1 - side]:
+        return servables[side]
+    if side is not None and servables[0].name == _TOWERS[1 - side]:
         raise InvalidError(
             f"{named}, and 'model' is the encoder of the other side: send "
             f"{_TOWERS[side]} or {TOWERS}"
         )
-    return found[0]
+    return servables[0]
 
 
 def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
@@ -163,7 +158,8 @@ def embed(
 ) -> Any:
     """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere.
 
-    Cohere's own model names stand for `TOWERS`: LlamaIndex sends no others.
+    Cohere's model names mean `TOWERS`, because LlamaIndex sends only Cohere's
+    names.
     """
     model = str(request.get("model"))
     if model.startswith("embed-") and model not in models.names():
@@ -189,7 +185,7 @@ def embed(
         "model": _name(servable),
         "meta": {
             "api_version": {"version": str(version)},
-            # Cohere's client adds these up over its requests of 96 texts.
+            # Cohere's client adds these up over requests of 96 texts.
             "billed_units": {"input_tokens": _usage(texts)["total_tokens"]},
         },
     }
@@ -206,7 +202,7 @@ _FORMS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def _name(servable: Servable) -> str:
-    """Returns the name that asks for this version again; see `spec_of`."""
+    """Returns the model name with the version; see `spec_of`."""
     return f"{servable.name}@{servable.version}"
 
 
@@ -226,14 +222,15 @@ def rerank(
 ) -> Any:
     """Ranks documents for a query, `POST /v1/rerank` and `/v2/rerank`.
 
-    Version 1 is Jina's form and Cohere's older one, in which documents may be
-    objects with `text`, and are returned unless `return_documents` is false.
+    Version 1 is the protocol of Jina, and of Cohere's older API. Its documents
+    may be objects with `text`, and are returned unless `return_documents` is
+    false.
     """
     query, sent = string_of(request, "query"), request.get("documents")
     if isinstance(sent, list):
         sent = [
-            each.get("text", each) if isinstance(each, dict) else each
-            for each in sent
+            item.get("text", item) if isinstance(item, dict) else item
+            for item in sent
         ]
     documents = _texts("documents", sent, bounds)
     count = len(documents)
@@ -271,7 +268,7 @@ def _scores(
 ) -> tuple[Servable, np.ndarray]:
     """Returns the scores of a pair scorer, or cosines of encoders, `[n]`.
 
-    Either encoder stands for both.
+    The name of either encoder means both.
     """
     spec = spec_of(models, name)
     if spec.name in _TOWERS:
@@ -316,8 +313,8 @@ def _run(
 ) -> np.ndarray:
     """Runs a model on rows of texts, in parts of `max_rows` or `_PART_LETTERS`.
 
-    Equal rows are computed once, so that they have equal results: the last
-    digits depend on a row's place.
+    Equal rows are computed once, because the last digits of a result depend on
+    the position of a row.
     """
     rows = list(zip(*columns.values(), strict=True))
     first, row_of = distinct_values(rows)
@@ -336,7 +333,7 @@ def _run(
 
 
 def _texts(key: str, sent: Any, bounds: Bounds) -> list[str]:
-    """Returns the texts of a request, of which there is at least one."""
+    """Returns the texts of a request, at least one."""
     if not isinstance(sent, list) or not sent:
         raise InvalidError(
             f"{key!r} must be a text, or a list that is not empty"
@@ -365,7 +362,7 @@ def _finite(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def _usage(texts: Sequence[str]) -> dict[str, int]:
-    """Counts words: the encoders read them, and have no other tokens."""
+    """Returns the number of words as the number of tokens."""
     words = sum(len(split_words(text, "space")) for text in texts)
     return {"prompt_tokens": words, "total_tokens": words}
 
@@ -383,8 +380,8 @@ def _cohere_error(status: int, message: str) -> Any:
 class Route(NamedTuple):
     """How a path is answered.
 
-    `protocol` is its name in `Bounds.protocols`, `method` that of HTTP, `label`
-    the method in metrics.
+    `protocol` is its name in `Bounds.protocols`, `method` the method of HTTP,
+    `label` the method's name in metrics.
     """
 
     protocol: str
@@ -414,7 +411,7 @@ ROUTES = {
 def error_body(path: str, status: int, message: str) -> bytes:
     """Returns an error in the form of the path's protocol, or TF Serving's.
 
-    Jina's clients read `detail`, also at a wrong path.
+    Jina's clients read `detail`, for unknown paths, too.
     """
     route = ROUTES.get(path)
     error = route.error(status, message) if route else {"error": message}

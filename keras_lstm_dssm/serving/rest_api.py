@@ -1,6 +1,6 @@
 """TF Serving's REST API: paths, methods and status codes of HTTP.
 
-Paths, JSON, messages and status codes are those of TF Serving:
+Paths, JSON, messages and status codes are TF Serving's:
 `tensorflow_serving/model_servers/http_rest_api_handler.cc` and
 `http_server.cc`. docs/tf_serving.md lists the differences.
 """
@@ -79,10 +79,9 @@ _GET = re.compile(_MODEL + r"(?P<metadata>/metadata)?", _FLAGS)
 
 
 class Reply(NamedTuple):
-    """A reply over HTTP: its status code, and JSON.
+    """A reply over HTTP: status code, JSON, and the version of the model.
 
-    `version` is the number of the model's version that answered, "" if none
-    did.
+    `version` is "" if no model answered.
     """
 
     status: int
@@ -104,7 +103,7 @@ class RestApi:
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Returns method and model of a request; None if it is not served."""
+        """Returns method and model of a request; None if not served."""
         try:
             name, spec = _method_and_model(method, path)
         except StatusError:
@@ -112,9 +111,9 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request; after an error in the form of the path's protocol.
+        """Answers a request; errors have the form of the path's protocol.
 
-        The path is that of the request, percent-encoded, without a query.
+        The path is percent-encoded, without a query.
         """
         start = time.perf_counter()
         label = model = signature = version = ""
@@ -138,7 +137,7 @@ class RestApi:
                     reply = _metadata_json(self._models, spec)
                 else:
                     reply = json.dumps(self._status(spec)).encode()
-        except Exception as error:  # of any kind: the server answers on
+        except Exception as error:  # of any kind: the server goes on
             code, message = code_and_message(error, f"{method} {path}")
             reply = error_body(path, HTTP_CODES[code], message)
         if self._metrics is not None:
@@ -150,7 +149,7 @@ class RestApi:
         return route.protocol in enabled and route.method == method
 
     def _status(self, spec: ModelSpec) -> dict[str, Any]:
-        """Returns the states of versions, beside the fields of OpenAI."""
+        """Returns the states of versions, with OpenAI's fields of a model."""
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(
             "version_choice"
@@ -189,9 +188,9 @@ class RestApi:
 
 
 def code_and_message(error: Exception, request: str) -> tuple[str, str]:
-    """Returns the key of `HTTP_CODES` and the message that report an error.
+    """Returns the key of `HTTP_CODES`, and the message, for an error.
 
-    An error that is not the client's is logged with a text for the request.
+    Errors other than `StatusError` are logged, with the text `request`.
     """
     if isinstance(error, StatusError):
         return error.code.name, error.details
@@ -200,7 +199,7 @@ def code_and_message(error: Exception, request: str) -> tuple[str, str]:
 
 
 def _method_and_model(method: str, path: str) -> tuple[str, ModelSpec]:
-    """Returns the name of the method in TF Serving's API, and the model."""
+    """Returns the method's name in TF Serving's gRPC API, and the model."""
     if method == "POST" and (match := _POST.fullmatch(path)):
         spec = _model_spec(match)
         if match["verb"].lower() != "predict":

@@ -1,6 +1,6 @@
-"""JSON of TF Serving's REST API: requests to arrays, arrays to replies.
+"""Converts JSON of TF Serving's REST API to arrays, and arrays to JSON.
 
-Conversions and messages are those of TF Serving, `util/json_tensor.cc`, see
+Conversions and messages are TF Serving's, `util/json_tensor.cc`, see
 https://www.tensorflow.org/tfx/serving/api_rest.
 """
 
@@ -29,7 +29,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     """Parses the body of a request, a JSON object in UTF-8.
 
     NaN, Infinity and -Infinity are numbers, as in TF Serving. Half of a
-    surrogate pair is refused, so that all strings can be encoded. Like all
+    surrogate pair is an error, because it cannot be encoded. Like all
     functions of this module, `parse_object` raises `InvalidError`.
     """
     if not body.strip():
@@ -53,7 +53,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
             f"{error.pos}"
         ) from error
     except (ValueError, RecursionError) as error:
-        # A number of thousands of digits; lists in lists in lists.
+        # A number with thousands of digits, or deeply nested lists.
         raise InvalidError(f"JSON Parse error: {error}") from error
     if not isinstance(value, dict):
         raise InvalidError(f"JSON Value: {excerpt(value)} Is not object")
@@ -68,7 +68,7 @@ def _finite(digits: str) -> float:
 
 
 def signature_name(request: Mapping[str, Any]) -> str:
-    """Returns the name of the requested signature, "" for the default one."""
+    """Returns the name of the requested signature, "" for the default."""
     name = request.get("signature_name", "")
     if not isinstance(name, str):
         raise InvalidError(
@@ -106,7 +106,7 @@ def text_array(texts: Iterable[str]) -> np.ndarray:
 def is_row_format(request: Mapping[str, Any]) -> bool:
     """Returns whether a request has `instances` (rows), not `inputs` (columns).
 
-    It checks that a request has one of them, and a row in `instances`.
+    Raises `InvalidError` unless a request has exactly one of them, with a row.
     """
     if "instances" in request and "inputs" in request:
         raise InvalidError(
@@ -130,11 +130,7 @@ def is_row_format(request: Mapping[str, Any]) -> bool:
 
 
 def row_count(request: Mapping[str, Any]) -> int:
-    """Returns the number of rows of the longest input.
-
-    Only lengths of lists are read, so that a request of too many rows is
-    refused before its values are converted.
-    """
+    """Returns the number of rows of the longest input, before conversion."""
     if is_row_format(request):
         return len(request["instances"])
     value = request["inputs"]
@@ -143,7 +139,7 @@ def row_count(request: Mapping[str, Any]) -> int:
 
 
 def excerpt(value: Any) -> str:
-    """Returns a value as JSON for a message, cut if it is long."""
+    """Returns a value as JSON for a message, cut to `MAX_MESSAGE_CHARS`."""
     parts = islice(_PRETTY.iterencode(value), MAX_MESSAGE_CHARS)
     return "".join(parts)[:MAX_MESSAGE_CHARS]
 
@@ -165,7 +161,7 @@ _NUMPY_DTYPES: dict[str, Any] = {
 """NumPy's dtypes by TensorFlow's names; strings are objects, bytes."""
 
 
-_MAX_RANK = 32  # of NumPy 1
+_MAX_RANK = 32  # limit of NumPy 1
 
 
 def inputs_from_json(
@@ -173,8 +169,8 @@ def inputs_from_json(
 ) -> dict[str, np.ndarray]:
     """Converts a request's `instances` or `inputs` to arrays by name.
 
-    `dtypes` are TensorFlow's names, such as `string` or `float`; strings become
-    object arrays of bytes.
+    `dtypes` are TensorFlow's names, such as `string` or `float`. Arrays of
+    strings have objects of bytes.
     """
     if is_row_format(request):
         return _arrays_of_rows(request["instances"], dtypes)
@@ -248,7 +244,7 @@ def _in_element(element: str, problem: str) -> InvalidError:
 
 
 class _ElementError(InvalidError):
-    """Raised for a wrong element of the outermost list, with its number."""
+    """Raised for wrong element `number` of the outermost list."""
 
     def __init__(self, number: int, problem: str) -> None:
         super().__init__(problem)
@@ -261,10 +257,10 @@ def _array(value: Any, dtype: str) -> np.ndarray:
     shape: list[int] = []
     parts = [value]
     while parts and isinstance(parts[0], list):
-        size, each = len(parts[0]), math.prod(shape[1:])
+        size, per_element = len(parts[0]), math.prod(shape[1:])
         for index, part in enumerate(parts):
             if not isinstance(part, list) or len(part) != size:
-                raise _unequal(value, index // each)
+                raise _unequal(value, index // per_element)
         shape.append(size)
         if len(shape) > _MAX_RANK:
             raise InvalidError(f"lists are nested over {_MAX_RANK} levels deep")
@@ -286,7 +282,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
 
 
 def _unequal(value: list[Any], number: int) -> _ElementError:
-    """Returns the error of an element whose shape is not that of the first."""
+    """Returns the error of an element with another shape than the first."""
     expected, shape = _shape(value[0]), _shape(value[number])
     size, other = math.prod(expected), math.prod(shape)
     problem = f"Expecting tensor size: {size} but got: {other}"
@@ -297,7 +293,7 @@ def _unequal(value: list[Any], number: int) -> _ElementError:
 
 
 def _shape(value: Any) -> list[int]:
-    """Returns the sizes of nested lists, judged by their first elements."""
+    """Returns the shape of nested lists, by their first elements."""
     shape: list[int] = []
     while isinstance(value, list):
         shape.append(len(value))
@@ -313,8 +309,8 @@ def _brackets(shape: list[int]) -> str:
 def _converter(dtype: str) -> Callable[[Any], Any]:
     """Returns the function that converts a JSON value to a dtype.
 
-    The function raises `InvalidError` for a value of another type, or one that
-    the dtype cannot represent.
+    The function raises `InvalidError` for a value that the dtype cannot
+    represent.
     """
     if dtype == "string":
         return _bytes
@@ -353,7 +349,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def is_base64(value: Any) -> bool:
-    """Returns whether a value stands for bytes, as `{"b64": "YQ=="}` does."""
+    """Returns whether a value is bytes in base64, as `{"b64": "YQ=="}`."""
     return (
         isinstance(value, dict)
         and len(value) == 1
@@ -373,11 +369,11 @@ def _decimal(value: Any, dtype: str) -> float:
     if isinstance(value, float) and not math.isfinite(value):
         return value
     limits = np.finfo(_NUMPY_DTYPES[dtype])
-    # Integers below 2^64 must be exact, others are decimals.
+    # Integers below 2^64 must be exact; other numbers may be rounded.
     exact = isinstance(value, int) and abs(value) < 2**64
     maximum: float = 2 ** (limits.nmant + 1) - 1
     if not exact:
-        # The largest float32 is above itself when nine digits are written.
+        # The largest float32, written with nine digits, is slightly larger.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
         raise InvalidError(
@@ -407,8 +403,8 @@ _BYTES_SUFFIX = "_bytes"
 def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
     """Returns the body of a reply: `predictions` by row, or `outputs` by name.
 
-    Outputs named `_bytes` are in base64. Numbers have the fewest digits that
-    are read as the same number; NaN and Infinity are as in TF Serving.
+    Outputs with names that end in `_bytes` are in base64. Numbers have the
+    fewest digits that identify them. NaN and Infinity are as in TF Serving.
     """
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")
@@ -429,10 +425,10 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
         (values,) = columns.values()
     elif row:
         rows = zip(*columns.values(), strict=True)
-        values = [dict(zip(columns, each, strict=True)) for each in rows]
+        values = [dict(zip(columns, cells, strict=True)) for cells in rows]
     body = {"predictions" if row else "outputs": values}
-    numbers = [each for each in columns.values() if hasattr(each, "dtype")]
-    if all(np.isfinite(each).all() for each in numbers):
+    arrays = [a for a in columns.values() if hasattr(a, "dtype")]
+    if all(np.isfinite(array).all() for array in arrays):
         return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
     return json.dumps(
         body, ensure_ascii=False, separators=(",", ":"), default=_plain
@@ -440,7 +436,7 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
 
 
 def _writable(name: str, array: np.ndarray) -> Any:
-    """Converts an array to a dtype that orjson knows, or texts to lists."""
+    """Converts an array to a dtype that orjson supports, or texts to lists."""
     kind, dtype = array.dtype.kind, array.dtype.name
     if kind == "O":
         return _texts(array.tolist(), name.endswith(_BYTES_SUFFIX))
@@ -450,20 +446,20 @@ def _writable(name: str, array: np.ndarray) -> Any:
         raise InvalidError(
             f"Failed to write JSON value for tensor type: {dtype}"
         )
-    # Without an axis it is a scalar, as orjson knows no array without one.
+    # orjson supports no arrays without axes: they become scalars.
     return np.ascontiguousarray(array) if array.ndim else array[()]
 
 
 def _texts(value: Any, in_base64: bool) -> Any:
     if isinstance(value, list):
-        return [_texts(each, in_base64) for each in value]
+        return [_texts(item, in_base64) for item in value]
     if in_base64:
         return {"b64": b64encode(value).decode()}
     return value.decode(errors="replace")
 
 
 def _plain(values: np.ndarray | np.generic) -> Any:
-    """Converts numbers to those of Python that are written the same."""
+    """Converts numbers to Python's numbers with the same digits."""
     if values.dtype.kind == "f":
         values = values.astype("U32").astype(float)
     return values.tolist()

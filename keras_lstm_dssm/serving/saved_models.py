@@ -1,8 +1,8 @@
-"""Exported models that run in this process, without a server.
+"""Runs exported models in this process, without a server.
 
 `SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and `SavedScorer` take texts and
 return vectors, key sentences, hits and scores. `SavedGraph` and
-`SavedSignature` run any SavedModel on arrays; the server uses them, too.
+`SavedSignature` run any SavedModel on arrays, also in the server.
 """
 
 import logging
@@ -49,19 +49,19 @@ from lstm_dssm_client.signatures import (
 )
 
 GraphFunction = Callable[..., list[np.ndarray]]
-"""From the arrays of the inputs to those of the outputs, by ascending name."""
+"""Maps arrays of the inputs to arrays of the outputs, by ascending name."""
 
-# Operations run one after the other in the thread that asks. A graph of 700
-# small ones takes half as long as with threads that hand them to each other;
-# a matrix product is still divided among all cores.
+# Operations run one after the other in the calling thread. A graph of 700
+# small operations then takes half as long as with a pool of threads. Matrix
+# products still use all cores.
 _CONFIG = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 
 
 class SavedGraph:
     """Holds the graph and the variables of a SavedModel; threads may share it.
 
-    It runs in a session, as in TensorFlow Serving, which takes half as long for
-    one short text as the functions of `tf.saved_model.load`.
+    The graph runs in a session, as in TF Serving. For a short text this takes
+    half as long as the functions of `tf.saved_model.load`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -77,8 +77,9 @@ class SavedGraph:
     def function(self, definition: SignatureDef) -> GraphFunction:
         """Prepares a signature, which takes as long as a hundred short runs.
 
-        The function takes an array for each input and returns all outputs, by
-        ascending names; it raises `tf.errors.OpError`. Threads may share it.
+        The returned function takes an array for each input and returns all
+        outputs, in the order of names. It raises `tf.errors.OpError`. Threads
+        may share it.
         """
         run = session_callable(
             self._session,
@@ -132,37 +133,35 @@ def _load_graph(session: tf.compat.v1.Session, folder: Path) -> None:
 
 
 def _array(values: np.ndarray | np.generic | bytes) -> np.ndarray:
-    # A session returns scalars without an array around them.
+    # A session does not return scalars as arrays.
     return np.asarray(values, object if isinstance(values, bytes) else None)
 
 
 @contextmanager
 def _without_deprecation() -> Iterator[None]:
-    """Hides that TensorFlow prefers its newer loader."""
+    """Hides the warning that TensorFlow's loader is deprecated."""
     logger = tf.get_logger()
 
-    def keeps(record: logging.LogRecord) -> bool:
+    def is_other(record: logging.LogRecord) -> bool:
         return "is deprecated" not in record.getMessage()
 
-    logger.addFilter(keeps)
+    logger.addFilter(is_other)
     try:
         yield
     finally:
-        logger.removeFilter(keeps)
+        logger.removeFilter(is_other)
 
 
 class SavedEncoder:
     """Runs an exported encoder, without the Python class of the encoder.
 
-    For a large corpus, each worker of a system such as Ray Data loads one.
-
     Args:
-        path: A version's folder, or a model's folder: then the newest version
-            that `models.config` serves is loaded.
+        path: The folder of a version, or of a model. For a model, the newest
+            version that `models.config` serves is loaded.
 
     Attributes:
-        fingerprint: Hash of what determines the vectors, which tells whether
-            parts of encoded titles are of this encoder.
+        fingerprint: Hash of everything that determines the vectors. Encoders
+            with equal fingerprints have equal vectors.
 
     Raises:
         InputError: The folder holds no SavedModel of an encoder.
@@ -186,8 +185,9 @@ class SavedEncoder:
 
         Args:
             texts: n texts.
-            batch_size: Number of texts encoded at once, of half a megabyte
-                at most. Larger batches are faster and need more memory.
+            batch_size: Number of texts encoded at once; long texts are encoded
+                in batches of half a megabyte. Larger batches are faster and
+                need more memory.
             progress: Whether to show a progress bar.
 
         Returns:
@@ -204,7 +204,7 @@ class SavedEncoder:
 class SavedKeyVec(SavedEncoder):
     """Runs an exported KeyVec: vectors, key sentences and key words.
 
-    A document is one string. `encode` is that of `SavedEncoder`.
+    A document is one string. `encode` is inherited from `SavedEncoder`.
 
     Args:
         path: See `SavedEncoder`.
@@ -300,7 +300,7 @@ class SavedRetriever:
     def _check_tags(
         self, tags: bytes, hits: Sequence[Sequence[Hit | ExplainedHit]]
     ) -> None:
-        """Raises `InputError` if nothing was found because of a wrong tag."""
+        """Raises `InputError` if there are no hits because a tag is unknown."""
         if tags and hits and not any(hits):
             check_known(str(self._path), tags, self.tags())
 
@@ -313,7 +313,7 @@ class SavedRetriever:
     def explain(
         self, texts: Sequence[str | bytes], k: int = 5, tags: Iterable[str] = ()
     ) -> list[list[ExplainedHit]]:
-        """Returns the k best documents of each query, and why they are.
+        """Returns the k best documents of each query, with explanations.
 
         Args:
             texts: n queries.
@@ -397,7 +397,7 @@ class SavedScorer:
             float32 `[n]`.
 
         Raises:
-            InputError: There are not as many documents as queries; or see
+            InputError: The numbers of queries and documents differ; or see
                 `score`.
         """
         sides = pairs_as_bytes(queries, documents)
@@ -413,7 +413,7 @@ class SavedScorer:
 def _load(
     path: str | os.PathLike[str], inputs: set[str]
 ) -> tuple[SavedGraph, SavedSignature]:
-    """Loads a SavedModel and its default signature, and checks the inputs."""
+    """Loads a SavedModel and its default signature; checks the inputs."""
     folder = served_version(path) or Path(path)
     try:
         model = SavedGraph(folder)

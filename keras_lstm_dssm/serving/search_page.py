@@ -1,7 +1,7 @@
-"""The page for searching at `/`: results and reasons, similar words, clicks.
+"""The search page at `/`: results with reasons, similar words, and clicks.
 
-`SearchPage` answers the requests of the page's script. `page_routes` adds them
-and the files in the folder `page` to the HTTP server.
+`SearchPage` answers the requests of the page's script. `page_routes` returns
+the routes of these requests, and of the files in the folder `page`.
 """
 
 import asyncio
@@ -54,19 +54,19 @@ from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
-"""Minimum cosine, and Dice coefficient, of words that are called near."""
+"""Minimum cosine, and minimum Dice coefficient, of similar words."""
 
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
 _MAX_TITLE_WORDS = 200
 _NEAREST = 3
-_MOST_WORDS = 5  # of a reason
+_MOST_WORDS = 5  # in a reason
 
 
 def words_of(
     texts: Iterable[str], maximum: int = _MAX_TITLE_WORDS
 ) -> list[str]:
-    """Returns the distinct words of texts, normalised, in order."""
+    """Returns the distinct normalised words of texts, in order."""
     words: dict[str, None] = {}
     for text in texts:
         words.update(dict.fromkeys(_words_of(text)))
@@ -81,7 +81,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def trigrams(word: str) -> list[str]:
-    """Returns the letter trigrams of a word, of "aray": #ar, ara, ray, ay#."""
+    """Returns the letter trigrams of a word; #ar, ara, ray, ay# for "aray"."""
     marked = f"#{word}#"
     return [marked[i : i + 3] for i in range(len(marked) - 2)]
 
@@ -105,12 +105,12 @@ def word_similarity(
     title_words: Sequence[str],
     cosines: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Returns how similar words are, from 0 to 1, float64 `[n, m]`.
+    """Returns the similarities of words, from 0 to 1, float64 `[n, m]`.
 
-    A query word that no title has, and that is written like a word of a title,
-    is taken as misspelled, and compared by letters. Other words are compared by
-    `cosines` of the encoders, if they are known. Pairs of less than
-    `MIN_SHARED`, or `MIN_COSINE`, are 0.
+    A query word counts as misspelled if no title has it, but a title has a word
+    with similar letters. Misspelled words are compared by letters, other words
+    by `cosines` of the encoders, if given. Similarities below `MIN_SHARED` or
+    `MIN_COSINE` are 0.
     """
     letters = letter_similarity(query_words, title_words)
     letters[letters < MIN_SHARED] = 0
@@ -129,8 +129,8 @@ def nearest_words(
 ) -> dict[str, list[str]]:
     """Returns the nearest title words of each query word that no title has.
 
-    The similarity of n query and m title words is `[n, m]`, see
-    `word_similarity`; a word without a similar one has an empty list.
+    `similarity` is the result of `word_similarity`. A query word without
+    similar words has an empty list.
     """
     known = {*title_words}
     return {
@@ -149,8 +149,8 @@ def word_similarities(
 ) -> dict[str, float]:
     """Returns the largest similarity of each title word to a query word.
 
-    Of n query words and m title words the similarity is `[n, m]`. Words without
-    a similar one are left out.
+    `similarity` is the result of `word_similarity`. Words that are similar to
+    no query word are left out.
     """
     largest = similarity.max(axis=0, initial=0)
     return {
@@ -166,13 +166,13 @@ _PART_LABELS = {
     "towers": "learned from clicks",
     "numbers": "numbers of the query",
 }
-"""What a searcher is told of the parts of a hybrid retriever's score."""
+"""Part of a hybrid retriever's score -> its label on the page."""
 
 
 def reasons(hit: ExplainedHit) -> list[str]:
     """Returns a line for each part of a score, the largest first.
 
-    A share is that of all parts that are above 0. Stop words are left out.
+    Shares are of the sum of all positive parts. Stop words are left out.
     """
     parts = {name: share for name, share in hit.parts.items() if share > 0}
     lines = []
@@ -184,18 +184,18 @@ def reasons(hit: ExplainedHit) -> list[str]:
             if shares[word] > 0 and word not in STOP_WORDS
         ]
         share = 100 * parts[name] / sum(parts.values())
-        named = f": {', '.join(words[:_MOST_WORDS])}" * bool(words)
-        lines.append(f"{share:.0f} % {_PART_LABELS[name]}{named}")
+        listed = f": {', '.join(words[:_MOST_WORDS])}" * bool(words)
+        lines.append(f"{share:.0f} % {_PART_LABELS[name]}{listed}")
     return lines
 
 
 def highlighted(
     title: str, similarities: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """Divides a title into words that match the query, and the text between.
+    """Divides a title into words that match the query, and other text.
 
-    Returns parts with `text` and `strength` (0 for none), which give the title
-    when joined. The similarities are those of `word_similarities`.
+    Returns parts with `text` and `strength`, 0 for other text. `similarities`
+    is the result of `word_similarities`.
     """
     parts: list[dict[str, Any]] = []
     end = 0
@@ -216,10 +216,11 @@ _PART = re.compile("[^ ]+")
 def _matching_spans(
     title: str, similarities: Mapping[str, float]
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Finds where a title has words: start, end, and the words.
+    """Yields start, end and words of spans of a title.
 
-    A part of the title between spaces is left out if no word of it is similar.
-    It is divided where each side keeps its words; `½` cannot be.
+    A part of the title between spaces is left out if it has no similar word. A
+    part of several words is divided into spans of one word, if possible; "½" is
+    the words 1 and 2, and cannot be divided.
     """
     for part in _PART.finditer(title):
         start, end = part.span()
@@ -242,15 +243,15 @@ def _matching_spans(
 
 
 MAX_RESULTS = 50
-"""Maximum number of results that the page shows, by "more results"."""
+"""Maximum number of results that the page shows, after "more results"."""
 
 MAX_TAG_VALUES = 50
-"""A name of tags with fewer values than this has a choice on the page."""
+"""The page offers a filter for tag names with fewer values than this."""
 
 MAX_LETTERS = 1000
-"""Maximum length of a query on the page; its words are compared in Python."""
+"""Maximum length of a query on the page, in letters."""
 
-_OF_WORD = 5
+_WORD_RESULTS = 5
 """Number of results of a search for a single word of the query."""
 
 _EXAMPLES = 3
@@ -264,7 +265,7 @@ _DOCUMENT_ENCODERS = ("document_encoder", "keyvec")
 class SearchPage:
     """Searches retrievers for the page; threads may share it.
 
-    Followed results are written to the click log `clicks`.
+    Clicked results are written to the click log `clicks`.
     """
 
     def __init__(
@@ -279,12 +280,12 @@ class SearchPage:
         self._cards: dict[tuple[str, int], dict[str, Any]] = {}
 
     def models(self) -> dict[str, Any]:
-        """Returns the retrievers, and whether clicks are written.
+        """Returns the retrievers, `models`, and whether `clicks` are logged.
 
-        The keys are `models` and `clicks`. Each model has `name`, `versions`
-        (newest first), and of the newest: `card`, what the card of the models
-        says; `examples`, queries with `text` and `misspelled`; `tags`, by name,
-        of names with fewer than `MAX_TAG_VALUES` values.
+        Each model has `name` and `versions`, newest first; and for the newest
+        version `card`, the facts of its model card; `examples`, queries with
+        `text` and `misspelled`; and `tags`, name -> values, for names with
+        fewer than `MAX_TAG_VALUES` values.
         """
         listed = []
         for name in self._models.names():
@@ -320,7 +321,7 @@ class SearchPage:
         try:
             tags = facets([*self._known_tags(servable)], MAX_TAG_VALUES)
             return {"examples": self._examples(servable), "tags": tags}
-        except StatusError:  # it is broken, which a search will say
+        except StatusError:  # a search will report the error
             return {"examples": [], "tags": {}}
 
     def _known_tags(self, servable: Servable) -> dict[str, int]:
@@ -330,9 +331,9 @@ class SearchPage:
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
-        """Makes queries of the first words of some titles.
+        """Makes example queries of the first words of titles.
 
-        In the last query two letters of a word are exchanged.
+        The last query has a word with two exchanged letters.
         """
         call = servable.default(_INPUTS)
         assert call is not None
@@ -350,16 +351,16 @@ class SearchPage:
         return examples
 
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Searches one model for `text`; returns the JSON that the page shows.
+        """Searches one model for `text`; returns the results as JSON.
 
-        `tags` restrict the search, if there are any; see `Client.search`. With
-        `letters`, words are compared by letters alone: two models that are
-        compared may not both have encoders.
+        `tags` restrict the search; see `Client.search`. With `letters`, words
+        are compared by letters only, so that two models can be compared if one
+        of them has no encoders.
 
-        `words` are those of `nearest_words`, and `more` is whether a larger k
-        may find more. A hit has `why`, lines that say why it was found; `weak`,
-        if the model tells weak matches; and `click`, a token, if clicks are
-        written.
+        The result has `words` of `nearest_words`, and `more`, whether a larger
+        k may find more hits. A hit has `why`, lines that explain the score;
+        `weak`, if the model marks weak matches; and `click`, a token, if clicks
+        are logged.
         """
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
@@ -376,9 +377,9 @@ class SearchPage:
             raise InvalidError(f"{model} is no retriever")
         every_word = words_of([text], _MAX_QUERY_WORDS)
         query_words = [w for w in every_word if w not in STOP_WORDS]
-        # Titles near each word alone have words that the results lack.
+        # Searches for single words find words that the results lack.
         queries = [text, *query_words]
-        counts = [k] + [_OF_WORD] * (len(queries) - 1)
+        counts = [k] + [_WORD_RESULTS] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
         if tags and servable.signature(KNOWN_TAGS) is None:
             raise InvalidError(f"{model} has no tags")
@@ -398,12 +399,12 @@ class SearchPage:
         similarity = word_similarity(query_words, words, cosines)
         similarities = word_similarities(words, similarity)
         near = nearest_words(query_words, words, similarity)
-        found = rows[0]
+        results = rows[0]
         served = {"model": servable.name, "version": servable.version}
         weak = outputs["weak"][0].tolist() if "weak" in outputs else []
         columns: dict[str, list[Any]] = {
             "weak": [*map(bool, weak)],
-            "click": self._shown(text, found, served),
+            "click": self._log_search(text, results, served),
         }
         why = _explained(outputs, k)
         hits = [
@@ -412,19 +413,23 @@ class SearchPage:
                 "title": highlighted(hit.title, similarities),
                 "score": hit.score,
                 "why": [*why.get(hit.id, []), *_near_lines(hit.title, near)],
-                **{name: of[n] for name, of in columns.items() if of},
+                **{
+                    name: column[n]
+                    for name, column in columns.items()
+                    if column
+                },
             }
-            for n, hit in enumerate(found)
+            for n, hit in enumerate(results)
         ]
-        more = len(found) == k < MAX_RESULTS
+        more = len(results) == k < MAX_RESULTS
         return {**served, "words": near, "hits": hits, "more": more}
 
-    def _shown(
+    def _log_search(
         self, text: str, hits: list[Hit], served: Mapping[str, Any]
     ) -> list[str]:
-        """Logs a search; returns tokens of its results, if clicks are written.
+        """Logs a search; returns tokens of its results, if clicks are logged.
 
-        The search is answered even if its log cannot be written.
+        A search is answered even if writing the log fails.
         """
         if self._clicks is None:
             return []
@@ -449,9 +454,9 @@ class SearchPage:
         return call.run_arrays(inputs)
 
     def _hits(self, outputs: Mapping[str, np.ndarray], row: int) -> list[Hit]:
-        """Returns the results of one query from a retriever's outputs."""
+        """Returns the hits of one query from the outputs of a retriever."""
         ids = [id_ for id_ in _texts(outputs["ids"][row]) if id_]
-        # JSON of browsers has no NaN, which a broken model may return.
+        # A broken model may return NaN, which browsers cannot parse.
         scores = np.nan_to_num(outputs["scores"][row]).tolist()
         titles = _texts(outputs.get("titles", outputs["ids"])[row])
         return [*map(Hit, ids, scores, titles)]  # columns beyond ids are empty
@@ -459,10 +464,10 @@ class SearchPage:
     def _cosines(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> np.ndarray | None:
-        """Compares the words of the query with those of the titles.
+        """Compares the words of the query with the words of the titles.
 
-        The encoders are those of the retriever's version; None if the server
-        has none that fit.
+        Encoders of the retriever's version compare them; None if the server has
+        no such encoders.
         """
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
@@ -483,11 +488,11 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Writes a followed result, whose token is `click`, to the click log.
+        """Writes the clicked result with the token `click` to the click log.
 
-        Returns whether a line was written: not for a token that was written
-        before. Raises `StatusError` if the token is wrong or too old or the
-        server writes no clicks, and `OSError`, for example if the disk is full.
+        Returns whether a line was written; a token is written once. Raises
+        `StatusError` if the token is wrong or too old, or the server logs no
+        clicks; and `OSError` if writing fails.
         """
         token = string_of(request, "click")
         if self._clicks is None:
@@ -501,7 +506,7 @@ class SearchPage:
 def _explained(
     outputs: Mapping[str, np.ndarray], k: int
 ) -> dict[str, list[str]]:
-    """Returns id -> `reasons`, for the first query, if they are known."""
+    """Returns id -> `reasons` for the first query; empty without parts."""
     if not {"parts", "words", "weak"} <= outputs.keys():
         return {}
     names = ("ids", "scores", "titles", "parts", "words", "weak")
@@ -511,7 +516,7 @@ def _explained(
 
 
 def _near_lines(title: str, near: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yields which words of a title are near to words of the query."""
+    """Yields a line for each query word that is similar to a title word."""
     words = words_of([title])
     for word, nearest in near.items():
         if known := [other for other in nearest if other in words]:
@@ -544,13 +549,13 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Headers of all replies: nothing is loaded from, or sent to, other hosts."""
+"""Headers of all replies: the page loads nothing from other hosts."""
 
 
 def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
-    """Returns the routes of the page, whose models run in threads.
+    """Returns the routes of the page; models run in `threads`.
 
-    `GET /` and the files that it names; `GET /page/models`, `POST
+    The routes are `GET /` and its files, and `GET /page/models`, `POST
     /page/search` and `POST /page/click`, which answer with JSON.
     """
 
@@ -563,7 +568,7 @@ def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
 
     def posted(path: str, method: Callable[[Mapping[str, Any]], Any]) -> Route:
         async def answer(request: Request) -> Response:
-            # Other sites cannot send this type without asking the server first.
+            # Browsers do not let other sites send this type without permission.
             kind = request.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() != "application/json":
                 return _error(415, "expected the content-type application/json")
@@ -597,7 +602,7 @@ def _reply(call: Callable[[], Any]) -> Response:
     except OSError as error:
         _LOG.error("clicks cannot be written: %s", error)
         return _error(507, "the click could not be written")
-    except Exception as error:  # of any kind: the server answers on
+    except Exception as error:  # of any kind: the server goes on
         code, message = code_and_message(error, "the page")
         return _error(HTTP_CODES[code], message)
 

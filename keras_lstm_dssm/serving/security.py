@@ -1,7 +1,7 @@
-"""TLS, certificates of clients, and tokens of a server.
+"""TLS, client certificates and tokens of a server.
 
-`Security` holds them, and checks that a server which other machines can reach
-has TLS and identifies its clients.
+`Security` checks that a server has TLS and identifies clients if other machines
+can reach it.
 """
 
 import base64
@@ -29,18 +29,18 @@ NO_TOKEN = (
     "the request has no valid token: send the header authorization: Bearer"
     " TOKEN, with a token of the server's --token_file"
 )
-"""The message of a refusal, over gRPC and HTTP."""
+"""The error message for a missing or wrong token, over gRPC and HTTP."""
 
 
 class ServerTLS:
-    """Names the files of a server's certificate and key; they are checked.
+    """Holds and checks the files of a server's certificate and key.
 
     Args:
         certificate: File of the server's certificate, in PEM, followed by
-            those of intermediate authorities.
+            the certificates of intermediate authorities.
         key: File of its private key, in PEM, without a password.
-        client_ca: File of the authorities whose certificates clients must
-            have; by default clients need no certificate.
+        client_ca: File of authorities; clients must have a certificate of one
+            of them. By default clients need no certificate.
 
     Raises:
         InputError: A file cannot be read or is not PEM, or the key belongs to
@@ -73,7 +73,7 @@ class ServerTLS:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # A key with a password would otherwise be asked for.
+            # Without `password`, OpenSSL would ask for it on the terminal.
             context.load_cert_chain(
                 self.certificate, self.key, password=lambda: ""
             )
@@ -95,7 +95,7 @@ class ServerTLS:
         return context
 
     def grpc_credentials(self) -> Any:
-        """Returns the same as `grpc.ServerCredentials`."""
+        """Returns the certificates as `grpc.ServerCredentials`."""
         return grpc.ssl_server_credentials(
             [(self.key.read_bytes(), self.certificate.read_bytes())],
             root_certificates=self.client_ca and self.client_ca.read_bytes(),
@@ -107,8 +107,8 @@ def _reason(error: Exception) -> str:
     return getattr(error, "reason", None) or str(error) or "not PEM"
 
 
-class _Read(NamedTuple):
-    """The digests of the tokens, and the state of the file they are from."""
+class _Tokens(NamedTuple):
+    """The digests of a file's tokens, and the state of the file."""
 
     state: tuple[int, ...]
     digests: list[bytes]
@@ -117,19 +117,19 @@ class _Read(NamedTuple):
 class TokenFile:
     """Checks the tokens of requests against a file; threads may share it.
 
-    The file has one token a line; blank lines and lines that begin with `#`
-    are left out. It is read again when it changes: to replace a token, write
-    both, move the clients to the new one, and remove the old one. While the
-    changed file cannot be read, or has no token, the last tokens apply, and
-    the reason is logged once. A file that other users of the machine can read
-    is reported once.
+    The file has a token in each line; blank lines and lines that begin with `#`
+    are ignored. The file is read again when it changes. To replace a token,
+    write the old and the new token, switch the clients, and remove the old
+    token. If the changed file cannot be read or has no token, the previous
+    tokens apply, and the reason is logged once. A warning is logged if other
+    users of the machine can read the file.
 
     Args:
         path: The file.
 
     Raises:
-        InputError: The file cannot be read, other users can write to it, or
-            it has a line that is no token, or no token at all.
+        InputError: The file cannot be read, other users can write to it, a
+            line is not a token, or there is no token.
 
     Example:
         >>> TokenFile("tokens.txt").allows("Bearer 2ba5f0c1d0e94c1f")
@@ -140,7 +140,7 @@ class TokenFile:
         self._path = Path(path)
         self._lock = threading.Lock()
         self._logged = ""
-        self._read = _Read(self._state(), self._digests())
+        self._tokens = _Tokens(self._state(), self._digests())
         if os.stat(self._path).st_mode & stat.S_IROTH:
             _LOG.warning(
                 "%s: other users can read the tokens; run chmod 600 on it",
@@ -148,18 +148,17 @@ class TokenFile:
             )
 
     def allows(self, authorization: str | bytes | None) -> bool:
-        """Returns whether the header `authorization` of a request has a token.
+        """Returns whether the header `authorization` has a valid token.
 
-        The time does not depend on how much of a token is right: digests of
-        the same length are compared with each of the tokens. The header is
-        `Bearer TOKEN`; or `Basic` with any user name and the token as the
-        password, which a browser sends after it has asked for them.
+        The header is `Bearer TOKEN`; or `Basic`, from a browser, with any user
+        name and the token as the password. Digests are compared in constant
+        time.
         """
         self._refresh()
         token = _token_of(authorization)
         digest = hashlib.sha256(token).digest()
         allowed = False
-        for known in self._read.digests:
+        for known in self._tokens.digests:
             allowed |= hmac.compare_digest(digest, known)
         return allowed and bool(token)
 
@@ -179,11 +178,11 @@ class TokenFile:
     def _refresh(self) -> None:
         try:
             state = self._state()
-            if state == self._read.state:
+            if state == self._tokens.state:
                 return
             with self._lock:
-                if state != self._read.state:
-                    self._read = _Read(state, self._digests())
+                if state != self._tokens.state:
+                    self._tokens = _Tokens(state, self._digests())
                     self._logged = ""
                     _LOG.info("%s: read again", self._path)
         except (InputError, OSError) as error:
@@ -193,7 +192,7 @@ class TokenFile:
 
 
 def _token_of(authorization: str | bytes | None) -> bytes:
-    """Returns the token in a header's value, empty if there is none."""
+    """Returns the token in the value of a header; empty without a token."""
     if not authorization:
         return b""
     if isinstance(authorization, str):
@@ -214,12 +213,11 @@ class Security(NamedTuple):
     """Encryption and authentication of a server.
 
     Attributes:
-        tls: The server's certificate; by default connections are not
-            encrypted.
-        tokens: The tokens of which each request must have one; by default
-            none is needed. Health checks never need one.
-        insecure: Whether the server may listen to other machines even without
-            `tls` and either `tokens` or certificates of clients.
+        tls: The server's certificate. Default: connections are not encrypted.
+        tokens: Each request must have one of these tokens; by default none is
+            needed. Health checks never need one.
+        insecure: Whether the server may listen to other machines without `tls`,
+            or without `tokens` and client certificates.
 
     Example:
         >>> Security(ServerTLS("server.crt", "server.key"), TokenFile("tokens"))
@@ -230,9 +228,10 @@ class Security(NamedTuple):
     insecure: bool = False
 
     def check(self, host: str) -> None:
-        """Checks that a server which others can reach is protected.
+        """Checks that a server is protected if other machines can reach it.
 
-        Raises `InputError` if TLS or what identifies clients is missing.
+        Raises `InputError` if TLS is missing, or tokens and client
+        certificates.
         """
         identifies_clients = self.tokens or (self.tls and self.tls.client_ca)
         if (
@@ -255,7 +254,7 @@ class Security(NamedTuple):
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
         """Returns whether a request with these headers may be answered.
 
-        Of several headers `authorization` none is taken.
+        A request with several headers `authorization` is refused.
         """
         if self.tokens is None:
             return True
@@ -266,10 +265,10 @@ class Security(NamedTuple):
     def allows_host(self, host: str, header: bytes) -> bool:
         """Returns whether a request over HTTP may have a header `Host`.
 
-        A page of another site can have its name point to 127.0.0.1 and then
-        send requests to a server there ("DNS rebinding"). Its name is in the
-        header. With tokens such a page has none, and with TLS the browser
-        refuses the certificate.
+        The check prevents "DNS rebinding": a malicious site makes its name
+        resolve to 127.0.0.1, and its page sends requests to this server. The
+        header then has the name of the site. Tokens and TLS prevent this
+        attack, too.
         """
         if self.insecure or self.tokens or self.tls or not is_loopback(host):
             return True

@@ -1,8 +1,8 @@
 """A loaded version of a model, which answers Predict with its signatures.
 
 `Servable` holds the version and replays its warm-up requests. `SignatureCall`
-checks a request in the order, and with the codes and messages, of TF Serving,
-and converts messages to arrays and back.
+checks requests and converts messages to arrays and back. The order of checks,
+the codes and the messages are TF Serving's.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,10 +28,10 @@ from lstm_dssm_client.grpc_client import has_field, write_tensor
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array into the typed field of its dtype, as TF Serving does.
+    """Writes an array to the typed field of its dtype, as TF Serving does.
 
     `tf.make_tensor_proto` would pack numbers into `tensor_content`, so that a
-    client that reads only one of the two forms would work with one server.
+    client that reads one of the two forms would work with one server only.
     """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
@@ -41,16 +41,16 @@ def to_proto(
     return proto
 
 
-# TF Serving also truncates longer messages.
+# TF Serving truncates longer messages, too.
 _MESSAGE_BYTES = 1024
 
 
 class StatusError(Exception):
     """Raised if a call fails with a gRPC status.
 
-    Codes and messages are those of TensorFlow Serving, so that a client that
-    was tested with this server handles its errors, too. `details` is the
-    message, cut where TF Serving cuts it.
+    Codes and messages are TF Serving's, so that a client that was tested with
+    this server handles TF Serving's errors, too. `details` is the message, cut
+    where TF Serving cuts it.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
@@ -70,12 +70,12 @@ class InvalidError(StatusError):
 
 
 Check = Callable[[Mapping[str, np.ndarray]], None]
-"""A function that raises `StatusError` if inputs are above a bound."""
+"""Function that raises `StatusError` if inputs exceed a bound."""
 
 _DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-"""gRPC's status codes by number; TensorFlow's error codes are the same."""
+"""gRPC's status codes by number. TensorFlow's error codes are equal."""
 
 
 class SignatureCall(SavedSignature):
@@ -119,7 +119,7 @@ class SignatureCall(SavedSignature):
     ) -> dict[str, np.ndarray]:
         """Runs the graph on an array for each input, and returns all outputs.
 
-        It raises `StatusError` if a shape does not fit the signature, or the
+        Raises `StatusError` if a shape does not match the signature, or the
         graph rejects the values.
         """
         for alias, spec in self._specs.items():
@@ -130,10 +130,10 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses the inputs whose shapes fit the signature, of any dtype.
+        """Parses inputs with shapes that fit the signature, of any dtype.
 
-        A message of a few bytes can declare a huge shape, so only shapes that
-        the signature allows are made into arrays.
+        Inputs with other shapes are left out, because a message of a few bytes
+        can declare a huge shape.
         """
         specs = self._specs
         if len(protos) != len(specs):
@@ -206,8 +206,8 @@ def _wrong_shape(
 
 
 def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
-    # Parsing reports a size below 0 as an error in the message, and does not
-    # look at `unknown_rank`: without sizes the tensor is a scalar.
+    # A size below 0 is an error of parsing. `unknown_rank` is ignored: without
+    # sizes a tensor is a scalar.
     dims = proto.tensor_shape.dim
     sizes = [None if dim.size < 0 else dim.size for dim in dims]
     return spec.shape.is_compatible_with(sizes)
@@ -221,7 +221,7 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
         if sizes == [len(values)]:
             return np.array(list(values), dtype)
     try:
-        # Parses either form of field, and fewer values than elements.
+        # Parses both forms of fields, and repeats the last value.
         tensor = tf.io.parse_tensor(
             proto.SerializeToString(), tf.as_dtype(proto.dtype)
         )
@@ -233,7 +233,7 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
     return np.array(values, object) if isinstance(values, bytes) else values
 
 
-# An array is made of one of these fields in a tenth of the time of others.
+# These fields become an array in a tenth of the time of a general parse.
 _FIELDS: dict[int, tuple[str, Any]] = {
     DataType.DT_STRING: ("string_val", object),
     DataType.DT_INT32: ("int_val", np.int32),
@@ -296,9 +296,9 @@ class Servable:
     def warm_up(self, folder: Path) -> int:
         """Replays the requests exported with the model; returns their number.
 
-        The first run of a graph takes a hundred times as long as the second,
-        so it is done before the version is served. If a request fails, TF
-        Serving rejects the version, and so does this server (`StatusError`).
+        The first run of a graph takes a hundred times as long as the second.
+        Raises `StatusError` if a request fails; the version is then not served,
+        as in TF Serving.
         """
         path = folder / WARMUP_FILE
         if not path.exists():

@@ -162,7 +162,7 @@ def vectors() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("at_once", [64, 1_000])
 def test_recall_and_excluded_titles(at_once, vectors, monkeypatch):
-    monkeypatch.setattr(index, "_FOUND_AT_ONCE", at_once * TOP)
+    monkeypatch.setattr(index, "_RESULTS_AT_ONCE", at_once * TOP)
     monkeypatch.setattr(index, "_SCORES_AT_ONCE", at_once)
     titles, queries = vectors
     cosines = queries @ titles.T

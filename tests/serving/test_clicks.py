@@ -57,7 +57,7 @@ def test_followed_results_are_forgotten_with_their_tokens(clicks, monkeypatch):
     with pytest.raises(TokenError, match="too old"):
         clicks.write(tokens[0])
     assert write(clicks)
-    assert len(clicks._followed) == 1
+    assert len(clicks._clicked) == 1
 
 
 def test_forged_foreign_and_old_tokens(clicks, tmp_path):

@@ -1,4 +1,4 @@
-"""The products of a catalogue: rows of one product joined, texts cleaned."""
+"""Reads a catalogue: cleans its texts, and merges the rows of a product."""
 
 import html
 import re
@@ -17,21 +17,21 @@ from keras_lstm_dssm.data.prepare.tables import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
-_MOST_TAGS = 32  # of a product, as a retriever stores them
+_MOST_TAGS = 32  # per product; a retriever stores no more
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z0-9]+);")
-_TWICE = 3  # `&amp;amp;` is escaped twice
+_MOST_ESCAPES = 3
 
 SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
 """White space and control characters, for RE2."""
 
 
 def decode_entities(text: str) -> str:
-    """Decodes HTML entities that end in a semicolon, also escaped twice.
+    """Decodes HTML entities that end in a semicolon, even if escaped twice.
 
     >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
     'AT&T 12" pen&notebook'
     """
-    for _ in range(_TWICE):
+    for _ in range(_MOST_ESCAPES):
         decoded = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
         if decoded == text:
             break
@@ -40,7 +40,7 @@ def decode_entities(text: str) -> str:
 
 
 def define_functions(con: Any) -> None:
-    """Defines the functions of SQL that reading a catalogue needs."""
+    """Defines SQL functions to read a catalogue."""
     con.create_function(
         "decode_entities", decode_entities, ["VARCHAR"], "VARCHAR"
     )
@@ -49,7 +49,7 @@ def define_functions(con: Any) -> None:
           trim(regexp_replace(x, {quoted(SPACES)}, ' ', 'g'));
         CREATE MACRO decoded(x) AS
           CASE WHEN contains(x, '&') THEN decode_entities(x) ELSE x END;
-        -- Exporters write ' before a sign that would begin a formula.
+        -- Exporters write ' before a first character that starts a formula.
         CREATE MACRO clean(x) AS CASE
           WHEN NOT regexp_matches(x, '[^ -~]|[&<]|^[ '']| $|  ') THEN x
           ELSE one_line(regexp_replace(
@@ -60,8 +60,8 @@ def define_functions(con: Any) -> None:
             THEN from_json(CAST(x AS JSON), '["VARCHAR"]') ELSE [x] END;
         CREATE MACRO in_order(x) AS list_filter(
           x, lambda v, i: v <> '' AND list_position(x, v) = i);
-        -- The number of a column with gaps, 655.0, is the id 655. Each value
-        -- is looked at alone, as some files of a log have gaps, others none.
+        -- Exporters write the id 655 as 655.0 if the column has gaps. Values
+        -- are converted one by one: only some files of a log may have gaps.
         CREATE MACRO id_of(x) AS nullif(CASE WHEN contains(x, '.0')
           THEN regexp_replace(trim(x), '^(\d+)\.0+$', '\1')
           ELSE trim(x) END, '')""")
@@ -72,13 +72,14 @@ def read_catalogue(
 ) -> dict[str, Any]:
     """Makes the table `product` of a catalogue.
 
-    Its columns: `number` (ascending, with gaps), `id`, by which rows of a log
-    are joined, `key`, the id of the data folder, `title`, `text` (the further
-    columns that encoders read), `tags`, and the fields by name. `key` is the id
-    as it was written, `1.0`, where other ids have decimals, such as `1.10`.
+    Columns of `product`: `number` (ascending, with gaps); `id`, which rows of a
+    log are joined by; `key`, the id in the data folder; `title`; `text`, the
+    further columns that encoders read; `tags`; and `fields`, a struct of these
+    columns. `key` is `id`, or the original spelling, such as `1.0`, if other
+    ids have decimals, such as `1.10`.
 
     Returns:
-        The columns that were taken, and counts of rows by kind.
+        The columns by role, and counts of rows by kind.
     """
     columns = find_columns(table, source, settings, ("id", "title"))
     check_named(table, source, "text", settings.text)
@@ -161,7 +162,7 @@ def read_catalogue(
 
 
 def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Returns the SQL of the list of tags, NAME:VALUE, of some fields."""
+    """Returns the SQL of a product's tags NAME:VALUE of the named fields."""
     lists = [
         f"list_transform(coalesce(f{fields.index(name)}, []), lambda v:"
         f" {quoted(name + ':')} || one_line(replace(v, ',', ' ')))"
@@ -171,10 +172,9 @@ def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
 
 
 def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
-    """Makes the table `stored` of the products of a data folder, and `product`.
+    """Makes `stored` and `product` of the products of a data folder.
 
-    This is what `read_catalogue` has made of a catalogue that is not given
-    again.
+    It replaces `read_catalogue` if `--append` has no new catalogue.
     """
     fields = ", ".join(f"{named(normal(n))} VARCHAR" for n in settings.text)
     columns = {
@@ -195,12 +195,13 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes the table `product` of clicked titles, where there is no catalogue.
+    """Makes the table `product` without a catalogue, of clicked titles.
 
     Args:
         con: The connection.
-        select: SQL of rows `(id, title)`: what the log names, and its title.
-        has_ids: Whether `id` is an id; else products are numbered d1, d2, ...
+        select: SQL of rows `(id, title)` of the log.
+        has_ids: Whether `id` becomes the key of the product. Otherwise keys
+            are d1, d2, ...
 
     Returns:
         The number of products.

@@ -1,4 +1,4 @@
-"""The columns of a catalogue and of a log, found by common names or flags."""
+"""Finds the columns of a catalogue or a log by common names or by flags."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ COMMON = {
     ),
     "grade": ("grade", "rating", "score", "label", "esci_label", "relevance"),
 }  # fmt: skip
-"""Role -> the names, without case and punctuation, that are tried in order."""
+"""Role -> names of columns to try in order, without case and punctuation."""
 
 
 def find_columns(
@@ -48,44 +48,45 @@ def find_columns(
     needed: tuple[str, ...],
     optional: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Returns role -> name of the column, for the roles that have one.
+    """Returns role -> name of the column, for the roles that have a column.
 
     Args:
         table: The table.
-        source: What messages call it.
-        settings: The names that were given.
+        source: Name of the table in messages.
+        settings: Settings that may name columns, by role.
         needed: Roles that must have a column.
-        optional: Roles that may have one.
+        optional: Roles that may have a column.
 
     Raises:
-        InputError: A named column is missing, or a needed one is not found.
+        InputError: The table lacks a named column, or a needed role has no
+            column.
     """
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}
     for role in (*needed, *optional):
         flag = getattr(settings, role)
         if flag is not None:
             if table.column(flag) is None:
                 raise InputError(_unknown(table, source, role, flag))
-            found[role] = flag
+            columns[role] = flag
             continue
-        taken = set(found.values())
+        taken = set(columns.values())
         common = (names.get(name) for name in COMMON[role])
         name = next((n for n in common if n and n not in taken), None)
         if name is not None:
-            found[role] = name
-    if missing := [role for role in needed if role not in found]:
+            columns[role] = name
+    if missing := [role for role in needed if role not in columns]:
         flags = " and ".join(f"--{role}" for role in missing)
         named = " ".join(f"--{role}=COLUMN" for role in missing)
         raise InputError(
             f"{source}: found no column of a usual name for {flags}, expected"
-            f" one: name it by {named}; the columns are: {_columns_of(table)}"
+            f" one: name it by {named}; the columns are: {_list_columns(table)}"
         )
-    return found
+    return columns
 
 
 def check_named(table: Table, source: str, role: str, names: Any) -> None:
-    """Checks that a table has the columns that a flag names."""
+    """Raises `InputError` unless the table has all columns of a flag."""
     for name in names:
         if table.column(name) is None:
             raise InputError(_unknown(table, source, role, name))
@@ -94,11 +95,11 @@ def check_named(table: Table, source: str, role: str, names: Any) -> None:
 def _unknown(table: Table, source: str, role: str, name: str) -> str:
     return (
         f"{source}: found no column {name!r}, expected --{role} to name one of:"
-        f" {_columns_of(table)}"
+        f" {_list_columns(table)}"
     )
 
 
-def _columns_of(table: Table) -> str:
+def _list_columns(table: Table) -> str:
     """Lists the columns of a table, with the values of the first row."""
     first = table.sample[0] if table.sample else {}
     columns = ", ".join(
@@ -107,7 +108,7 @@ def _columns_of(table: Table) -> str:
     )
     if not table.has_header:
         columns += (
-            "; the first line is read as a row, since no column has a usual"
-            " name: name columns as they are there"
+            "; the first line is read as a row, because no column has a usual"
+            " name: use the names of this list"
         )
     return columns

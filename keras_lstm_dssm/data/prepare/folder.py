@@ -1,4 +1,4 @@
-"""The files of a data folder, see docs/data.md."""
+"""Writes the files of a data folder, see docs/data.md."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from keras_lstm_dssm.data.prepare.tables import quoted
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
 LOGS = "log"
-"""Folder of the rows of the logs, a file of parquet for each time of adding."""
+"""Folder of the rows of the logs: a parquet file for each log."""
 
 _TSV = "FORMAT csv, DELIMITER '\t', QUOTE '', ESCAPE '', HEADER"
 
@@ -25,7 +25,7 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
     )
     _copy(
         con,
-        """SELECT 'q' || number AS _id, text FROM asked
+        """SELECT 'q' || number AS _id, text FROM query_text
            WHERE number IN (SELECT query FROM grade) ORDER BY number""",
         folder / "queries.jsonl",
         "FORMAT json",
@@ -45,9 +45,9 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def write_clicks(con: Any, path: Path, after: int) -> None:
-    """Writes the training clicks of the logs after a part, equal ones once.
+    """Writes counts of equal training clicks, of the logs after a part.
 
-    Their order depends on query and id alone, and looks random.
+    The order is pseudo-random, and depends only on queries and ids.
     """
     _copy(
         con,
@@ -65,7 +65,7 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
 
 
 def write_rows(con: Any, folder: Path, part: int, rows: str) -> Path:
-    """Writes the rows of the log that are read this time, in their order."""
+    """Writes the rows of a new log, in the order of the log."""
     path = folder / f"{part:04}.parquet"
     _copy(con, rows, path, "FORMAT parquet, COMPRESSION zstd")
     return path
@@ -77,7 +77,7 @@ def write_judged(con: Any, folder: Path) -> None:
 
 
 def stored_logs(folder: Path | None, parts: int) -> list[Path]:
-    """Returns the first files of rows of the logs in a data folder."""
+    """Returns the parquet files of the first logs in a data folder."""
     if folder is None:
         return []
     return [folder / LOGS / f"{n:04}.parquet" for n in range(1, parts + 1)]

@@ -1,7 +1,7 @@
-"""Rows of the logs by kind and split, and the grades of held-out queries.
+"""Divides rows of logs by kind and split, and grades dev and test queries.
 
-The tables `product`, `entry` (the rows of the logs), `written` and `asked` are
-there when these functions are called.
+These functions read the tables `product`, `entry` (the rows of the logs),
+`written` and `query_text`.
 """
 
 from typing import Any
@@ -16,10 +16,10 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     """Makes the view `row` and the table `click` of the rows of `entry`.
 
-    `row` adds to each row its kind, split, query (a number of `asked`) and
-    product. `click` counts equal rows: spelling of the query, product, weight,
-    part, file, kind and split; `n` is the first. Only clicks of one known
-    session can be a double click. With `by_time`, each row needs a time.
+    `row` adds to each row its kind, split, query (a number of `query_text`) and
+    product. `click` groups equal rows, with their number `clicks` and the first
+    row `n`. Double clicks are looked for in known sessions only. With
+    `by_time`, each row needs a time.
     """
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     con.execute(f"""
@@ -73,8 +73,8 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Counts the rows of the logs after a part by kind, and training clicks.
 
     Returns:
-        Kind -> number of rows and an example, and the number of clicks of the
-        split train in all logs.
+        Kind -> number of rows and an example; and the number of training
+        clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
@@ -82,7 +82,7 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
           arg_min(coalesce(id, ''), n) FILTER (part > {after}),
           coalesce(sum(clicks) FILTER (split = 'train' AND weight > 0), 0)
         FROM click WHERE weight > 0 OR weight IS NULL GROUP BY kind""")
-    found = {
+    counted = {
         kind: (
             int(count),
             " and ".join(repr((t or "")[:40]) for t in texts),
@@ -90,12 +90,12 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
         )
         for kind, count, *texts, train in rows.fetchall()
     }
-    kinds = {kind: found.get(kind, (0, "", 0)) for kind in KINDS}
+    kinds = {kind: counted.get(kind, (0, "", 0)) for kind in KINDS}
     return {k: v[:2] for k, v in kinds.items()}, kinds["clicks"][2]
 
 
 def joined_files(con: Any, part: int) -> set[int]:
-    """Returns the numbers of the files of a part with a row of a product."""
+    """Returns the numbers of a part's files that have clicks on products."""
     rows = con.execute(
         f"SELECT DISTINCT file FROM click WHERE part = {part}"
         " AND kind IN ('clicks', 'double click')"
@@ -106,13 +106,14 @@ def joined_files(con: Any, part: int) -> set[int]:
 def make_grades(con: Any) -> None:
     """Makes the table `grade` of the dev and test queries.
 
-    The grade of a title that was clicked is 4 to 1 by its share of the query's
-    clicks, as by `click_grades`. For a query of pages with the shown products,
-    it is round(2 * clicks / expected clicks), at most 4: expected clicks are
-    the sum, over the pages that showed the product, of the share of clicks at
-    its position in the whole log (COEC). So 2 is a product that is clicked as
-    often as others at its positions. A query, a product and a client count
-    once, clicked if they were on any page.
+    If the log does not have the shown products of a query, clicked products are
+    graded 4 to 1 by their share of the query's clicks, as in `click_grades`.
+
+    If the log has the shown products, the grade is round(2 * clicks / expected
+    clicks), at most 4 (COEC). Each page that shows a product adds to the
+    expected clicks the click-through rate of the position in the whole log.
+    Grade 2 is a product that is clicked as often as other products at its
+    positions. Each client counts once for a query and a product.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks.
@@ -152,7 +153,10 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Also grades test queries apart by whether training has their words."""
+    """Adds the test queries to the split `SEEN` or `UNSEEN`.
+
+    A query is seen if a training query has the same words.
+    """
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (
@@ -165,7 +169,7 @@ def divide_test(con: Any) -> None:
 
 
 def count_queries(con: Any) -> dict[str, int]:
-    """Returns the number of queries of each split but train."""
+    """Returns the number of queries of each split, without train."""
     rows = con.execute(
         "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
     )

@@ -1,4 +1,4 @@
-"""Judgements: query, product and grade, which become the test split."""
+"""Reads judgements (query, product, grade), which become the test split."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,13 +27,13 @@ def read_judgements(
 ) -> dict[str, str]:
     """Makes the table `judged` of `(q, id, grade)`; returns the columns.
 
-    Rows have the text of a query, or its id, whose text another table has: the
-    topics of TREC, or the queries of BEIR. A corpus beside them is left out.
+    Judgements have texts of queries, or ids of queries; the texts are then in
+    another table, such as the topics of TREC or the queries of BEIR. A corpus
+    among the tables is ignored.
 
-    Grades are whole numbers from 0 to 4, or numbers that are brought to this
-    scale: those of a scale that ends above 4, such as 0 to 100, and fractions
-    from 0 to 1. The labels of ESCI are E 4, S 2, C 1, I 0. Rows without a grade
-    are left out.
+    Grades are whole numbers from 0 to 4. Scales that end above 4, such as 0 to
+    100, and fractions from 0 to 1 are rescaled. The labels of ESCI are E 4,
+    S 2, C 1, I 0. Rows without a grade are left out.
     """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()
@@ -49,7 +49,7 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # Flags that name columns of the log hold where there are such.
+        # Flags for columns of the log apply if judgements have these columns.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")
@@ -117,14 +117,14 @@ def read_judgements(
 
 
 def _first(table: Table, names: Iterable[str]) -> str | None:
-    """Returns the first of some names that is the name of a column."""
+    """Returns the first of the names that is a column of the table."""
     return next((n for n in names if table.column(n) is not None), None)
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Returns a table with names of columns, where its form tells them.
+    """Names the columns of known forms of judgements.
 
-    These are ratings of OpenSearch's workbench, and qrels and topics of TREC.
+    They are ratings of OpenSearch's workbench, and qrels and topics of TREC.
     """
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
@@ -165,14 +165,14 @@ def _renamed(table: Table, names: Sequence[str], select: str) -> Table:
 
 
 def read_stored(con: Any, folder: Path) -> None:
-    """Makes the table `judged` of those that a data folder has."""
+    """Makes the table `judged` of the judgements of a data folder."""
     con.execute(
         f"CREATE TABLE judged AS FROM read_parquet({quoted(str(folder))})"
     )
 
 
 def use_judgements(con: Any) -> None:
-    """Replaces the grades of the split test by those of the judgements."""
+    """Replaces the grades of the split test by judged grades."""
     con.execute("DELETE FROM grade WHERE split = 'test'")
     con.execute("""
         INSERT INTO grade BY NAME

@@ -1,12 +1,16 @@
-"""A log of clicks as the rows that all forms of logs become.
+"""Opens logs of clicks.
 
-A row is `(q, id, weight, clicks, time, client, page, position)`, perhaps with
-`file`, the number of its file among those of the table, from 0: the query as
-it was written, the product's id, the weight of the click (0: shown and not
-clicked), how often it was made, seconds since 1970 (NaN if they cannot be
-read), a hash of the session, and, in logs of whole pages of results, a number
-of the page and the position on it, from 1. Equal rows of a file without times
-are one row.
+All forms of logs become rows with these columns:
+
+- `q`: the original spelling of the query;
+- `id`: the id of the product;
+- `weight`: the weight of the click; 0 for a product that was shown only;
+- `clicks`: the number of equal clicks; above 1 only in logs without times;
+- `time`: seconds since 1970; NaN if the time cannot be read;
+- `client`: a hash of the session;
+- `page`, `position`: in logs of pages of results, the number of the page and
+  the position on the page, from 1;
+- `file`: optional, the number of the row's file in `Table.files`.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +31,7 @@ _IDS = {normal(name) for name in COMMON["id"]}
 
 
 def define_functions(con: Any) -> None:
-    """Defines the functions of SQL that reading a log needs."""
+    """Defines SQL functions to read a log."""
     con.execute(r"""
         CREATE MACRO seconds_of(x) AS
           CASE WHEN regexp_full_match(x, '\d{9,}(\.\d+)?')
@@ -38,10 +42,10 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Reads a time: ISO 8601, or a number since 1970; UTC without a zone.
+    """Reads a time: ISO 8601 (UTC if it has no zone), or a Unix time.
 
     Raises:
-        InputError: It is none of these.
+        InputError: The text is not a time.
     """
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
@@ -56,15 +60,16 @@ class Log(NamedTuple):
     """A log that was opened.
 
     Attributes:
-        name: What messages call it.
-        rows: SQL of its rows, see the module.
-        titles: SQL of `(id, title)`, for a log without a catalogue.
-        has_ids: Whether the ids of `titles` are ids, not titles.
-        has_time: Whether its rows may have a time.
-        columns: Role -> name of the column that was taken.
+        name: Name of the log in messages.
+        rows: SQL of the rows, see the module.
+        titles: SQL of `(id, title)`, used if there is no catalogue.
+        has_ids: Whether the column `id` of `titles` has ids, not titles.
+        has_time: Whether rows have times.
+        columns: Role -> name of the column.
         notes: Lines for the report.
-        table: The table of one click a row.
-        bad: The lines that could not be read; of a `table`, `bad_rows` tells.
+        table: The table of a log with a click in each row.
+        bad: Unreadable lines of a log without `table`; otherwise see
+            `bad_rows`.
         unread_times: SQL of the times that cannot be read.
     """
 
@@ -87,7 +92,7 @@ def open_clicks(
     settings: PrepareSettings,
     has_catalogue: bool,
 ) -> Log:
-    """Opens a log of one click a row: finds the columns and the actions."""
+    """Opens a log with a click in each row: finds columns and actions."""
     names = list(table.columns)
     is_named = any(getattr(settings, role) for role in _PLAIN)
     if table.is_plain and not is_named:
@@ -128,8 +133,8 @@ def open_clicks(
         written = expression["time"]
         seconds = f"seconds_of({written})"
         if settings.time_format:
-            read = f"try_strptime({written}, {quoted(settings.time_format)})"
-            seconds = f"epoch({read})"
+            pattern = quoted(settings.time_format)
+            seconds = f"epoch(try_strptime({written}, {pattern}))"
         time = (
             f"CASE WHEN trim({written}) <> ''"
             f" THEN coalesce({seconds}, 'nan'::DOUBLE) END"
@@ -151,7 +156,7 @@ def open_clicks(
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        # Not in the order of the file: numbering its rows takes one thread.
+        # The order of the file is lost: numbering rows would take one thread.
         rows = f"""
             SELECT {first}, CAST(count(*) AS INTEGER) AS clicks, {last}
             FROM {relation} GROUP BY 1, 2, 3, 4
@@ -170,7 +175,7 @@ def open_clicks(
 
 
 def case_of_actions(action: str, actions: dict[str, float]) -> str:
-    """Returns the SQL of an action's weight, NULL for what is no click."""
+    """Returns the SQL of an action's weight; NULL for other actions."""
     cases = "".join(
         f" WHEN {quoted(name)} THEN {weight}"
         for name, weight in actions.items()
@@ -181,7 +186,7 @@ def case_of_actions(action: str, actions: dict[str, float]) -> str:
 def check_actions(
     con: Any, select: str, actions: dict[str, float], source: str
 ) -> dict[str, int]:
-    """Returns the number of rows of each action; one must be a click."""
+    """Counts the rows of each action; raises `InputError` without clicks."""
     counts = dict(
         con.execute(
             f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"
@@ -189,9 +194,9 @@ def check_actions(
         ).fetchall()
     )
     if counts and not actions.keys() & counts.keys():
-        found = ", ".join(f"{name} ({n:,})" for name, n in counts.items())
+        listed = ", ".join(f"{name} ({n:,})" for name, n in counts.items())
         raise InputError(
-            f"{source}: found the actions {found:.300}, expected one of"
+            f"{source}: found the actions {listed:.300}, expected one of"
             f" {', '.join(actions)}: name those that are clicks, with weights,"
             f" by --actions, such as {next(iter(counts))}:1"
         )

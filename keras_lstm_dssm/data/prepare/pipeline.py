@@ -1,4 +1,4 @@
-"""A catalogue, a log or both become a data folder: `prepare`."""
+"""`prepare`: makes a data folder of a catalogue, a log or both."""
 
 import os
 import tempfile
@@ -37,15 +37,15 @@ from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.version import __version__
 
 CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
-"""What the products of a data folder were made of: without a catalogue, of the
-ids of a log, or of its clicked titles."""
+"""Source of the products of a data folder: a catalogue, or, without a
+catalogue, the ids or the clicked titles of a log."""
 
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
-_MEMORY = "1GB"  # of DuckDB, beside TensorFlow's
+_MEMORY = "1GB"  # of DuckDB
 _LEAST_JOINED = 0.5
 _SAME_CLICKS = 0.9
-_SHOWN = 5  # joined rows for the report
-_ROW_BITS = 40  # of the number of a row within a log
+_SHOWN = 5  # joined rows in the report
+_ROW_BITS = 40  # bits for the number of a row in its log
 _NO_ROWS = """
     SELECT '' AS q, '' AS id, CAST(1 AS DOUBLE) AS weight, 1 AS clicks,
       CAST(1 AS DOUBLE) AS time, CAST(1 AS UBIGINT) AS client,
@@ -61,25 +61,27 @@ def prepare(
 ) -> "Prepared":
     """Makes a data folder of a catalogue and a log.
 
-    The folder is in BEIR's layout, with `data.json`, and is read by `train`,
-    `evaluate` and `export`: docs/data.md describes it.
+    The folder has BEIR's layout and `data.json`, see docs/data.md. `train`,
+    `evaluate` and `export` read it.
 
     Args:
-        output: The folder to create. `None` only reports what would be read.
-        settings: Sources, columns and rules. By default made of `options`.
-        report: What each line of the report is passed to. Default: nothing.
-        **options: Fields of `PrepareSettings`: `catalogue`, `clicks`, ...,
-            paths, DataFrames of pandas, polars or Arrow, or relations of
-            DuckDB.
+        output: The folder to create. If `None`, sources are read, checked and
+            reported, but nothing is written.
+        settings: Sources, columns and rules. Default: made of `options`.
+        report: Function that is called with each line of the report. Default:
+            lines are not shown.
+        **options: Fields of `PrepareSettings`. Sources, such as `catalogue`
+            and `clicks`, are paths, DataFrames of pandas, polars or Arrow, or
+            relations of DuckDB.
 
     Returns:
-        What was found, and the collection in `output`.
+        Counts, and the collection in `output`.
 
     Raises:
         InputError: A file or a column is missing, more rows are bad than
             `max_bad_percent` allows, under half of the clicks are on products
             of the catalogue, or a split of a log has no query. Nothing is
-            written then.
+            written.
 
     Example:
         >>> prepared = dssm.prepare("SHOP", catalogue="catalogue.csv",
@@ -92,10 +94,10 @@ def prepare(
     if output is None:
         with (
             tempfile.TemporaryDirectory() as name,
-            closing(_Making(Path(name), settings, line)) as making,
+            closing(_Builder(Path(name), settings, line)) as builder,
         ):
-            making.read()
-        return Prepared(making.counts)
+            builder.read()
+        return Prepared(builder.counts)
     path = Path(os.path.abspath(output))
     if settings.append:
         read_data(path)
@@ -114,28 +116,25 @@ def prepare(
         work = stack.enter_context(
             hidden_folder(path.parent, f".work-{path.name[-50:]}-")
         )
-        making = stack.enter_context(
-            closing(_Making(work, settings, line, path, data))
+        builder = stack.enter_context(
+            closing(_Builder(work, settings, line, path, data))
         )
-        making.read()
+        builder.read()
         if data is None:
             with new_folder(path) as partial:
-                making.write(partial)
+                builder.write(partial)
         else:
             (work / "folder").mkdir()
-            making.write(work / "folder")
+            builder.write(work / "folder")
             _move_files(work / "folder", path)
-    return Prepared(making.counts, Collection(output))
+    return Prepared(builder.counts, Collection(output))
 
 
 def load_data(folder: str | os.PathLike[str]) -> Collection:
     """Opens a data folder that `prepare` has made.
 
-    Args:
-        folder: The folder.
-
     Raises:
-        InputError: It is no data folder, or it is of another version.
+        InputError: `folder` is not a data folder, or of another version.
 
     Example:
         >>> shop = dssm.load_data("SHOP")  # doctest: +SKIP
@@ -147,13 +146,9 @@ def load_data(folder: str | os.PathLike[str]) -> Collection:
 
 
 def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads `data.json` of a data folder.
-
-    Raises:
-        InputError: The folder has none, or it is of another version.
-    """
+    """Reads and checks `data.json` of a data folder."""
     path = Path(folder) / DATA_FILE
-    remedy = "expected a data folder: make it anew with lstm-dssm-prepare"
+    remedy = "expected a data folder: make it again with lstm-dssm-prepare"
     with damage_named(path, remedy):
         data: dict[str, Any] = read_json(path, folder)
         check_version(path, data, remedy)
@@ -163,8 +158,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last.
 
-    Until then `data.json` names the logs that were there before: adding them
-    again after an interruption gives the same folder.
+    After an interruption, `data.json` does not yet have the new logs: the same
+    call with `--append` completes the folder.
     """
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
@@ -176,7 +171,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 class Prepared(NamedTuple):
-    """Holds the result of `prepare`.
+    """The result of `prepare`.
 
     Attributes:
         counts: Counts of rows, products, clicks and queries, as in
@@ -188,10 +183,10 @@ class Prepared(NamedTuple):
     collection: Collection | None = None
 
 
-class _Making:
-    """Reads the sources of a data folder into DuckDB, and writes it.
+class _Builder:
+    """Reads the sources of a data folder into DuckDB, and writes the folder.
 
-    `data` is what `data.json` of the folder `before` has, to which is added.
+    With `--append`, `before` is the data folder and `data` its `data.json`.
     """
 
     def __init__(
@@ -232,7 +227,7 @@ class _Making:
         self.con.close()
 
     def read(self) -> None:
-        """Reads catalogue and log, and reports and checks what they have."""
+        """Reads, checks and reports the catalogue, logs and judgements."""
         import duckdb
 
         if self.settings.catalogue is not None:
@@ -274,18 +269,18 @@ class _Making:
 
     @property
     def name(self) -> str:
-        """What messages call the log."""
+        """Name of the log in messages."""
         settings = self.settings
         sources = settings.clicks, settings.ubi, self.before, settings.catalogue
         return _name(next(s for s in sources if s is not None))
 
     @property
     def has_log(self) -> bool:
-        """Whether there is a log, new or not."""
+        """Whether there is a log, new or stored."""
         return self.parts + self.new_parts > 0
 
     def write(self, folder: Path) -> None:
-        """Writes the data folder, or the changed files of one."""
+        """Writes the data folder; with `--append`, its changed files."""
         folders.write_folder(self.con, folder, self.settings)
         (self.work / folders.LOGS).rename(folder / folders.LOGS)
         if self.is_judged:
@@ -329,20 +324,20 @@ class _Making:
     def _read_catalogue(self) -> None:
         source = self.settings.catalogue
         name = _name(source)
-        found = catalogues.read_catalogue(
+        counts = catalogues.read_catalogue(
             self.con, self._open(source, is_log=False), name, self.settings
         )
-        self._report_columns(name, found.pop("columns"))
+        self._report_columns(name, counts.pop("columns"))
         for kind in ("text", "tags"):
             if names := getattr(self.settings, kind):
                 self.report(f"  {kind}: {', '.join(names)}")
-        self.counts["catalogue"] = found
+        self.counts["catalogue"] = counts
         self.report(
-            f"{found['products']:,} products of {found['rows']:,} rows"
+            f"{counts['products']:,} products of {counts['rows']:,} rows"
             + "".join(
-                f"; {kind}: {found[kind]:,}"
+                f"; {kind}: {counts[kind]:,}"
                 for kind in ("no id", "no title", "bad lines")
-                if found[kind]
+                if counts[kind]
             )
         )
 
@@ -381,7 +376,7 @@ class _Making:
         return opened
 
     def _read_products(self, opened: list[logs.Log]) -> None:
-        """Makes `product` without a new catalogue."""
+        """Makes the table `product` if there is no new catalogue."""
         titles = [log.titles for log in opened]
         if self.before is not None and self.data:
             catalogues.read_products(self.con, self.before, self.settings)
@@ -392,14 +387,14 @@ class _Making:
         elif opened:
             has_ids = all(log.has_ids for log in opened)
             self.products = IDS if has_ids else TITLES
-        found = catalogues.titles_as_products(
+        products = catalogues.titles_as_products(
             self.con, " UNION ALL ".join(titles), self.products == IDS
         )
-        self.report(f"{found:,} clicked titles")
-        self.counts["catalogue"] = {"products": found}
+        self.report(f"{products:,} clicked titles")
+        self.counts["catalogue"] = {"products": products}
 
     def _read_judgements(self) -> None:
-        """Reads judgements, or those that were read before."""
+        """Reads new or stored judgements, if there are any."""
         source, name = self.settings.judgements, ""
         if source is not None:
             name = _name(source)
@@ -426,8 +421,8 @@ class _Making:
     def _read_rows(self, opened: list[logs.Log]) -> BadRows:
         """Reads the logs into the view `entry`; returns their bad lines.
 
-        The rows are those of the files of the data folder, which are small and
-        keep the order of the logs; `n` is the number of a row in this order.
+        Rows of new logs are first written to parquet files, which keep their
+        order; `n` numbers the rows of all logs in order.
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.parts)
@@ -442,7 +437,7 @@ class _Making:
                 FROM read_parquet({quoted(str(path))}, file_row_number=true)"""
             for part, path in enumerate(stored, 1)
         ]
-        if self.is_judged:  # for their queries; no weight is no click
+        if self.is_judged:  # adds queries; weight 0 is not a click
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -452,18 +447,19 @@ class _Making:
         )
         if len(opened) == 2:
             self._check_distinct(opened)
-        every = [
+        by_log = [
             bad_rows(con, log.table) if log.table else log.bad for log in opened
         ]
         return BadRows(
-            sum(bad.lines for bad in every),
-            next((bad.example for bad in every if bad.lines), ""),
+            sum(bad.lines for bad in by_log),
+            next((bad.example for bad in by_log if bad.lines), ""),
         )
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
-        """Checks that two logs do not have the same clicks.
+        """Raises `InputError` if two logs have the same clicks.
 
-        They are compared by the hour, since UBI has the times of searches.
+        Times are compared by the hour, because UBI has the times of searches,
+        not of clicks.
         """
         has_times = all(log.has_time for log in opened)
         hour = "floor(time / 3600)" if has_times else "NULL"
@@ -471,7 +467,7 @@ class _Making:
             f"coalesce(sum(clicks) FILTER (part = {self.parts + n}), 0)"
             for n in (1, 2)
         )
-        # Without times, logs of two months have many equal rows, too.
+        # Without times, even logs of different months share many rows.
         smaller = "least" if has_times else "greatest"
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
@@ -513,7 +509,7 @@ class _Making:
                 )
 
     def _report_changes(self, products: Path, splits: dict[str, int]) -> None:
-        """Reports what differs from the data folder that is added to."""
+        """Reports what changes in the data folder with `--append`."""
         ((new, removed),) = self.con.execute(f"""
             SELECT count(*) FILTER (_id IS NULL), count(*) FILTER (key IS NULL)
             FROM product FULL JOIN read_json({quoted(str(products))},
@@ -530,9 +526,9 @@ class _Making:
         )
 
     def _report_rows(self, bad: BadRows, opened: list[logs.Log]) -> int:
-        """Reports joined rows and counts of new rows; checks their shares.
+        """Reports examples and counts of new rows; checks their shares.
 
-        Returns the number of training clicks, new or not.
+        Returns the number of training clicks in all logs.
         """
         for query, key, title in grades.first_clicks(
             self.con, self.parts, _SHOWN
@@ -542,8 +538,8 @@ class _Making:
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
         for log in opened:
             if kinds["wrong time"][0] and log.unread_times:
-                found = self.con.execute(f"{log.unread_times} LIMIT 1")
-                for (time,) in found.fetchall():
+                times = self.con.execute(f"{log.unread_times} LIMIT 1")
+                for (time,) in times.fetchall():
                     kinds["wrong time"] = kinds["wrong time"][0], repr(time)
         self.counts["log"] = {kind: n for kind, (n, _) in kinds.items()}
         total = sum(n for n, _ in kinds.values())
@@ -595,7 +591,7 @@ class _Making:
             )
 
     def _zeros(self) -> str:
-        """Says which ids of the log are ids of products but for zeros."""
+        """Returns a hint if ids differ in leading zeros only."""
         pair = self.con.execute(
             "SELECT e.id, p.id FROM entry e JOIN product p"
             " ON ltrim(e.id, '0') = ltrim(p.id, '0') AND e.id <> p.id LIMIT 1"
@@ -609,7 +605,7 @@ class _Making:
 
 
 def _name(source: Any) -> str:
-    """Returns what messages call a source."""
+    """Returns the name of a source in messages."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     return f"the {type(source).__name__}"

@@ -1,4 +1,4 @@
-"""Queries of a log, and the split of each: train, dev or test."""
+"""Normalises the queries of a log, and assigns them to splits."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +14,14 @@ _AT_ONCE = 1 << 16
 
 
 def read_queries(con: Any, seed: int) -> None:
-    """Makes the tables `written` and `asked` of the queries of `entry`.
+    """Makes the tables `written` and `query_text` of the queries of `entry`.
 
-    `written` has each spelling of a query (`q`), a row `n` in which it occurs,
-    the number of the query in `asked` (`query`), and a number from 0 to 99
-    (`percent`), which the hash of its words decides. `asked` has each query
-    once, without regard to letter case and white space. The order and the
-    spelling depend on the texts alone, so that a log gives the same numbers in
-    each file format. DuckDB has no NFKC: words are normalised here.
+    `query_text` has a row for all spellings of a query that differ in letter
+    case or white space only. `written` has a row for each spelling `q`: a row
+    `n` of `entry`, `query`, the number of the query in `query_text`, and
+    `percent`, a hash of the query's words from 0 to 99, for the split. Numbers
+    and texts of queries do not depend on the order of the log. DuckDB has no
+    NFKC, so that Python normalises the words.
     """
     con.execute("""
         CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
@@ -31,18 +31,18 @@ def read_queries(con: Any, seed: int) -> None:
         con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
     con.execute("""
-        CREATE TABLE asked AS
+        CREATE TABLE query_text AS
         SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,
           max(text) AS text  -- "bolt" rather than "Bolt"
         FROM spelled WHERE key <> '' GROUP BY key""")
     con.execute("""
         CREATE TABLE written AS
         SELECT s.*, a.number AS query
-        FROM spelled s LEFT JOIN asked a ON s.key = a.key""")
+        FROM spelled s LEFT JOIN query_text a ON s.key = a.key""")
 
 
 def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the distinct queries in blocks, with their words."""
+    """Yields blocks of distinct queries, as the columns of `spelled`."""
     reader = con.cursor()
     reader.execute("SELECT q, min(n) FROM entry WHERE q IS NOT NULL GROUP BY q")
     while rows := reader.fetchmany(_AT_ONCE):
@@ -65,7 +65,7 @@ def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
 def split_of(
     settings: PrepareSettings, test_after: float | None, is_judged: bool
 ) -> str:
-    """Returns the SQL of the split of a row of `entry` and `written`."""
+    """Returns the SQL of a row's split, by columns of `entry` and `written`."""
     if is_judged:
         return (
             "CASE WHEN words IN (SELECT words FROM judged JOIN written USING"

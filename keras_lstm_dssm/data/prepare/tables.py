@@ -1,8 +1,8 @@
-r"""Files in any dialect, and DataFrames, as relations of DuckDB.
+r"""Opens files of any dialect, and DataFrames, as relations of DuckDB.
 
-All values are read as text: `007` stays `007`. Files of text are checked before
-DuckDB reads them, because it reads UTF-16 and Windows-1252 wrongly without an
-error, and takes the first click for a header (DuckDB 2.0.1).
+All values are read as text: `007` stays `007`. The encoding and the header of
+text files are found here, because DuckDB 2.0.1 misreads UTF-16 and Windows-1252
+without an error, and takes the first click for a header.
 """
 
 import codecs
@@ -22,50 +22,50 @@ from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.plain_files import reading
 
 FILE = '"*file"'
-"""Column of `Table.sql`: the number of a row's file in `Table.files`."""
+"""Column of `Table.sql` with the number of the row's file in `Table.files`."""
 
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
-_BUFFER = 1 << 25  # DuckDB would read 16 lines of this length at once
-_MOST_REJECTED = 10_000  # bytes that DuckDB keeps of a rejected row
-_FEW = 50  # records that tell the delimiter
+_BUFFER = 1 << 25  # the default is 16 times `_LONGEST_LINE`
+_MOST_REJECTED = 10_000  # bytes of a rejected row that DuckDB returns
+_FEW = 50  # records by which the delimiter is found
 _DELIMITERS = "\t,;|"
-_NEVER = "'\x01'"  # the delimiter where a line is one field
+_NEVER = "'\x01'"  # delimiter for files with one field in each line
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
-_OBJECT = re.compile(r"(\w+\t)?\{")  # the begin of a line of JSON
+_OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line of JSON
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
 
 
 class BadRows(NamedTuple):
-    """The rows of a source that could not be read, and one of them."""
+    """The number of lines that could not be read, and an example."""
 
     lines: int
     example: str
 
 
 class File(NamedTuple):
-    """A file, or its copy in UTF-8, with its form."""
+    """A file or its copy in UTF-8, and the form of its content."""
 
     path: str
     form: str  # "parquet", "json", "array", "text", "empty"
-    first: tuple[list[str], ...] = ()  # the first records of a text
+    first: tuple[list[str], ...] = ()  # the first records of a text file
     delimiter: str = ""
-    source: str = ""  # the path that was given
+    source: str = ""  # the path of the original
 
 
 class Table(NamedTuple):
-    """A relation, and how its columns are read.
+    """A relation of DuckDB, and its columns.
 
     Attributes:
-        sql: The rows, what follows FROM, with the column `FILE`.
+        sql: SQL of the relation after FROM; it has the column `FILE`.
         columns: Name -> SQL expression of the column's text.
         sample: Rows for messages.
         files: The paths of the files with rows; empty for a DataFrame.
-        has_header: Whether the columns have names of the file.
+        has_header: Whether the file has names of columns.
         is_plain: Whether it is TSV of two or three columns without a header.
-        form: The form of the files, see `File`; of a DataFrame "parquet".
-        lines: The rows of JSON and the lines that are no JSON.
+        form: The form of the files, see `File`; "parquet" for a DataFrame.
+        lines: SQL of the rows of JSON, with lines that are not JSON.
     """
 
     sql: str
@@ -90,28 +90,28 @@ class Table(NamedTuple):
 
 
 def normal(name: str) -> str:
-    """Returns a column's name without case and punctuation."""
+    """Returns the name of a column in lower case, without punctuation."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
 def quoted(text: str) -> str:
-    """Returns a literal of SQL."""
+    """Returns a text as a string literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def named(name: str) -> str:
-    """Returns the name of a column in SQL."""
+    """Returns the name of a column as a quoted identifier of SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def find_files(source: str | os.PathLike[str]) -> list[str]:
-    """Returns the files of paths, globs and folders that commas separate."""
+    """Returns the files of comma-separated paths, globs and folders."""
     text = os.fspath(source)
     parts = [text] if os.path.exists(text) else text.split(",")
     files: dict[str, None] = {}
     for part in filter(None, map(str.strip, parts)):
-        found = [part] if os.path.isfile(part) else sorted(glob.glob(part))
-        for path in found:
+        paths = [part] if os.path.isfile(part) else sorted(glob.glob(part))
+        for path in paths:
             if os.path.isdir(path):
                 files.update(
                     (str(file), None)
@@ -120,7 +120,7 @@ def find_files(source: str | os.PathLike[str]) -> list[str]:
                 )
             else:
                 files[path] = None
-        if not found:
+        if not paths:
             raise InputError(f"{part}: no such file: check the path")
     if not files:
         raise InputError(
@@ -131,7 +131,7 @@ def find_files(source: str | os.PathLike[str]) -> list[str]:
 
 
 def source_record(path: str) -> dict[str, Any]:
-    """Returns what `data.json` holds of a file."""
+    """Returns the record of a file in `data.json`."""
     return {
         "path": os.path.abspath(path),
         "bytes": os.path.getsize(path),
@@ -148,15 +148,15 @@ def open_table(
         con: Connection to DuckDB.
         source: Paths, globs and folders; a DataFrame of pandas, polars or
             Arrow; or a relation.
-        known: Names of columns by which a header is recognised.
+        known: Names of columns. A first line with one of them is a header.
         folder: Folder for copies in UTF-8.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
-        if hasattr(source, "fetch_arrow_reader"):  # of another connection
+        if hasattr(source, "fetch_arrow_reader"):  # of a foreign connection
             source = import_optional("pyarrow", "parquet").table(source)
         con.register(name, source)
-        return _typed(con, name)
+        return _typed_table(con, name)
     paths = find_files(source)
     opened = open_files(paths, folder)
     forms = {file.form for file in opened}
@@ -168,15 +168,15 @@ def open_table(
     if forms == {"parquet"}:
         names = ", ".join(quoted(file.path) for file in opened)
         relation = f"read_parquet([{names}], union_by_name=true)"
-        table = _typed(con, relation, "file_index")
+        table = _typed_table(con, relation, "file_index")
     elif forms == {"text"}:
-        table = _delimited(opened, known)
+        table = _text_table(opened, known)
     else:
         selects = [
             f"SELECT *, {number} AS {FILE} FROM ({json_rows(file)})"
             for number, file in enumerate(opened)
         ]
-        table = _of_json(con, f"({' UNION ALL '.join(selects)})")
+        table = _json_table(con, f"({' UNION ALL '.join(selects)})")
     return table._replace(
         files=tuple(file.source for file in opened), form=opened[0].form
     )
@@ -186,10 +186,10 @@ _NUMBERS = itertools.count()
 
 
 def open_files(paths: Sequence[str], folder: Path) -> list[File]:
-    """Finds the forms of files; empty ones, of logs that begin, are left out.
+    """Finds the forms of files. Empty files are left out, unless all are empty.
 
     Raises:
-        InputError: All are empty.
+        InputError: All files are empty.
     """
     files = [open_file(path, folder)._replace(source=path) for path in paths]
     if all(file.form == "empty" for file in files):
@@ -248,7 +248,7 @@ def _find_encoding(path: str, head: bytes) -> str:
     with reading(path) as file:
         while chunk := file.read(_CHUNK):
             if chunk.isascii() and not decoder.getstate()[0]:
-                continue  # ten times as fast
+                continue  # ten times as fast as decoding
             try:
                 decoder.decode(chunk)
             except UnicodeDecodeError:
@@ -265,7 +265,7 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Finds the delimiter that divides the first records most evenly."""
+    """Finds the delimiter for which most records have the same width."""
     best: tuple[tuple[float, int], str, list[list[str]]] | None = None
     for delimiter in _DELIMITERS:
         rows = [
@@ -285,15 +285,15 @@ def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     return best[1], best[2]
 
 
-def _delimited(files: list[File], known: Collection[str]) -> Table:
-    """Reads CSV and TSV. Files may have their columns in different orders."""
+def _text_table(files: list[File], known: Collection[str]) -> Table:
+    """Reads CSV and TSV; the order of columns may differ between files."""
     names = {normal(name) for name in known}
     selects, sample, headers = [], [], []
     for number, file in enumerate(files):
         first = [value.lstrip("\ufeff").strip() for value in file.first[0]]
         has_header = bool(names & set(map(normal, first)))
         header = [f"{n}" for n in range(1, len(first) + 1)]
-        if has_header:  # a name that is missing or repeated is a number
+        if has_header:  # numbers replace missing and repeated names
             header = [
                 n if not name or name in first[:at] else name
                 for at, (n, name) in enumerate(zip(header, first, strict=True))
@@ -310,15 +310,15 @@ def _delimited(files: list[File], known: Collection[str]) -> Table:
             f"{files[0].path}: some of these files have a header, and some do"
             " not, expected all or none: name them apart"
         )
-    names_of_first, has_header = headers[0]
-    every = dict.fromkeys(itertools.chain(*(names for names, _ in headers)))
+    first_names, has_header = headers[0]
+    columns = dict.fromkeys(itertools.chain(*(names for names, _ in headers)))
     return Table(
         f"({' UNION ALL BY NAME '.join(selects)})",
-        {name: named(name) for name in every},
+        {name: named(name) for name in columns},
         sample[:_FEW],
         has_header=has_header,
         is_plain=not has_header
-        and len(names_of_first) in (2, 3)
+        and len(first_names) in (2, 3)
         and all(file.delimiter == "\t" for file in files),
     )
 
@@ -326,8 +326,8 @@ def _delimited(files: list[File], known: Collection[str]) -> Table:
 def _select_delimited(
     file: File, number: int, header: list[str], has_header: bool
 ) -> str:
-    # A tab hardly occurs within a field, while quotes that do not close occur:
-    # DuckDB leaves the quotes of TSV alone, and they are removed here.
+    # Fields of TSV rarely contain tabs, but often unpaired quotes. DuckDB
+    # therefore reads quotes as text, and `_unquoted` removes paired quotes.
     is_tsv = file.delimiter == "\t" and not any(
         "\n" in value for row in file.first for value in row
     )
@@ -347,7 +347,7 @@ def _select_delimited(
 
 
 def _unquoted(name: str) -> str:
-    """Removes the quotes around a field of TSV, as spreadsheets write them."""
+    """Removes the quotes that spreadsheets write around fields of TSV."""
     inner = f"substr({name}, 2, length({name}) - 2)"
     return f"""
         CASE WHEN {name} LIKE '"%"' AND length({name}) > 1
@@ -358,9 +358,9 @@ def _unquoted(name: str) -> str:
 def json_rows(file: File) -> str:
     """Returns the SQL of the rows of a file as `(row JSON, line VARCHAR)`.
 
-    Rows of a dump (`_source`), of Vespa's feed (`put`), and rows that one
-    object holds in a list are unpacked; the action lines of a bulk file, and
-    names before a tab, are left out. `line` is what is no JSON.
+    `row` is `NULL` if `line` is not JSON. Unpacked are rows of a dump
+    (`_source`), rows of Vespa's feed (`put`), and objects with a list of rows.
+    Left out are the action lines of bulk files, and names before a tab.
     """
     path = quoted(file.path)
     if file.form == "parquet":
@@ -381,7 +381,7 @@ def json_rows(file: File) -> str:
         objects = f"""
             SELECT json AS row, NULL AS line FROM read_json_objects({path},
               format='{form}', maximum_object_size={1 << 28})"""
-    # An object whose only value is a list has the rows.
+    # An object with a list as its only value is a file of rows.
     only = "json_extract(row, '$.' || json_keys(row)[1])"
     return f"""
         SELECT CASE
@@ -398,13 +398,13 @@ def json_rows(file: File) -> str:
 
 
 def _is_lines(file: File) -> bool:
-    """Returns whether most of the first lines are complete JSON."""
+    """Returns whether most of the first lines are JSON objects."""
     if file.form != "json":
         return False
     with reading(file.path) as opened:
         lines = [opened.readline(_LONGEST_LINE) for _ in range(_FEW)]
-    found = [_is_json(line) for line in lines if line.strip()]
-    return 2 * sum(found) >= len(found)
+    are_json = [_is_json(line) for line in lines if line.strip()]
+    return 2 * sum(are_json) >= len(are_json)
 
 
 def _is_json(line: bytes) -> bool:
@@ -415,7 +415,7 @@ def _is_json(line: bytes) -> bool:
         return False
 
 
-def _of_json(con: Any, sql: str) -> Table:
+def _json_table(con: Any, sql: str) -> Table:
     rows = con.execute(
         f"SELECT row FROM {sql} WHERE json_type(row) = 'OBJECT' LIMIT 10000"
     ).fetchall()
@@ -434,8 +434,8 @@ def _of_json(con: Any, sql: str) -> Table:
     )
 
 
-def _typed(con: Any, relation: str, file: str = "NULL") -> Table:
-    """Reads columns of any type as text; nested ones as JSON."""
+def _typed_table(con: Any, relation: str, file: str = "NULL") -> Table:
+    """Reads columns of any type as text, and nested columns as JSON."""
     types = {
         name: type_
         for name, type_, *_ in con.execute(
@@ -469,10 +469,10 @@ def _as_text(name: str, type_: str) -> str:
 
 
 def bad_rows(con: Any, table: Table) -> BadRows:
-    """Counts the lines that were not read, after a table was read once.
+    """Counts the lines that DuckDB has rejected while a table was read.
 
     Raises:
-        InputError: A quote that does not close hides many lines.
+        InputError: An unpaired quote hides many lines.
     """
     if table.form == "json":
         ((count, example),) = con.execute(

@@ -1,7 +1,7 @@
-"""User Behavior Insights (UBI): queries with the shown ids, and events.
+"""Reads User Behavior Insights (UBI): queries with shown ids, and events.
 
-Rows are told apart by their content, not by the names of files: what has an
-`action_name` is an event. docs/data.md has the writers and their forms.
+A row with an `action_name` is an event; the names of files have no effect.
+docs/data.md lists programs that write UBI.
 Source of the schema: https://github.com/o19s/ubi, version 1.3.
 """
 
@@ -32,12 +32,12 @@ _IMPRESSIONS = ("impression", "impressions", "view")
 
 
 def define_functions(con: Any) -> None:
-    """Defines the functions of SQL that reading UBI needs."""
+    """Defines SQL functions to read UBI."""
     con.execute(r"""
         CREATE MACRO present(row, path) AS
           CASE WHEN json_type(row, path) <> 'NULL'
             THEN json_extract(row, path) END;
-        -- An object may be the text of JSON.
+        -- An object, or its text as JSON.
         CREATE MACRO object_in(row, path) AS
           CASE json_type(row, path) WHEN 'VARCHAR'
             THEN TRY_CAST(json_extract_string(row, path) AS JSON)
@@ -54,12 +54,12 @@ def define_functions(con: Any) -> None:
 def read_ubi(
     con: Any, files: Sequence[File], source: str, settings: PrepareSettings
 ) -> Log:
-    """Reads the rows of pages of results, and of clicks without a page.
+    """Reads pages of results, and clicks without a page.
 
-    A page has the products that were shown for one `query_id`, with their
-    positions: the ids of the query, or else its impressions by their ordinals.
-    Clicks of a query without either are rows without a page. On a page a
-    product counts once, with the largest weight of its actions.
+    A page has the products that were shown for a `query_id`. They are the ids
+    in the row of the query, otherwise the impressions in the order of their
+    ordinals. If a query has neither, its clicks have no page. A product occurs
+    once on a page, with the largest weight of its actions.
     """
     for file in files:
         if file.form == "text":
@@ -133,7 +133,7 @@ def _has_spaces(con: Any) -> bool:
 
 
 def _make_pages(con: Any, weight: str) -> None:
-    """Makes `ubi_rows`: what was shown, joined with what was clicked."""
+    """Makes `ubi_rows`: shown products, joined with clicked products."""
     con.execute("""
         CREATE TABLE ubi_query AS
         SELECT *, row_number() OVER (ORDER BY time, n) AS number FROM (

@@ -144,5 +144,5 @@ def test_what_cannot_be_added(tmp_path):
     assert found.counts["log"]["clicks"] == 9
     data = json.loads((shop / "data.json").read_text())
     (shop / "data.json").write_text(json.dumps({**data, "version": "0.1.0"}))
-    with pytest.raises(InputError, match="data.json.*make it anew"):
+    with pytest.raises(InputError, match="data.json.*make it again"):
         prepare(shop, clicks=tmp_path / "bad.csv", append=True)
