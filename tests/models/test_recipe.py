@@ -49,6 +49,7 @@ COUNTS = {
     "clsm_win3": (3 * 288, 288 + 288 * 96 + 96),  # 43.2 M
     "clsm_win5": (5 * 288, 288 + 288 * 96 + 96),  # 72 M
     "best": (96 * 3 + 96, LSTM_96),
+    "best_words": (96 * 3 + 96, LSTM_96),
     "word_sum": (0, 0),
 }
 SMALL = Recipe("DSSMEncoder", {"units": [2]})

@@ -45,7 +45,7 @@ REFUSED = {
     "train --data={collection_folder} --output={new} --preset=dssm": """
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --set logq=1 --negatives=random -> negatives, but negatives is 'random'
-    --teacher=TEACH -> --teacher is not used by --preset=dssm, which fits no wor
+    --teacher=TEACH -> teacher is used by word_sum and best_words only, whose wo
     --negatives=in_batch --set n=3 -> n is not used with negatives=in_batch: lea
     --set mine_top=9 -> mine_top is not used without hard_negatives: leave it
     --mine_top=9 -> --mine_top is no flag: give --set mine_top=VALUE
@@ -70,7 +70,7 @@ REFUSED = {
     --preset=keyvec --gamma=3 -> --gamma is not for --preset=keyvec: leave
     --init={scorer_run} --gamma=3 -> --gamma is not for the run --init=
     --init={trained_run} --preset=dssm -> ='LSTMEncoder', expected 'DSSMEncoder'
-    --init={trained_run} --teacher=TEACH -> is not used by the run --init=
+    --init={trained_run} --teacher=TEACH -> teacher is used by word_sum and bes
     --epochs=0 -> epochs is 0 with the encoder LSTMEncoder: expected 0 for
     --select=mrr@7 -> --select=mrr@7
     --seed=4294967296 -> --seed=4294967296

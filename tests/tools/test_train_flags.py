@@ -39,7 +39,8 @@ OPTIONS: list[tuple[str, str, Any]] = [
 KINDS: dict[str, list[tuple[str, str, Any]]] = {
     "dssm": [
         ("validation", "--validation=more.tsv", "more.tsv"),
-        ("teacher", "--preset=best_words --teacher=TEACH", "TEACH"),
+        ("teacher", "--preset=best_words --teacher=OLD --teacher=TEACH",
+         "TEACH"),
         ("replay", "--init=RUN --replay=old.tsv:0.5", "old.tsv:0.5"),
         ("encoder_config", "--oov_buckets=5",
          {"units": [288, 96], "oov_buckets": 5}),
@@ -155,7 +156,7 @@ def test_a_flag_sets_a_value_with_which_the_run_goes_on(
 
 
 def test_a_preset_alone_is_its_recipe(configured):
-    for preset in (*KINDS, "keyvec_mean", "lstm_64", "best", "best_words"):
+    for preset in (*KINDS, "keyvec_mean", "lstm_64", "best"):
         found = configured(f"--preset={preset}")
         assert found == TrainingConfig("api", preset)
     assert not configured(
