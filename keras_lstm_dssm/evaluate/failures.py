@@ -37,11 +37,7 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints the verdict and the failing queries, and writes the page.
-
-    Returns:
-        `verdict` and `failures`, for the results as JSON.
-    """
+    """Prints and returns `verdict` and `failures`, and writes the page."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])

@@ -289,9 +289,8 @@ def random_order(
     depth: int | None = None,
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Computes the exact expected measures of a uniformly random order.
+    """Computes the exact measures of a tie of all candidates.
 
-    A random order is a tie of all candidates, see `expected_measures`.
     `candidates` is query id -> number of candidates.
     """
     expected: QueryMeasures = {}

@@ -331,12 +331,7 @@ class DeepMatch(Matcher):
         )
 
     def set_patches(self, levels: Sequence[Patches]) -> None:
-        """Sets the patches, and connects patches of neighbouring levels.
-
-        Args:
-            levels: The patches of each level, as many as in `topics`, with at
-                most `largest` words on a side.
-        """
+        """Sets the patches of each level, and connects neighbouring levels."""
         for side in SIDES:
             ids = np.concatenate([getattr(level, side) for level in levels])
             order = np.argsort(ids.ravel(), kind="stable")
