@@ -182,7 +182,7 @@ _NUMBERS = itertools.count()
 
 
 def open_files(paths: Sequence[str], folder: Path) -> list[File]:
-    """Finds the forms of files; leaves out empty files, unless all are empty."""
+    """Finds the forms of files; leaves out empty files unless all are empty."""
     files = [open_file(path, folder)._replace(source=path) for path in paths]
     if all(file.form == "empty" for file in files):
         raise InputError(f"{paths[0]}: found an empty file, expected rows")
