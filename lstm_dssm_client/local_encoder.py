@@ -204,21 +204,21 @@ def _recurrent(
     name: str,
     step: Step,
     columns: np.ndarray,
-    scales: np.ndarray | np.float32,
+    signs: np.ndarray | np.float32,
 ) -> Compose:
     """Returns a function that computes a recurrent layer's last outputs.
 
-    `step` gets the columns of z in the order `columns`, times `scales`.
+    `step` gets the columns of z in the order `columns`, times `signs`.
     """
     backward = "_backward" if name.endswith("_backward") else ""
     width = len(columns)
     table = weights.table(f"embedding{backward}", width)
     kernel = weights.array(f"{name}/cell/recurrent_kernel", None, width)
-    kernel = kernel[:, columns] * scales
+    kernel = kernel[:, columns] * signs
     bias = weights.array(f"{name}/cell/bias", width)
 
     def last_output(words: Words) -> np.ndarray:
-        inputs = (words.table_sums(table) + bias)[:, columns] * scales
+        inputs = (words.table_sums(table) + bias)[:, columns] * signs
         flat, counts = by_time(words.flat, words.lengths, bool(backward))
         return run_steps(inputs[flat], counts, kernel, step)
 
@@ -249,53 +249,57 @@ def _lstm(
 def lstm_step(
     cells: int, gates: str, peepholes: Mapping[str, np.ndarray]
 ) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Returns an LSTM's time step, and order and scales of the columns of z.
+    """Returns an LSTM's time step, and order and signs of the columns of z.
 
-    The step reads the columns of z in this order, times their scales. `gates`
-    names the gates of z as they come; `peepholes` has a matrix or a diagonal
-    for each gate but g, or is empty.
+    The step reads the columns of z in this order, times their signs: one call
+    then computes all sigmoids. `gates` names the gates of z as they come;
+    `peepholes` has a matrix or a diagonal for each gate but g, or is empty.
     """
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]
     )
-    # sigma(x) = (1 + tanh(x / 2)) / 2: one call computes all gates.
-    scales = np.repeat(np.where([g == "g" for g in order], 1.0, 0.5), cells)
-    looks = [peepholes[gate] / 2 for gate in order[:-1] if peepholes]
+    signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
+    looks = [peepholes[gate] for gate in order[:-1] if peepholes]
 
     def look(gate: int, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds the peephole's term W_p c to the input of one gate."""
+        """Adds the peephole's term W_p c to the input of one gate.
+
+        It is subtracted, because `z` holds the inputs with a minus sign.
+        """
         p = looks[gate]
         part = z[:, gate * cells : (gate + 1) * cells]
-        part += c @ p.T if p.ndim == 2 else c * p
+        part -= c @ p.T if p.ndim == 2 else c * p
 
     def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
         """Computes eq. (2) of Palangi et al. 2016, the LSTM's new states."""
+        o = z[:, -2 * cells : -cells]
         for gate in range(len(looks) - 1):
             look(gate, z, c)
-        o, g = z[:, -2 * cells : -cells], z[:, -cells:]
-        now = z[:, : -2 * cells] if looks else z
-        np.tanh(now, out=now)
-        _to_sigmoid(z[:, : -2 * cells] if looks else z[:, :-cells])
-        if looks:
-            np.tanh(g, out=g)
+        _sigmoid(z[:, : -2 * cells] if looks else z[:, :-cells])
+        g = np.tanh(z[:, -cells:])
         g *= z[:, :cells]  # i
         if "f" in gates:
             c *= z[:, cells : 2 * cells]
         c += g
         if looks:
             look(len(looks) - 1, z, c)
-            np.tanh(o, out=o)
-            _to_sigmoid(o)
+            _sigmoid(o)
         np.multiply(o, np.tanh(c), out=y)
 
-    return step, columns, scales.astype(np.float32)
+    return step, columns, signs.astype(np.float32)
 
 
-def _to_sigmoid(tanh_of_half: np.ndarray) -> None:
-    """Replaces tanh(x / 2) by the sigmoid of x."""
-    tanh_of_half *= 0.5
-    tanh_of_half += 0.5
+def _sigmoid(minus_z: np.ndarray) -> None:
+    """Replaces -z by the sigmoid of z.
+
+    (1 + tanh(z / 2)) / 2 would take less time, but be 0 for -z above 18: a
+    vector of tiny numbers would lose its direction.
+    """
+    with np.errstate(over="ignore"):  # exp may be infinite
+        np.exp(minus_z, out=minus_z)
+    minus_z += 1
+    np.reciprocal(minus_z, out=minus_z)
 
 
 def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:

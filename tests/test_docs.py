@@ -135,7 +135,7 @@ def test_the_citation_has_the_version_and_three_papers():
 
 
 def test_hashes_of_the_pins(capsys):
-    lines_of = load("hashed_requirements", "release").lines_of
+    requirement_lines = load("hashed_requirements", "release").requirement_lines
 
     def item(name: str, **archive: object) -> dict[str, object]:
         return {
@@ -146,9 +146,9 @@ def test_hashes_of_the_pins(capsys):
     packages = [item("B_c", hashes={"sha256": "ff"}),
                 item("a", hashes={"sha256": "00"}),
                 item("keras-lstm-dssm")]  # fmt: skip
-    assert lines_of({"install": packages}) == [
+    assert requirement_lines({"install": packages}) == [
         "a==1.0 --hash=sha256:00",
         "b-c==1.0 --hash=sha256:ff",
     ]
     with pytest.raises(SystemExit, match="x 1.0: pip reports no SHA-256"):
-        lines_of({"install": [item("x")]})
+        requirement_lines({"install": [item("x")]})

@@ -194,11 +194,9 @@ def test_the_page_of_few_clicks_has_the_values_without_clicks():
     assert beside["`word_sum`: words fitted to it"][:4] == values
 
 
-def test_the_page_of_few_clicks_has_the_values_of_an_lstm_residual():
-    rows = first_table("docs/results/few_clicks", "## An LSTM on top of the")
-    found = json.loads(
-        (RESULTS / "few_clicks/residual_wikiqa.json").read_text()
-    )
+def test_the_page_of_the_lstm_has_the_values_of_an_lstm_residual():
+    rows = first_table("docs/results/lstm", "## The last state of an LSTM")
+    found = json.loads((RESULTS / "lstm/residual_wikiqa.json").read_text())
     for label, name in (
         ("sum of words", "sum"),
         ("refitted", "refitted"),

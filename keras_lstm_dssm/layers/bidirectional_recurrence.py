@@ -311,9 +311,9 @@ def run_by_numpy(
     `last` the last y of each sequence, `(sequences, units)`.
     """
     cell = layer.cell
-    step, columns, scales = lstm_step(cell.units, "".join(cell.gates), {})
+    step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})
     kernel, recurrent, bias = (
-        np.asarray(weight)[..., columns] * scales
+        np.asarray(weight)[..., columns] * signs
         for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
     )
     inputs = np.asarray(sequences.table) @ kernel + bias

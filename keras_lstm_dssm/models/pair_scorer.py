@@ -190,6 +190,7 @@ class PairScorer(TextModel):
     """
 
     kind = "scorer"
+    hasher: TripleHasher
     rankings_hint = (
         "measure rankings with evaluation.evaluate_systems(Task."
         'from_collection(collection, "test", "lists"), systems)'
@@ -198,8 +199,6 @@ class PairScorer(TextModel):
         "give x=(queries, positives, negatives), and further examples as "
         "validation_data"
     )
-
-    hasher: TripleHasher
 
     def __init__(
         self,

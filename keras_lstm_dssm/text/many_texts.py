@@ -243,13 +243,16 @@ class HashedTextCache:
         self.max_words = max_words
         self.split = split
         self._bytes_left = max_bytes
-        self._normalize = _traced(normalize_texts, max_words, split)
         self._lock = threading.Lock()  # `tf.data` hashes several batches
         self._text_of_bytes: dict[bytes, int] = {}
         self._text_of_words: dict[bytes, int] = {}
         self._word_numbers: dict[bytes, int] = {}
         self._words_of_text = _Rows()
         self._trigrams_of_word = _Rows()
+
+    @functools.cached_property
+    def _normalize(self) -> Any:
+        return _traced(normalize_texts, self.max_words, self.split)
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
         """Hashes strings `[batch]` into a `WordBatch`, also in `tf.data`."""

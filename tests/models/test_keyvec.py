@@ -26,6 +26,13 @@ from tests.models.small_keyvec import (
 )
 
 
+@pytest.fixture(scope="module")
+def model() -> KeyVec:
+    """A model whose graphs are traced once; tests only read it."""
+    keras.utils.set_random_seed(0)
+    return small_keyvec()
+
+
 def costs_by_numpy(model: KeyVec, normalize: bool) -> np.ndarray:
     """-L_read and -L_enc of each document, eq. (5) and (6)."""
     costs = []
@@ -145,8 +152,7 @@ def test_strings_are_split_and_bounded():
     assert len(p) == 5000 and np.isfinite(longer.encode([many])).all()
 
 
-def test_odd_documents_have_defined_vectors():
-    model = small_keyvec()
+def test_odd_documents_have_defined_vectors(model):
     documents = list(ODD.values())
     vectors = model.encode(documents)
     assert vectors.shape == (len(ODD), 5) and vectors.dtype == np.float32
@@ -168,8 +174,7 @@ def test_odd_documents_have_defined_vectors():
     assert model.probabilities([]) == []
 
 
-def test_key_sentences_and_words_are_the_most_probable():
-    model = small_keyvec()
+def test_key_sentences_and_words_are_the_most_probable(model):
     for document in DOCUMENTS:
         plain = by_numpy(model, document)
         order = sorted(range(len(document)), key=lambda i: -plain.p[i])

@@ -1,5 +1,7 @@
 """PairScorer: scores, losses and training steps."""
 
+from functools import cached_property
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ import tensorflow as tf
 from keras_lstm_dssm.layers import VocabularyVectors
 from keras_lstm_dssm.matchers import MVLSTM, RecurrentCosine
 from keras_lstm_dssm.models.pair_scorer import PairScorer
+from tests.kit.equal import check_equal
 from tests.matchers.ragged_texts import randomise
+from tests.models.small_keyvec import small_keyvec
 from tests.models.small_matchers import (
     NEGATIVES,
     POSITIVES,
@@ -133,3 +137,21 @@ def test_what_is_frozen_stays_frozen(frozen, tmp_path):
         assert len(expected) == {"words": 1, "matcher": 13}[trained]
         assert list(map(id, model.trainable_variables)) == [*map(id, expected)]
     assert loaded.get_config() == scorer.get_config()
+
+
+@pytest.mark.parametrize("make", [small_scorer, small_keyvec])
+def test_a_file_is_written_and_read_without_a_graph(make, tmp_path):
+    """Keras reads all attributes that a model lists."""
+    model = make()
+    graphs = [
+        name
+        for kind in type(model).__mro__
+        for name, value in vars(kind).items()
+        if isinstance(value, cached_property)
+    ]
+    assert graphs
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    check_equal(loaded, model)
+    for each in (model, loaded):
+        assert not {*graphs} & {*vars(each)}

@@ -65,7 +65,7 @@ def test_bm25_alone_is_a_file_whose_hits_are_explained(
     tagged.write_text("".join(f"{line}\tin:{line[:2]}\n" for line in lines))
     succeed(export, hybrid=True, documents=tagged, portable=file)
     printed = capsys.readouterr().out
-    assert "words 0 (no such part), bm25 5.2, numbers 0.4" in printed
+    assert "words 0 (no such part), bm25 4.9, numbers 0.7" in printed
     flags = {"models": file, "k": 1, "json": tmp_path / "hits.json"}
     succeed(search, "wood glue", explain=True, **flags)
     lines = capsys.readouterr().out.splitlines()

@@ -36,7 +36,7 @@ pytest.importorskip("gensim")
 pytest.importorskip("sklearn")
 
 
-def test_train_and_the_recipe_by_hand_give_one_model(kinds_data, eager):
+def test_train_and_the_recipe_by_hand_give_one_model(kinds_data):
     """Vocabulary, skip-gram, targets, Adam, order; and by the table."""
     run = RunFolder("run")
     trained = dssm.train(
