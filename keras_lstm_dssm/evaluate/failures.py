@@ -327,7 +327,7 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
             ]
             last = len(header) - 1
             table = Table(header, rows, text_columns=(last - 1, last))
-            text = "The rank is that of the first relevant title."
+            text = "The rank is the rank of the first relevant title."
             sections.append(Section(heading, [table], text))
     if failures.get("on_pages"):
         rows = [

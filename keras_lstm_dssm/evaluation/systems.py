@@ -264,7 +264,7 @@ class CachedEncoder:
 
 
 def with_cached_vectors(system: DenseSystem) -> DenseSystem:
-    """Returns a system whose encoders encode each text once."""
+    """Returns a system that encodes each text once."""
     encoders = system.encode_query, system.encode_document
     if all(isinstance(encode, CachedEncoder) for encode in encoders):
         return system

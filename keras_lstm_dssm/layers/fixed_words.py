@@ -48,8 +48,8 @@ class WordSketch(Configured, keras.layers.Layer):
     words. Inner products of projections approximate inner products of bags of
     words, with an error of about 1 / sqrt(units) of the product of the norms.
     Texts that share words therefore have a high cosine, even if the words are
-    rare or not in the training data. A word in both texts adds w^2, its IDF,
-    as in BM25.
+    rare or not in the training data. A word that occurs in both texts adds its
+    IDF, w^2, to the inner product, as in BM25.
 
     The hash of a word is computed from its trigrams: no vocabulary is stored.
     `adapt` counts document frequencies in buckets. No weight is trained.

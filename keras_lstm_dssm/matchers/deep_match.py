@@ -24,7 +24,7 @@ SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
 """Numbers of topics for at most, and for more than, 20,000 training pairs."""
 
-_BATCH = 1024  # texts whose words are looked up at a time
+_BATCH = 1024  # texts in a lookup of words
 
 
 class Patches(NamedTuple):

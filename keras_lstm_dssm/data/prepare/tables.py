@@ -78,7 +78,7 @@ class Table(NamedTuple):
     lines: str = ""
 
     def column(self, name: str) -> str | None:
-        """Returns the SQL expression of a column, `a.b` for a nested one."""
+        """Returns the SQL of a column, or of a nested column `a.b`."""
         by_name = {normal(key): text for key, text in self.columns.items()}
         if name in self.columns or normal(name) in by_name:
             return self.columns.get(name) or by_name[normal(name)]
