@@ -90,14 +90,9 @@ class Hybrid:
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
         """Computes the log-odds of all documents, without `base`.
 
-        Args:
-            text: The query.
-            cosines: The cosines of the documents with the query's vector;
-                `None` without vectors.
-
-        Returns:
-            Float32 `[count]`. Without vectors, a document without a term of
-            the query has 0.
+        `cosines` are cosines of the documents with the query's vector. Returns
+        float32 `[count]`; without cosines, 0 for documents without a term of
+        the query.
         """
         scores: Any = np.float32(0)
         if self.terms is not None:
@@ -116,16 +111,10 @@ class Hybrid:
         query: np.ndarray | None,
         vectors: np.ndarray | None,
     ) -> list[tuple[dict[str, float], dict[str, dict[str, float]]]]:
-        """Explains the scores of documents for a query.
+        """Explains the scores of the documents `rows` for a query.
 
-        Args:
-            text: The query.
-            rows: The numbers of the documents.
-            query: The query's vector; `None` without vectors.
-            vectors: The vectors of the documents; `None` without vectors.
-
-        Returns:
-            `parts` and `words` of an `ExplainedHit` for each document.
+        `query` is the query's vector, and `vectors` are vectors of the
+        documents. Returns `parts` and `words` of each `ExplainedHit`.
         """
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {

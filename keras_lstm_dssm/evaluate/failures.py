@@ -37,11 +37,7 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints the verdict and the failing queries, and writes the page.
-
-    Returns:
-        `verdict` and `failures`, for the results as JSON.
-    """
+    """Prints and returns `verdict` and `failures`, and writes the page."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])
@@ -331,7 +327,7 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
             ]
             last = len(header) - 1
             table = Table(header, rows, text_columns=(last - 1, last))
-            text = "The rank is that of the first relevant title."
+            text = "The rank is the rank of the first relevant title."
             sections.append(Section(heading, [table], text))
     if failures.get("on_pages"):
         rows = [

@@ -320,14 +320,8 @@ def fit_hybrid(
 
     `fit_weights` fits the weights, and `calibrate` scales them to log-odds.
     Weights are fitted twice, because hubness depends on the weights of the
-    vectors: it is measured with the first weights.
-
-    Args:
-        vectors: See `HybridSystem`.
-        settings: The settings of terms.
-        dev: The dev queries, with the whole corpus.
-        measure: The measure to return.
-        queries: See `HybridSystem`.
+    vectors: it is measured with the first weights. For the arguments see
+    `HybridSystem`; `measure` is measured on dev, but not optimised.
     """
     titles = tuple(dev.documents.values())
     settings = settings.replace(

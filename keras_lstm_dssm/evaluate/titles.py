@@ -270,10 +270,7 @@ def report_choice(
     measure: str,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints the results on dev of a choice of weights.
-
-    Returns them for the results as JSON, under the key `NAME_dev`.
-    """
+    """Prints the results of weights on dev, and returns them as `NAME_dev`."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )

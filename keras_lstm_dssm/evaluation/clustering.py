@@ -185,12 +185,8 @@ class ClusterTask(NamedTuple):
     def measure(self, system: System) -> tuple[None, QueryMeasures]:
         """Measures the clusters of a system's vectors.
 
-        Returns:
-            `None` in place of the run of `Task.measure`; and seed -> measure
-            -> value.
-
-        Raises:
-            InputError: `system.encode_document` is `None`.
+        Returns `None` in place of the run of `Task.measure`; and seed ->
+        measure -> value.
         """
         encode = system.encode_document
         if encode is None:

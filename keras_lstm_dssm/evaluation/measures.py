@@ -17,7 +17,7 @@ from keras_lstm_dssm.settings.fields import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):
-    """The number of documents with one score, and the grades of the judged."""
+    """Documents with equal scores: their number, and the judged grades."""
 
     size: int
     grades: Sequence[int]
@@ -47,10 +47,9 @@ def expected_measures(
     All orders of a group of n documents, r of them relevant, are equally
     probable. Expected measures:
 
-    - NDCG@k, P@k, recall@k are linear in the gains: the expectation has the
+    - NDCG@k, P@k, recall@k are linear in the gains: they are computed with the
       mean gain of the group at each of its ranks.
-    - RR: the sum over i of 1/i P(the first relevant document is at rank i),
-      where documents are drawn without replacement.
+    - RR: the sum over ranks i of 1/i P(the first relevant document is at i).
     - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
       divided by the number of relevant documents. Rank i is the j-th of its
       group, and the groups before have R relevant documents.
@@ -109,7 +108,7 @@ def gain(grade: int) -> float:
 
 
 def _up_to(sums: np.ndarray, k: int) -> float:
-    """Returns the cumulative sum at rank k, or at the last one."""
+    """Returns the cumulative sum at rank k, or at the last rank."""
     return float(sums[min(k, len(sums)) - 1])
 
 
@@ -289,9 +288,8 @@ def random_order(
     depth: int | None = None,
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Computes the exact expected measures of a uniformly random order.
+    """Computes the exact measures of a tie of all candidates.
 
-    A random order is a tie of all candidates, see `expected_measures`.
     `candidates` is query id -> number of candidates.
     """
     expected: QueryMeasures = {}

@@ -185,11 +185,7 @@ class System(ABC):
     def rerank(
         self, queries: Texts, candidates: Candidates, documents: Texts
     ) -> Run:
-        """Orders the candidates of each query by their `list_scores`.
-
-        Returns:
-            All candidates of each query, best first.
-        """
+        """Orders the candidates of each query by `list_scores`, best first."""
         return rank_lists(self.list_scores(queries, candidates, documents))
 
     def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:

@@ -181,11 +181,7 @@ class PairSystem(System):
         return lists
 
     def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
-        """Reorders the documents that the first stage retrieves.
-
-        Raises:
-            InputError: There is no first stage.
-        """
+        """Reorders the documents that the first stage retrieves."""
         if self.first_stage is None:
             raise InputError(
                 "a pair scorer cannot search a corpus: give PairSystem a"
@@ -232,8 +228,7 @@ def system_of(
 def words_of(model: Any) -> str:
     """Returns the key of `TOKENIZERS` for the words that a model reads.
 
-    It is `"alphanumeric"` for outside encoders, because their words are
-    unknown.
+    The words of outside encoders are unknown: `"alphanumeric"`.
     """
     words = getattr(model, "words", None)
     if words is None and hasattr(model, "document_encoder"):
@@ -269,7 +264,7 @@ class CachedEncoder:
 
 
 def with_cached_vectors(system: DenseSystem) -> DenseSystem:
-    """Returns a system whose encoders encode each text once."""
+    """Returns a system that encodes each text once."""
     encoders = system.encode_query, system.encode_document
     if all(isinstance(encode, CachedEncoder) for encode in encoders):
         return system

@@ -149,7 +149,7 @@ class Task(NamedTuple):
     def from_documents(
         cls, folder: DocumentFolder, split: str = "test", min_relevant: int = 1
     ) -> Task:
-        """Ranks all documents of a split for the queries with a relevant one.
+        """Ranks all documents of a split, for each query with a relevant one.
 
         Args:
             folder: The folder.

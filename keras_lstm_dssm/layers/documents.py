@@ -239,7 +239,7 @@ def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 
 @register
 class DocumentEncoder(Configured, keras.layers.Layer):
-    """Represents documents by tanh of a weighted mean of LSTM states.
+    """Represents documents by a weighted mean of LSTM states.
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
 

@@ -48,8 +48,8 @@ class WordSketch(Configured, keras.layers.Layer):
     words. Inner products of projections approximate inner products of bags of
     words, with an error of about 1 / sqrt(units) of the product of the norms.
     Texts that share words therefore have a high cosine, even if the words are
-    rare or not in the training data. A word in both texts adds w^2, its IDF,
-    as in BM25.
+    rare or not in the training data. A word that occurs in both texts adds its
+    IDF, w^2, to the inner product, as in BM25.
 
     The hash of a word is computed from its trigrams: no vocabulary is stored.
     `adapt` counts document frequencies in buckets. No weight is trained.
@@ -225,11 +225,6 @@ class Rows(keras.layers.Layer):
 
     A vector is stored as integers from -127 to 127 and a scale, one byte a
     number. No weight is trained.
-
-    Args:
-        count: Number of rows.
-        units: Width of a row.
-        **kwargs: Arguments of `keras.layers.Layer`.
     """
 
     def __init__(self, count: int, units: int, **kwargs: Any) -> None:
@@ -252,12 +247,7 @@ class Rows(keras.layers.Layer):
         self.build((None,))
 
     def set_rows(self, keys: np.ndarray, rows: np.ndarray) -> None:
-        """Replaces all rows.
-
-        Args:
-            keys: Distinct numbers, int64 `[count]`.
-            rows: Float `[count, units]`.
-        """
+        """Sets distinct keys, int64 `[count]`, and rows `[count, units]`."""
         order = np.argsort(keys)
         scales = np.abs(rows).max(axis=1) / 127
         codes = rows / np.where(scales > 0, scales, 1)[:, np.newaxis]
@@ -266,11 +256,9 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Looks up keys, int64 `(n,)`.
+        """Looks up keys, int64 `(n,)`; returns rows and which keys are known.
 
-        Returns:
-            The rows, float32 `(n, units)`, zero for unknown keys; and whether
-            each key is known, bool `(n,)`.
+        Rows are float32 `(n, units)`, zero for unknown keys.
         """
         rows = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1

@@ -251,14 +251,9 @@ def strongest_of_columns(
 ) -> np.ndarray:
     """Computes k-max pooling by NumPy, for one query and many documents.
 
-    Args:
-        cells: `(m, slices, n)`, for the n words of all documents, one document
-            after the other.
-        lengths: The number of words of each document, descending.
-        k: Number of cells.
-
-    Returns:
-        `(documents, slices, k)`.
+    `cells` are `(m, slices, n)`, for the n words of all documents, one document
+    after the other. `lengths` are the lengths of the documents, descending.
+    Returns `(documents, slices, k)`.
     """
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)

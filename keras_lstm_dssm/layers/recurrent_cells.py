@@ -74,7 +74,7 @@ class RecurrentCell(keras.layers.Layer):
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.state_names = states
         self.gradient_states = ["y"]
-        """States whose values at all steps `weight_gradients` needs."""
+        """States that `weight_gradients` needs at all steps."""
         self.state_size = [units] * len(states)
         self.output_size = units
         self._width = gates * units

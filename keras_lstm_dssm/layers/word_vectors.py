@@ -225,11 +225,7 @@ class TrigramVectors(WordVectors):
         self.build((None,))
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hashes texts into a `WordBatch` of letter trigrams.
-
-        Args:
-            texts: Strings `(batch,)`: a tensor, an array or a list.
-        """
+        """Hashes texts into a `WordBatch` of letter trigrams."""
         return self.trigrams.distinct(texts)
 
     def cache(self) -> HashedTextCache:
@@ -295,11 +291,7 @@ class VocabularyVectors(WordVectors):
         return self.lookup.words
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hashes texts into a `WordBatch` of vocabulary ids.
-
-        Args:
-            texts: Strings `(batch,)`: a tensor, an array or a list.
-        """
+        """Hashes texts into a `WordBatch` of vocabulary ids."""
         return self.lookup.distinct(as_strings(texts), self.max_words)
 
     def cache(self) -> HashedTextCache:
@@ -340,7 +332,7 @@ class VocabularyVectors(WordVectors):
         """Returns the constructor's arguments.
 
         The vocabulary is a string with spaces between the words, because Keras
-        is slow to read long lists from a configuration.
+        deserializes a list element by element.
         """
         return {
             **super().get_config(),

@@ -24,7 +24,7 @@ SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
 """Numbers of topics for at most, and for more than, 20,000 training pairs."""
 
-_BATCH = 1024  # texts whose words are looked up at a time
+_BATCH = 1024  # texts in a lookup of words
 
 
 class Patches(NamedTuple):
@@ -331,12 +331,7 @@ class DeepMatch(Matcher):
         )
 
     def set_patches(self, levels: Sequence[Patches]) -> None:
-        """Sets the patches, and connects patches of neighbouring levels.
-
-        Args:
-            levels: The patches of each level, as many as in `topics`, with at
-                most `largest` words on a side.
-        """
+        """Sets the patches of each level, and connects neighbouring levels."""
         for side in SIDES:
             ids = np.concatenate([getattr(level, side) for level in levels])
             order = np.argsort(ids.ravel(), kind="stable")

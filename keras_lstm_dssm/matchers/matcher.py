@@ -146,12 +146,7 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> np.ndarray:
         """Scores documents for one query as `score_rows`, but without a graph.
 
-        Args:
-            query: One query, as NumPy arrays.
-            documents: The distinct documents, longest first, as NumPy arrays.
-
-        Returns:
-            Scores `(documents,)`.
+        Texts are NumPy arrays, and documents distinct, the longest first.
         """
         raise NotImplementedError(f"{type(self).__name__}.score_query")
 

@@ -294,10 +294,8 @@ class MVLSTM(Matcher):
     def represent(self, texts: Texts, side: str, training: bool = False) -> Any:
         """Represents each position, and prepares the comparison.
 
-        Returns:
-            The representations of the positions, `(texts, time, dimension)`;
-            the result of `Interaction.prepare_query` or `prepare_document`; and
-            the lengths `(texts,)`.
+        Returns the positions, `(texts, time, dimension)`; the result of
+        `Interaction.prepare_query` or `prepare_document`; and the lengths.
         """
         rows = as_rows(texts)
         if side == "query":

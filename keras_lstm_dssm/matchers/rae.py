@@ -305,12 +305,7 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Encodes each text by a tree over its words.
-
-        Returns:
-            The roots `(texts, word_dimension)` for the head `"root"`; otherwise
-            `Phrases`.
-        """
+        """Computes the roots `(texts, word_dimension)`, or `Phrases`."""
         vectors, lengths = clip(texts, self.max_words)
         nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))
         time = tf.shape(vectors)[1]

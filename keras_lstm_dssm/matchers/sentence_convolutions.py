@@ -363,9 +363,8 @@ class CNTN(Matcher):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Computes the parts of the tensor layer for each text.
 
-        Returns:
-            For queries v_q' M^[1:r] `[texts, r, size]`, for documents v_a
-            `[texts, size]`; and the side's part of V [v_q; v_a] `[texts, r]`.
+        Returns v_q' M^[1:r] `[texts, r, size]` of queries, or v_a `[texts,
+        size]` of documents; and the side's part of V [v_q; v_a] `[texts, r]`.
         """
         number = SIDES.index(side)
         vectors = self.stacks[number].flat(texts.vectors, texts.lengths)

@@ -1,9 +1,9 @@
 """TF Serving's gRPC services and the health service, for a `grpc.aio` server.
 
-`Predictions` is the servicer of the methods. `Calls` intercepts each call: it
-checks the token, awaits the message for a limited time, and then runs the
-servicer in a slot. A client that sends nothing therefore occupies no thread and
-no slot.
+`Predictions` implements the methods of TF Serving. `Calls` intercepts each
+call: it checks the token, awaits the message for a limited time, and then runs
+the method in a slot. A client that sends nothing occupies no thread and no
+slot.
 """
 
 import asyncio

@@ -311,8 +311,7 @@ def new_pages(
     """Returns the application that answers all paths outside of REST.
 
     `/livez` answers 200 while the process runs; `/readyz` answers 200 if each
-    model has a served version, otherwise 503. `METRICS_PATH` shows
-    the metrics. `routes` are the routes of the page.
+    model has a served version, otherwise 503. `METRICS_PATH` shows the metrics.
     """
 
     async def live(_: Request) -> Response:

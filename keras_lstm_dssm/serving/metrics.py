@@ -93,8 +93,7 @@ class RequestMetrics:
     ) -> None:
         """Adds a request over `grpc` or `http` that ended with a gRPC code.
 
-        `method` is a name of TF Serving, such as `Predict`. `model` and
-        `signature` are names that the client sent. `start` is a time of
+        `model` and `signature` are names from the client; `start` is a time of
         `time.perf_counter`.
         """
         seconds = time.perf_counter() - start

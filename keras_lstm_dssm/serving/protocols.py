@@ -266,12 +266,9 @@ def _scores(
     query: str,
     documents: Sequence[str],
 ) -> tuple[Servable, np.ndarray]:
-    """Returns the scores of a pair scorer, or cosines of encoders, `[n]`.
-
-    The name of either encoder means both.
-    """
+    """Returns the scores of a pair scorer, or cosines of encoders, `[n]`."""
     spec = spec_of(models, name)
-    if spec.name in _TOWERS:
+    if spec.name in _TOWERS:  # the name of either encoder means both
         name = TOWERS + name.removeprefix(spec.name)
     servable, *others = find_models(models, name)
     if servable.default(_PAIR):

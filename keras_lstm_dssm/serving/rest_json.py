@@ -106,7 +106,7 @@ def text_array(texts: Iterable[str]) -> np.ndarray:
 def is_row_format(request: Mapping[str, Any]) -> bool:
     """Returns whether a request has `instances` (rows), not `inputs` (columns).
 
-    Raises `InvalidError` unless a request has exactly one of them, with a row.
+    Raises `InvalidError` for both, for neither, and for empty `instances`.
     """
     if "instances" in request and "inputs" in request:
         raise InvalidError(

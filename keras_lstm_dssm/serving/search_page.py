@@ -466,8 +466,7 @@ class SearchPage:
     ) -> np.ndarray | None:
         """Compares the words of the query with the words of the titles.
 
-        Encoders of the retriever's version compare them; None if the server has
-        no such encoders.
+        Returns None if there are no encoders of the retriever's version.
         """
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)

@@ -101,9 +101,7 @@ class SignatureCall(SavedSignature):
     ) -> None:
         """Runs the graph and writes the requested outputs into the reply.
 
-        The checks are in TF Serving's order: names and contents of the inputs,
-        names of the outputs, the inputs' dtypes. Shapes are checked in
-        addition.
+        Checks are in TF Serving's order. Shapes are checked in addition.
         """
         arrays = self._parse(request.inputs)
         names = self._requested_outputs(request.output_filter)

@@ -76,10 +76,8 @@ def read_catalogue(
     log are joined by; `key`, the id in the data folder; `title`; `text`, the
     further columns that encoders read; `tags`; and `fields`, a struct of these
     columns. `key` is `id`, or the original spelling, such as `1.0`, if other
-    ids have decimals, such as `1.10`.
-
-    Returns:
-        The columns by role, and counts of rows by kind.
+    ids have decimals, such as `1.10`. Returns the columns by role, and counts
+    of rows by kind.
     """
     columns = find_columns(table, source, settings, ("id", "title"))
     check_named(table, source, "text", settings.text)
@@ -195,16 +193,10 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes the table `product` without a catalogue, of clicked titles.
+    """Makes the table `product` of clicked titles; returns their number.
 
-    Args:
-        con: The connection.
-        select: SQL of rows `(id, title)` of the log.
-        has_ids: Whether `id` becomes the key of the product. Otherwise keys
-            are d1, d2, ...
-
-    Returns:
-        The number of products.
+    `select` is SQL of rows `(id, title)`. With `has_ids`, `id` is the key of a
+    product; otherwise keys are d1, d2, ...
     """
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute("DROP VIEW IF EXISTS product")

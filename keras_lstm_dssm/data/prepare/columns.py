@@ -50,16 +50,8 @@ def find_columns(
 ) -> dict[str, str]:
     """Returns role -> name of the column, for the roles that have a column.
 
-    Args:
-        table: The table.
-        source: Name of the table in messages.
-        settings: Settings that may name columns, by role.
-        needed: Roles that must have a column.
-        optional: Roles that may have a column.
-
-    Raises:
-        InputError: The table lacks a named column, or a needed role has no
-            column.
+    Settings may name the column of a role. Raises `InputError` if the table
+    lacks a named column, or a `needed` role has no column.
     """
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}

@@ -70,11 +70,9 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Counts the rows of the logs after a part by kind, and training clicks.
+    """Counts the rows of the logs after a part, and all training clicks.
 
-    Returns:
-        Kind -> number of rows and an example; and the number of training
-        clicks in all logs.
+    Returns kind -> number of rows and an example; and the training clicks.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),

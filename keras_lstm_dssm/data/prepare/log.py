@@ -42,11 +42,7 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Reads a time: ISO 8601 (UTC if it has no zone), or a Unix time.
-
-    Raises:
-        InputError: The text is not a time.
-    """
+    """Reads a time: ISO 8601 (UTC if it has no zone), or a Unix time."""
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
         raise InputError(

@@ -16,12 +16,12 @@ _AT_ONCE = 1 << 16
 def read_queries(con: Any, seed: int) -> None:
     """Makes the tables `written` and `query_text` of the queries of `entry`.
 
-    `query_text` has a row for all spellings of a query that differ in letter
-    case or white space only. `written` has a row for each spelling `q`: a row
-    `n` of `entry`, `query`, the number of the query in `query_text`, and
-    `percent`, a hash of the query's words from 0 to 99, for the split. Numbers
-    and texts of queries do not depend on the order of the log. DuckDB has no
-    NFKC, so that Python normalises the words.
+    Spellings that differ only in letter case or white space are one query, a
+    row of `query_text`. `written` has a row for each spelling `q`, with `n`, a
+    row of `entry` that has it; `query`, the number of the query; and `percent`,
+    a hash of its words from 0 to 99, which decides the split. The order of the
+    log has no effect on numbers and texts of queries. Words are normalised by
+    Python, because DuckDB has no NFKC.
     """
     con.execute("""
         CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
@@ -42,7 +42,7 @@ def read_queries(con: Any, seed: int) -> None:
 
 
 def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields blocks of distinct queries, as the columns of `spelled`."""
+    """Yields the columns of the table `spelled` in blocks."""
     reader = con.cursor()
     reader.execute("SELECT q, min(n) FROM entry WHERE q IS NOT NULL GROUP BY q")
     while rows := reader.fetchmany(_AT_ONCE):

@@ -78,7 +78,7 @@ class Table(NamedTuple):
     lines: str = ""
 
     def column(self, name: str) -> str | None:
-        """Returns the SQL expression of a column, `a.b` for a nested one."""
+        """Returns the SQL of a column, or of a nested column `a.b`."""
         by_name = {normal(key): text for key, text in self.columns.items()}
         if name in self.columns or normal(name) in by_name:
             return self.columns.get(name) or by_name[normal(name)]
@@ -144,12 +144,8 @@ def open_table(
 ) -> Table:
     """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
-    Args:
-        con: Connection to DuckDB.
-        source: Paths, globs and folders; a DataFrame of pandas, polars or
-            Arrow; or a relation.
-        known: Names of columns. A first line with one of them is a header.
-        folder: Folder for copies in UTF-8.
+    A first line with one of the `known` names of columns is a header. `folder`
+    is for copies in UTF-8.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
@@ -186,11 +182,7 @@ _NUMBERS = itertools.count()
 
 
 def open_files(paths: Sequence[str], folder: Path) -> list[File]:
-    """Finds the forms of files. Empty files are left out, unless all are empty.
-
-    Raises:
-        InputError: All files are empty.
-    """
+    """Finds the forms of files; leaves out empty files unless all are empty."""
     files = [open_file(path, folder)._replace(source=path) for path in paths]
     if all(file.form == "empty" for file in files):
         raise InputError(f"{paths[0]}: found an empty file, expected rows")
@@ -471,8 +463,7 @@ def _as_text(name: str, type_: str) -> str:
 def bad_rows(con: Any, table: Table) -> BadRows:
     """Counts the lines that DuckDB has rejected while a table was read.
 
-    Raises:
-        InputError: An unpaired quote hides many lines.
+    Raises `InputError` if an unpaired quote hides many lines.
     """
     if table.form == "json":
         ((count, example),) = con.execute(
