@@ -190,6 +190,7 @@ class PairScorer(TextModel):
     """
 
     kind = "scorer"
+    hasher: TripleHasher
     rankings_hint = (
         "measure rankings with evaluation.evaluate_systems(Task."
         'from_collection(collection, "test", "lists"), systems)'
