@@ -1,6 +1,6 @@
 """The version, which can be read without importing TensorFlow."""
 
-__version__ = "0.3.0.dev2"
+__version__ = "0.3.0"
 
-OLDEST = "0.3.0.dev2"
+OLDEST = "0.3.0"
 """The oldest version whose runs and teacher folders can be read."""
