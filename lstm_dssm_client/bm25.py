@@ -213,8 +213,9 @@ class Postings(NamedTuple):
     def term(self, form: str) -> int:
         """Returns the term of a form or of the form without its accents."""
         term = self.term_of.get(form, UNKNOWN)
-        if term == UNKNOWN:
-            return self.term_of.get(unaccented(form), UNKNOWN)
+        if term == UNKNOWN and not form.isascii():
+            term = self.term_of.get(unaccented(form), UNKNOWN)
+            return UNKNOWN if term == STOP else term
         return term
 
     def rows(self, term: int) -> slice:

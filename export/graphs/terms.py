@@ -78,7 +78,9 @@ class TermGraph(tf.Module):
             terms = self._table.lookup(forms)
         else:
             word, terms = tf.range(tf.size(words)), self._table.lookup(words)
-            terms = tf.where(terms == UNKNOWN, self._table.lookup(plain), terms)
+            plain_terms = self._table.lookup(plain)
+            plain_terms = tf.where(plain_terms == STOP, UNKNOWN, plain_terms)
+            terms = tf.where(terms == UNKNOWN, plain_terms, terms)
         unknown = tf.size(self.idf) - 1
         idf = tf.gather(self.idf, tf.where(terms < 0, unknown, terms))
         idf = tf.where(terms == STOP, 0.0, idf)

@@ -29,6 +29,7 @@ from keras_lstm_dssm.settings.training import (
     API,
     API_DOCUMENTS,
     API_SENTENCES,
+    ReplaySpec,
     parts_of,
 )
 
@@ -127,13 +128,17 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the training queries of a run's config.json, if they exist."""
-    with suppress(InputError):
-        pairs = DataSource(config.get("data") or "").pairs(
-            config.get("max_bad_lines", 0)
-        )
-        return [query for query, _ in pairs]
-    return []
+    """Returns the training queries of the data that a config.json names.
+
+    These are the clicks of `data` and of `replay`; none that cannot be read.
+    """
+    replay = ReplaySpec.parse(config.get("replay"))
+    queries: list[str] = []
+    for spec in (config.get("data"), replay and replay.data):
+        with suppress(InputError):
+            pairs = DataSource(spec or "").pairs(config.get("max_bad_lines", 0))
+            queries += [query for query, _ in pairs]
+    return queries
 
 
 class DataSource:

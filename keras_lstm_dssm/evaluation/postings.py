@@ -51,7 +51,7 @@ STEMS, WORDS, TRIGRAMS = fields.BM25_TERMS
 _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
     **FORMS,
     STEMS: _stem_of,
-    WORDS: lambda word: [ROMAN.get(word, _plain(word))],
+    WORDS: lambda word: [ROMAN.get(word, unaccented(word))],
 }
 """Name of `BM25_TERMS` -> function from a word to its terms."""
 

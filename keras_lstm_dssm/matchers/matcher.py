@@ -62,6 +62,12 @@ class Matcher(Configured, keras.layers.Layer):
     scores_by_numpy = False
     """Whether `score_query` is implemented; `PairScorer` reads it."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if {"match", "represent"} & own.keys() and "score_query" not in own:
+            cls.scores_by_numpy = False  # what is inherited scores otherwise
+
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_precision(self)

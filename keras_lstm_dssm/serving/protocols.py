@@ -109,10 +109,15 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
 def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
     """Returns the encoder of a request, which may name a side."""
     servables = find_models(models, string_of(request, "model"))
-    side = None
+    sides: dict[int, str] = {}
     for field in _SIDE_FIELDS:
         if match := _SIDE.fullmatch(str(request.get(field))):
-            side, named = 0 if match[1] else 1, f"{field!r} is {match[0]!r}"
+            sides[0 if match[1] else 1] = f"{field!r} is {match[0]!r}"
+    if len(sides) > 1:
+        raise InvalidError(
+            f"{' and '.join(sides.values())}: send the side of one encoder"
+        )
+    side, named = next(iter(sides.items()), (None, ""))
     if servables[1:]:
         if side is None:
             raise InvalidError(

@@ -80,7 +80,7 @@ class HybridSettings(Settings):
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WITHOUT.get(vectors, {}))
-        if not clicks:
+        if not clicks or "towers" not in names:
             return settings
         towers = settings.towers * (clicks / (clicks + 2000)) ** 2
         hubness = 1.2 * towers * titles / (titles + clicks)

@@ -29,7 +29,7 @@ QUERIES = ["hex bolts", "glue the Hexes Hoses", "", "上海", "zzz", "bolt bolt"
 KNOWN = ["some Hexes"]  # a form that no title has
 
 CASES = {
-    "all": ("combined_words", {}, "float32"),
+    "all": ("combined_words", {"towers": 3.0, "hubness": 1.0}, "float32"),
     "towers": (
         "combined_words",
         {"words": 0, "bm25": 0, "numbers": 0},

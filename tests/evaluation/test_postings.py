@@ -168,7 +168,11 @@ def test_accents_of_latin_letters_do_not_matter():
         "bequille", "Ėe", "mйн", "บ้าน", "가", "o"
     ]  # fmt: skip
     titles = ["Béquille", "Velo", "Thé", "The", "Vélo"]
-    for kind, found in (("stems", [2]), ("words", [2]), ("trigrams", [2, 3])):
+    for kind, found in (
+        ("stems", [2]),
+        ("words", [2, 3]),
+        ("trigrams", [2, 3]),
+    ):
         postings = title_postings(titles, HybridSettings(bm25_words=kind))
         for query, rows in ("velo", [1, 4]), ("VÉLO", [1, 4]), ("thé", found):
             forms = [form for _, form in word_forms(FORMS[kind], query)]
@@ -194,6 +198,7 @@ def test_weights_of_the_parts_that_there_are():
     towers = default.towers / 4
     assert few == default.replace(towers=towers, hubness=0.6 * towers)
     assert default.without_dev(["towers", "words", "bm25"], 9, 0) == default
+    assert default.without_dev(["words", "bm25"], 9, 5000).hubness == 0
     alone = default.without_dev(["bm25", "numbers"], 9, 0)
     assert alone.bm25 > 2 * default.bm25 and alone.base > default.base
     for wrong, message in (

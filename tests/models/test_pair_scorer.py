@@ -85,6 +85,20 @@ def test_scores_without_a_graph_equal_those_of_the_graph(matcher):
                 )
 
 
+def test_a_subclass_scores_by_its_own_match():
+    class OneMore(MVLSTM):
+        def match(self, query, document, training=False):
+            return 1 + super().match(query, document, training)
+
+    words = VocabularyVectors(["hex", "bolt"], 4)
+    scorer = PairScorer(words, OneMore(4, 3))
+    found = scorer.score("bolt", ["hex bolt"])
+    np.testing.assert_allclose(
+        found, scorer.score_pairs(["bolt"], ["hex bolt"]), rtol=1e-5
+    )
+    assert not OneMore.scores_by_numpy
+
+
 def test_evaluate_counts_by_hand(float64):
     positive, negative = (by_numpy(small_scorer(), t) for t in TRIPLES[1:])
     margin = float(np.median(positive - negative))  # two triples are within

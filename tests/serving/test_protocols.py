@@ -222,6 +222,15 @@ def test_towers_without_a_side(towers):
         request = {"model": "towers", "input": "a", "texts": ["a"], **side}
         for path in ("/v1/embeddings", "/v1/embed", "/v2/embed"):
             assert embedded(towers, path, **request)[0].startswith(both)
+    side = {"input_type": "search_query", "task": "retrieval.passage"}
+    for model in ("towers", "query_encoder"):
+        found = embedded(
+            towers, "/v1/embeddings", model=model, input="a", **side
+        )
+        assert found[0] == (
+            "'input_type' is 'search_query' and 'task' is 'retrieval.passage':"
+            " send the side of one encoder"
+        )
     listed = json.loads(towers.answer("GET", "/v1/models").body)["data"]
     assert listed[-1]["id"] == "towers"
     found = towers.answer("GET", "/v1/models/towers")

@@ -130,12 +130,25 @@ def open_clicks(
         seconds = f"seconds_of({written})"
         if settings.time_format:
             pattern = quoted(settings.time_format)
+            import duckdb
+
+            try:
+                con.execute(f"SELECT try_strptime('', {pattern})")
+            except duckdb.Error as error:
+                raise InputError(
+                    f"time_format is {settings.time_format!r:.60}: expected a"
+                    " format such as %d/%m/%Y %H:%M:%S"
+                ) from error
             seconds = f"epoch(try_strptime({written}, {pattern}))"
         time = (
             f"CASE WHEN trim({written}) <> ''"
             f" THEN coalesce({seconds}, 'nan'::DOUBLE) END"
         )
-        unread = f"SELECT {written} FROM {table.sql} WHERE isnan({time})"
+        kept = f"SELECT {written} AS written, {time} AS seconds FROM"
+        unread = (
+            f"SELECT written FROM ({kept} {table.sql}{where})"
+            " WHERE isnan(seconds)"
+        )
     client, notes = "CAST(NULL AS UBIGINT)", tuple[str, ...]()
     if "session" in columns and "time" in columns:
         session = expression["session"]

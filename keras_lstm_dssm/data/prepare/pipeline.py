@@ -574,7 +574,12 @@ class _Builder:
             worst = max(bad_kinds, key=lambda kind: kinds[kind][0])
             remedy = "check the columns and the file"
             if worst == "wrong time":
-                remedy = "say how times are written by --time_format"
+                given = self.settings.time_format
+                remedy = (
+                    f"--time_format={given} is another form"
+                    if given
+                    else "say how times are written by --time_format"
+                )
             raise InputError(
                 f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
                 f" them {worst!r} such as {kinds[worst][1]}, expected"

@@ -576,6 +576,12 @@ def test_times_that_cannot_be_read_are_bad_rows(tmp_path):
     counts, _ = read(tmp_path, rows, time_format="%d.%m.%Y %H:%M:%S",
                      test_after="2026-10-20T08:01:30")  # fmt: skip
     assert counts["log"]["wrong time"] == 0 and counts["test_queries"] > 50
+    for wrong, message in (
+        ("%Q", "time_format is '%Q': expected a format such as %d/%m/%Y"),
+        ("%d/%m/%Y", "'wrong time'.*--time_format=%d/%m/%Y is another form"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read(tmp_path, rows, time_format=wrong)
 
 
 def test_products_without_a_title_are_counted(tmp_path):
