@@ -109,9 +109,9 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     read once: the trigrams' rows of the weights W and of their momentum V
     (4 r G), their gradients and the words' vectors and gradients
     (2 r G + 4 w G), the inputs of the recurrence and their gradients (4 S G),
-    and the activations of the gates, c and y (2 S (G + 2 H)).
-    The sum is an estimate, not a strict bound: it includes arrays that fit into
-    a cache, and no element-wise arithmetic.
+    and the activations of the gates, c and y (2 S (G + 2 H)). The
+    sum is an estimate, not a strict bound: it includes arrays that fit into a
+    cache, and no element-wise arithmetic.
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1

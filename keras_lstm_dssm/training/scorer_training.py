@@ -180,8 +180,8 @@ def mine_lists(
     """Lists clicked titles and negatives of each query, and writes the lists.
 
     Negatives are titles without a click for the query, those nearest to it by
-    `towers`, a trained model or its run folder. A resumed run reads
-    the file, since the towers may have changed. For `top` and `seed` see
+    `towers`, a trained model or its run folder. A resumed run reads the
+    file, since the towers may have changed. For `top` and `seed` see
     `clicked_lists`.
     """
     towers = open_towers(towers, "negatives_from")
