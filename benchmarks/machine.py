@@ -26,8 +26,8 @@ def describe_machine() -> dict[str, Any]:
     """Describes the machine and measures its speed.
 
     `gemm_flops` is FLOP/s in TensorFlow's float32 matrix products, `copy_bytes`
-    the bytes read and written per second, both with all cores and the best of
-    several attempts. `load` is the machine's load before the benchmark.
+    the bytes read and written per second; both use all cores, and are the best
+    of several attempts. `load` is the machine's load before the benchmark.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
@@ -35,11 +35,11 @@ def describe_machine() -> dict[str, Any]:
         "gemm_flops": max(gemm_rate(cores) for _ in range(_TRIES)),
         "copy_bytes": max(copy_rate(cores) for _ in range(_TRIES)),
     }
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": _cpu(),
         "cores": cores,
-        "memory_gigabytes": round(pages / 1e9, 1),
+        "memory_gigabytes": round(memory / 1e9, 1),
         "load": load,
         "date": datetime.date.today().isoformat(),
         "system": platform.platform(),
@@ -106,11 +106,12 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     H cells and G = gates H, there are three matrix products of 2 S H G
     operations: `y(t-1) W_rec`, and in the backward pass the errors `dz W_rec'`
     and the weights' gradient `y' dz`. Each array counts as written once and
-    read once: the trigrams' rows of W and V (4 r G), their gradients and the
-    words' vectors and gradients (2 r G + 4 w G), the inputs of the recurrence
-    and their gradients (4 S G), and the activations of the gates, c and y
-    (2 S (G + 2 H)). The sum is an estimate, not a strict bound: it includes
-    arrays that fit into a cache, and no element-wise arithmetic.
+    read once: the trigrams' rows of the weights W and of their momentum V
+    (4 r G), their gradients and the words' vectors and gradients
+    (2 r G + 4 w G), the inputs of the recurrence and their gradients (4 S G),
+    and the activations of the gates, c and y (2 S (G + 2 H)). The
+    sum is an estimate, not a strict bound: it includes arrays that fit into a
+    cache, and no element-wise arithmetic.
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
@@ -130,9 +131,10 @@ def step_work(
 ) -> StepWork:
     """Counts the work of a training step with in-batch negatives.
 
-    The cosines of B queries and D documents add three matrix products of
-    2 B D H operations. The cosines, their softmax and their gradient are
-    written once and read once (6 B D floats).
+    The cosines of the batch's B queries, repeats included, and its D distinct
+    documents add three matrix products of 2 B D H operations. The cosines,
+    their softmax and their gradient are written once and read once (6 B D
+    floats).
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))

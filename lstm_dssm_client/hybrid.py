@@ -17,7 +17,8 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST_SHARE = 5e-5
-"""Smaller shares of words are left out: four decimals, as in the graph."""
+"""Shares of words are rounded to four decimals, as in the graph; those that
+round to 0 are left out."""
 
 
 def probability(log_odds: Any) -> Any:
@@ -31,32 +32,32 @@ def read_postings(file: PortableFile, count: int) -> Postings:
     documents = file.array("terms/documents", None, dtype=np.int32)
     forms = file.texts("terms/forms")
     terms = file.array("terms/form_terms", len(forms), dtype=np.int32)
-    words = int(file.header["hybrid"]["terms"])
+    word_count = int(file.header["hybrid"]["terms"])
     if (
         not _in_range(documents, 0, count)
         or not _in_range(terms, STOP, len(bounds) - 1)
-        or not 0 <= words < len(bounds)
+        or not 0 <= word_count < len(bounds)
         or [*bounds[[0, -1]]] != [0, len(documents)]
         or (np.diff(bounds) < 1).any()
     ):
         raise ValueError("the postings are of other documents or terms")
     term_of = dict(zip(map(bytes.decode, forms), terms.tolist(), strict=True))
     scores = file.array("terms/scores", len(documents))
-    return Postings(count, term_of, words, bounds, documents, scores)
+    return Postings(count, term_of, word_count, bounds, documents, scores)
 
 
-def _in_range(numbers: np.ndarray, least: int, size: int) -> bool:
+def _in_range(numbers: np.ndarray, least: int, end: int) -> bool:
     return not len(numbers) or bool(
-        least <= numbers.min() <= numbers.max() < size
+        least <= numbers.min() <= numbers.max() < end
     )
 
 
 class Hybrid:
     """Ranks by the log-odds that a document is relevant, and explains scores.
 
-    The log-odds are a weighted sum of cosines of towers and of words, and
-    scores of the query's terms, minus the weighted hubness of the document,
-    plus `base`.
+    The log-odds are `base`, plus a weighted sum of the cosine of the towers,
+    the cosine of the words and the scores of the query's terms, minus the
+    weighted hubness of the document.
 
     Args:
         file: File of a hybrid retriever.
@@ -91,8 +92,8 @@ class Hybrid:
         """Computes the log-odds of all documents, without `base`.
 
         `cosines` are cosines of the documents with the query's vector. Returns
-        float32 `[count]`; without cosines, 0 for documents without a term of
-        the query.
+        float32 `[count]`; without cosines (hubness then has no weight either)
+        0 for documents without a term of the query.
         """
         scores: Any = np.float32(0)
         if self.terms is not None:
@@ -114,7 +115,9 @@ class Hybrid:
         """Explains the scores of the documents `rows` for a query.
 
         `query` is the query's vector, and `vectors` are vectors of the
-        documents. Returns `parts` and `words` of each `ExplainedHit`.
+        documents. Returns, for each document, the contribution of each part,
+        and for each part the contribution of each word of the query (see
+        `signatures.ExplainedHit`).
         """
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {

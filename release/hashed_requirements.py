@@ -1,8 +1,9 @@
 """Writes the pinned packages with the SHA-256 of each file.
 
-pip resolves the requirements of pyproject.toml with `dev` and the pins of
-constraints.txt, and reports the file that it would install for each package.
-Other Pythons and machines install files with other hashes: run it there, too.
+pip resolves the requirements of pyproject.toml, with its extra `dev`, under the
+pins of constraints.txt, and reports the file that it would install for each
+package. With another version of Python or on another kind of machine, pip
+installs other files: run this program there, too.
 
 Example:
   python release/hashed_requirements.py build/requirements-hashed.txt

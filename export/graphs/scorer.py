@@ -30,7 +30,8 @@ class ScorerModule(ServedModule):
         self.weights = self._served.variables
         # The table of a vocabulary; a server's loader fails without it.
         self.resources = model.words.resources
-        # A plain function: TensorFlow would save the whole Keras model.
+        # A plain function, because TensorFlow would save the whole Keras model
+        # if it were an attribute.
         self._score = lambda *pair: model.call(pair, training=False)
 
     @signature(query=tf.string, document=tf.string)
@@ -39,9 +40,10 @@ class ScorerModule(ServedModule):
     ) -> dict[str, tf.Tensor]:
         """Signature `serving_default`: scores pairs of strings `[batch]`.
 
-        A server that batches needs the batch first, so that a query has a row
-        for each document; distinct texts are encoded once. `score` is float32
-        `[batch]`, whatever the model: clients expect it.
+        A server that batches needs every input to have the batch as first axis:
+        a query is therefore repeated for each of its documents; distinct texts
+        are encoded once. `score` is float32 `[batch]` also if the model is
+        float64, because clients expect float32.
         """
         rows = tf.shape(query)[0]
         # Convolutions and poolings have no result for a batch of no texts:

@@ -31,19 +31,20 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 WARMUP_SIZES = (1, 8, 64)
 """Numbers of rows of the warm-up requests.
 
-They are well below the default `max_batch_size`, so that it can be lowered
-without exporting again.
+They are well below the default `max_batch_size`, so that it can be lowered to
+the largest of them without exporting again.
 """
 
 BATCHING_CONFIG = "batching.config"
 
-# Requests that arrive within a millisecond are computed together. The last
-# allowed size must be the maximum.
+# Requests that arrive within a millisecond are computed together. TF Serving
+# demands that the last of `allowed_batch_sizes` is `max_batch_size`.
 BATCHING_TEXT = f"""\
 # Exports never change this file, so you can edit it. TF Serving rejects
 # a version if one of its warm-up requests has more rows than max_batch_size.
-# The largest has {WARMUP_SIZES[-1]} rows. For a lower max_batch_size, change it
-# here and export again: the new versions have smaller warm-up requests.
+# The largest has {WARMUP_SIZES[-1]} rows. To set max_batch_size below
+# {WARMUP_SIZES[-1]}, change it here, then export again: the new version has
+# smaller warm-up requests.
 max_batch_size {{ value: {BATCH_SIZES[-1]} }}
 batch_timeout_micros {{ value: 1000 }}
 max_enqueued_batches {{ value: 100 }}
@@ -88,7 +89,8 @@ def write_warmup(
     if len(requests) > _MAX_RECORDS:
         raise InputError(
             f"{version}: {len(requests)} warm-up requests; servers take "
-            f"{_MAX_RECORDS:,} at most: give fewer batch sizes"
+            f"{_MAX_RECORDS:,} at most: pass fewer `sizes` (numbers of rows) to"
+            " write_warmup, or export fewer signatures"
         )
     model = _load(version)
     path = Path(version) / WARMUP_FILE

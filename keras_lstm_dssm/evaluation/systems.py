@@ -1,5 +1,6 @@
-"""Systems to evaluate: by vectors, by scores of pairs, or by a whole corpus.
+"""Systems to evaluate.
 
+They rank by vectors, by scores of pairs, or by statistics of a whole corpus.
 `system_of` makes a system of a trained model.
 """
 
@@ -76,7 +77,9 @@ class CorpusSystem(System):
 
 
 class DenseSystem(System):
-    """Ranks by equation (3), the cosine R(Q, D) of query and document.
+    """Ranks by the cosine R(Q, D) of query and document.
+
+    Equation (3) of Palangi et al. 2016.
 
     Args:
         encode_query: Function from n query texts to float `[n, d]`.
@@ -199,8 +202,9 @@ def system_of(
 
     Args:
         model: A `TwoTower`, which ranks by cosine; a `PairScorer`, which ranks
-            by its scores; or a `KeyVec`, which ranks documents with one
-            sentence on each line by cosine, and reads a query as a document.
+            by its scores; or a `KeyVec`, which ranks by cosine: documents have
+            one sentence on each line, and a query is encoded as if it were a
+            document.
         first_stage: System that retrieves the candidates of a `PairScorer` in
             a whole corpus.
         **options: `batch_size` and `progress` of `TextEncoder.encode` or
@@ -219,9 +223,12 @@ def system_of(
         return DenseSystem(
             encode, lambda texts: encode(list(map(document_sentences, texts)))
         )
+    encode = partial(model.query_encoder.encode, **options)
+    if model.query_encoder is model.document_encoder:
+        # Equal partials are not equal: `with_cached_vectors` needs the same.
+        return DenseSystem(encode, encode)
     return DenseSystem(
-        partial(model.query_encoder.encode, **options),
-        partial(model.document_encoder.encode, **options),
+        encode, partial(model.document_encoder.encode, **options)
     )
 
 
@@ -230,10 +237,10 @@ def words_of(model: Any) -> str:
 
     The words of outside encoders are unknown: `"alphanumeric"`.
     """
-    words = getattr(model, "words", None)
-    if words is None and hasattr(model, "document_encoder"):
-        words = model.document_encoder.trigrams
-    split = getattr(words, "split", "alphanumeric")
+    layer = getattr(model, "words", None)
+    if layer is None and hasattr(model, "document_encoder"):
+        layer = model.document_encoder.trigrams
+    split = getattr(layer, "split", "alphanumeric")
     return "stemmed" if split == "stems" else split
 
 
@@ -264,7 +271,10 @@ class CachedEncoder:
 
 
 def with_cached_vectors(system: DenseSystem) -> DenseSystem:
-    """Returns a system that encodes each text once."""
+    """Returns a system that encodes each text once.
+
+    The vectors are cached together if both sides have the same encoder.
+    """
     encoders = system.encode_query, system.encode_document
     if all(isinstance(encode, CachedEncoder) for encode in encoders):
         return system

@@ -38,8 +38,8 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 
     A filter's value is a sum of k products, one for each word of the window.
     The products are computed once for each distinct word of the batch, and the
-    windows gather them; there is no padding. If several windows have the
-    largest value, the first receives the gradient.
+    windows gather them; sentences are not padded to the length of the longest.
+    If several windows have the largest value, the first receives the gradient.
 
     Takes the vectors of the n distinct words of a `WordBatch` of sentences,
     `(n, word_dimension)`, and the batch; returns a vector for each distinct
@@ -57,7 +57,10 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         check_at_least(1, word_dimension=word_dimension, filters=filters)
         check_each_at_least(1, windows=windows)
         if not windows:
-            raise InputError("windows must have a number for each convolution")
+            raise InputError(
+                "windows is empty: expected the width of at least one"
+                " convolution"
+            )
         self.word_dimension = word_dimension
         self.filters = filters
         self.windows = list(windows)
@@ -147,7 +150,8 @@ def _largest_sums(
             number, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             order = tf.range(number)[:, tf.newaxis]
-            # If `largest` is NaN, nothing equals it: `number - 1` is valid.
+            # If `largest` is NaN, no sum equals it; `number - 1` is then still
+            # a valid index.
             chosen = tf.math.segment_min(
                 tf.where(is_largest, order, number - 1), segment
             )
@@ -171,7 +175,7 @@ class SentenceReader(Configured, keras.layers.Layer):
 
     Eq. (2) of Bi and Ma 2017: an LSTM with forget gate in each direction; p_i
     is the probability that sentence i is a key sentence. Without `scores` all
-    logits are 0. There is no padding.
+    logits are 0. Documents are not padded to the length of the longest.
 
     Takes distinct sentences `(u, sentence_dimension)`, the row of each sentence
     of each document, int32 `(n,)`, and the numbers of sentences `(documents,)`,
@@ -213,7 +217,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes each sentence's output h, and the logit of its weight p."""
+        """Computes the state h of each sentence, and the logit of its p."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,

@@ -29,7 +29,8 @@ _SHIFT = tf.bitwise.right_shift
 _SIGNS = 1 - 2 * np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1
 ).astype(np.float32)
-"""The eight signs, 1 or -1, of the bits of each byte, `[256, 8]`."""
+"""The signs of the XOR of two bytes, `[256, 8]`: 1 where the bits agree, -1
+where they differ."""
 
 # Signature of the fields of a `WordBatch` that hold ids: without it, each new
 # size would be traced again.
@@ -95,7 +96,7 @@ class WordSketch(Configured, keras.layers.Layer):
         random = np.random.default_rng(seed)
         # A row of signs is the product of a row of each table, which gives 4
         # million rows. A third table would give more, but cost a fifth of the
-        # encoder's speed. Signs are stored as bits, 1 for +1.
+        # encoder's speed. A sign is stored as a bit, 1 for +1.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -167,7 +168,8 @@ class WordSketch(Configured, keras.layers.Layer):
         """Computes w r of each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
-        # The product of two signs is -1 where their bits differ.
+        # The product of two signs is 1 where their bits agree, and -1 where
+        # they differ.
         differ = tf.bitwise.bitwise_xor(
             *(
                 tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
@@ -260,13 +262,13 @@ class Rows(keras.layers.Layer):
 
         Rows are float32 `(n, units)`, zero for unknown keys.
         """
-        rows = tf.minimum(
+        index = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )
-        is_known = tf.equal(tf.gather(self.keys.value, rows), keys)
-        scales = tf.gather(self.scales.value, rows)
+        is_known = tf.equal(tf.gather(self.keys.value, index), keys)
+        scales = tf.gather(self.scales.value, index)
         scales = tf.where(is_known, scales, 0)[:, tf.newaxis]
-        codes = tf.gather(self.codes.value, rows)
+        codes = tf.gather(self.codes.value, index)
         return tf.cast(codes, tf.float32) * scales, is_known
 
 
@@ -288,7 +290,8 @@ class WordRows(Configured, keras.layers.Layer):
         words: `WordBatch` with `n` distinct words.
 
     Returns:
-        Float tensor `(n, units)`; zero for a word without a known trigram.
+        Float tensor `(n, units)`; zero for an unknown word without a known
+        trigram.
 
     Raises:
         InputError: An argument is less than 1.

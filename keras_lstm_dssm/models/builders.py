@@ -1,4 +1,7 @@
-"""Checks recipes, and builds and compiles their models; here two towers."""
+"""Checks recipes and builds their models, of any kind.
+
+The functions for two towers are here, too; `word_builders` has the others.
+"""
 
 import inspect
 import json
@@ -25,7 +28,8 @@ def find_recipe(recipe: str | ModelRecipe) -> Any:
 
     Raises:
         InputError: There is no such preset; or the recipe names an unknown
-            encoder or matcher, or an argument that this class does not have.
+            encoder or matcher, or gives the encoder or matcher an argument that
+            it does not take.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
@@ -84,14 +88,15 @@ def seeded_initializers(seed: int) -> Iterator[None]:
 def check_arguments(
     model_class: type,
     base: type,
-    name: str,
+    field: str,
     config: Any,
     without: Collection[str],
 ) -> None:
     """Checks that the constructors of a class take the arguments of `config`.
 
-    Base classes are considered up to `base`. Arguments in `without` come from
-    the recipe itself and are not allowed.
+    Base classes are considered up to `base`. Arguments in `without` have fields
+    of their own in the recipe, and are not allowed. `field` is the recipe's
+    field that holds `config`.
     """
     known = {"dtype", "trainable"}
     for parent in model_class.__mro__:
@@ -100,7 +105,7 @@ def check_arguments(
     known -= {"self", "kwargs", "name", *without}
     if not isinstance(config, Mapping) or not known.issuperset(config):
         raise InputError(
-            f"{name} is {config!r}: expected arguments of"
+            f"{field} is {config!r}: expected arguments of"
             f" {model_class.__name__}, "
             f"which are {', '.join(sorted(known))}"
         )
@@ -108,38 +113,38 @@ def check_arguments(
         json.dumps(dict(config))
     except TypeError as error:
         raise InputError(
-            f"{name} is {config!r:.80}: expected values that config.json can"
-            " hold; towers of Keras layers are trained by"
-            " TwoTower(layer, layer).fit"
+            f"{field} is {config!r:.80}: expected values that config.json can"
+            " hold, which a Keras layer is not: to train towers of Keras"
+            " layers, use TwoTower(layer, layer).fit"
         ) from error
 
 
-def registered_class(argument: str, name: str, base: type) -> Any:
-    """Returns the registered class of a name in a recipe.
+def registered_class(field: str, class_name: str, base: type) -> Any:
+    """Returns the registered class that a field of a recipe names.
 
     Names are such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for classes
     of other packages.
     """
-    names = {
+    classes = {
         full.removeprefix(f"{PACKAGE}>"): cls
         for full, cls in keras.saving.get_custom_objects().items()
         if isinstance(cls, type) and issubclass(cls, base) and cls is not base
     }
-    if not isinstance(name, str) or name not in names:
+    if not isinstance(class_name, str) or class_name not in classes:
         raise InputError(
-            f"{argument} is {name!r}: expected one of "
-            f"{', '.join(sorted(names))}; or import the module that registers "
-            "it"
+            f"{field} is {class_name!r}: expected one of "
+            f"{', '.join(sorted(classes))}; or import the module that "
+            "registers it"
         )
-    return names[name]
+    return classes[class_name]
 
 
 def check_towers(recipe: Recipe) -> None:
     """Checks the encoders' class and arguments in a recipe."""
     encoder = registered_class("encoder", recipe.encoder, TextEncoder)
-    for name in ("encoder_config", "document_encoder_config"):
-        config = getattr(recipe, name)
-        check_arguments(encoder, TextEncoder, name, config, ())
+    for field in ("encoder_config", "document_encoder_config"):
+        config = getattr(recipe, field)
+        check_arguments(encoder, TextEncoder, field, config, ())
     if encoder.fitted != recipe.fitted:
         raise InputError(
             f"epochs is {recipe.epochs} with the encoder {recipe.encoder}:"
@@ -149,7 +154,11 @@ def check_towers(recipe: Recipe) -> None:
 
 
 def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
-    """Builds two towers; `sizes` are further arguments of the encoders."""
+    """Builds two towers with random weights.
+
+    `sizes` are encoder arguments that only the data give, such as the number of
+    known words.
+    """
     make = registered_class("encoder", recipe.encoder, TextEncoder)
     config = {**recipe.encoder_config, **sizes}
     with seeded_initializers(seed):

@@ -1,4 +1,7 @@
-"""Table IV and Figure 7 of Palangi et al. 2016: rows, columns, charts."""
+"""Table IV and Figure 7 of Palangi et al. 2016, and the table of few clicks.
+
+Their rows, columns and charts.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,9 +35,9 @@ def train_with_one_gamma(
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
     """Trains the RNN with the LSTM's gamma, so that their costs compare.
 
-    The cost (4) grows with gamma. If different gammas were chosen on dev, the
-    RNN is trained again (in `figure_7/`, with as many seeds) with the LSTM's
-    gamma and the best learning rate for this gamma on dev.
+    The cost of equation (4) grows with gamma. If different gammas were chosen
+    on dev, the RNN is trained again (in `figure_7/`, with as many seeds) with
+    the LSTM's gamma and the best learning rate for this gamma on dev.
     """
     shown = {
         name: results[name]
@@ -73,7 +76,13 @@ def draw_figure_7(
         ]
     write_csv(output / "figure_7.csv", rows)
     path = output / "figure_7.png"
-    curve_chart(path, curves, "epoch", "mean cost (4) of a click", yscale="log")
+    curve_chart(
+        path,
+        curves,
+        "epoch",
+        "mean cost of a click, equation (4)",
+        yscale="log",
+    )
     return {FIGURE_7_CAPTION: path}, failed
 
 
@@ -99,7 +108,10 @@ _DEV_CURVES = (
 
 
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
-    """Returns BM25, the CLSM that is best on dev, and the DSSM."""
+    """Returns the systems that the others are compared with.
+
+    They are BM25, the CLSM that is best on dev, and the DSSM.
+    """
     clsm = {
         name: result.dev
         for name, result in results.items()
@@ -112,7 +124,10 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table of each mode, with the paper's values if it has any."""
+    """Returns a table of each mode.
+
+    The table of reranking also has the paper's values, if any were published.
+    """
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [
@@ -141,7 +156,7 @@ def _tables(summary: Summary) -> list[Table]:
     has_tests = "rerank" in summary["random"] and summary["references"]
     differences = measure_table(
         summary,
-        "Differences of reranking by further measures",
+        "Reranking: differences in further measures",
         "rerank",
         (),
         names=None if has_tests else (),

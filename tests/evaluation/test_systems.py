@@ -1,5 +1,7 @@
 """Systems of vectors, of pairs, mixtures, and vectors computed once."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.mixture import mixture_weights
 from keras_lstm_dssm.evaluation.systems import (
     CachedEncoder,
+    system_of,
     with_cached_vectors,
 )
 from keras_lstm_dssm.papers.baselines import UnigramLMSystem
@@ -204,6 +207,28 @@ def test_a_system_caches_once_and_both_sides_together():
     apart = with_cached_vectors(DenseSystem(sizes, lambda texts: -sizes(texts)))
     np.testing.assert_array_equal(apart.encode_query(["a"]), [[1, 1]])
     np.testing.assert_array_equal(apart.encode_document(["a"]), [[-1, -1]])
+
+
+class Encoder:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def encode(self, texts: list[str], batch_size: int) -> np.ndarray:
+        self.seen.extend(texts)
+        return sizes(texts)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_cache_of_tied_towers_encodes_a_text_once(tied):
+    query = Encoder()
+    document = query if tied else Encoder()
+    model = SimpleNamespace(query_encoder=query, document_encoder=document)
+    system = with_cached_vectors(system_of(model, batch_size=8))
+    texts = {"1": "hex bolt", "2": "glue"}
+    run = system.retrieve({"q": "glue"}, texts, 2)
+    assert list(run["q"]) == ["2", "1"]
+    encoded = sorted(query.seen + (document.seen if not tied else []))
+    assert encoded == ["glue"] * (1 if tied else 2) + ["hex bolt"]
 
 
 def test_words_alone_leave_out_documents_without_them():

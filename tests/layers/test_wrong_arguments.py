@@ -45,7 +45,7 @@ SPLIT = "split must be one of space, alphanumeric, stems, not 'x'"
     (SentenceEncoder, {"filters": 0}, NO_WIDTH),
     (SentenceEncoder, {"word_dimension": 0}, NO_WIDTH),
     (SentenceEncoder, {"windows": [0, 1]}, NO_WIDTH),
-    (SentenceEncoder, {"windows": []}, "windows must have a number"),
+    (SentenceEncoder, {"windows": []}, "windows is empty: expected the wi"),
     (SentenceReader, {"sentence_dimension": 0, "units": 2}, NO_WIDTH),
     (SentenceReader, {"sentence_dimension": 3, "units": 0}, NO_WIDTH),
     (DocumentEncoder, {"state_dimension": 0, "dimension": 2}, NO_WIDTH),

@@ -72,14 +72,18 @@ def test_other_settings_are_not_mixed(tmp_path):
     settings = TableSettings("api", gammas=(5.0, 10.0))
     settings.record(folder, {"clicks": 7})
     settings.record(folder, {"clicks": 7})
-    with pytest.raises(InputError, match="found epochs 30, expected 5, as"):
+    with pytest.raises(
+        InputError, match="with epochs 30, and now it is 5: give"
+    ):
         TableSettings("api", epochs=5, gammas=(5.0, 10.0)).record(
             folder, {"clicks": 7}
         )
-    with pytest.raises(InputError, match="found clicks 7, expected 8, as"):
+    with pytest.raises(
+        InputError, match="with clicks 7, and now it is 8: give"
+    ):
         settings.record(folder, {"clicks": 8})
     recorded = read_json(folder / "settings.json")
     del recorded["clusters_of"]
     write_json(folder / "settings.json", recorded)
-    with pytest.raises(InputError, match="found clusters_of None, expected te"):
+    with pytest.raises(InputError, match="s_of None, and now it is test: give"):
         settings.record(folder, {"clicks": 7})

@@ -113,7 +113,7 @@ REFUSED = {
     --run_file=/nowhere/out.trec -> out.trec: there is no folder
     --json={tmp_path}/no/out.json -> out.json: there is no folder
     --html={tmp_path}/no/out.html -> out.html: there is no folder
-    --html=out.html --queries=0 -> --html writes what --queries=0 leaves out
+    --html=out.html --queries=0 -> --html shows the lists that --queries=0 lea
     --run={broken} --run_file={tmp_path}/no/out.trec -> out.trec: there is no fo
     --run={broken} --depth=1 -> metrics.json: cannot be read (Expecting
     --run={tmp_path}/none -> none' is not the folder of a run, nor an enc

@@ -158,7 +158,10 @@ def test_table_and_curve(collection_folder, tmp_path, capfd, monkeypatch):
     assert "dssm: finished before" in capfd.readouterr().out
     assert run_iv(collection_folder, output, "--epochs=2") == 1
     error = capfd.readouterr().err
-    assert "settings.json: found epochs 1, expected 2" in error
+    assert (
+        "settings.json: this folder has results with epochs 1, and now it is 2"
+        in error
+    )
     assert error.count("\n") == 1
 
 
