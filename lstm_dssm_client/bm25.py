@@ -91,10 +91,11 @@ def letter_grams(word: str) -> list[str]:
 
 
 def number_forms(word: str) -> list[str]:
-    """Lists the forms of the numbers in a word.
+    """Lists the forms by which a word may match as a number.
 
-    A word without digits has one form, which may be a Roman numeral: a table
-    maps "=iv" to the term of "=4".
+    Each run of digits is a form. A word without digits is itself one, because
+    it may be a Roman numeral: the table `Postings.term_of` decides, which maps
+    "=iv" to the term of "=4".
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
@@ -105,6 +106,7 @@ def number_forms(word: str) -> list[str]:
 
 
 FORMS: dict[str, Callable[[str], list[str]]] = {
+    # `Postings.term_of` maps a word to the term of its stem.
     "stems": lambda word: [word],
     "words": lambda word: [word],
     "trigrams": letter_grams,

@@ -100,7 +100,13 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
 
 def read_tokens(path: str | os.PathLike[str]) -> list[str]:
-    """Reads a file with a token in each line; skips blank and `#` lines."""
+    """Reads a file with a token in each line; skips blank and `#` lines.
+
+    Raises:
+        InputError: The file cannot be read or has more than a megabyte; a line
+            is no token, which has 16 to 512 printable ASCII characters without
+            spaces; or there is no token.
+    """
     path = Path(path)
     try:
         with path.open("rb") as file:

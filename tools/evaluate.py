@@ -1,13 +1,13 @@
 r"""Measure a trained model, and BM25 and random order for comparison.
 
 Retrieves documents from the whole corpus (`--mode=retrieve`), or reranks the
-judged documents of each query (`--mode=rerank`, the default if documents have
-grade 0), and prints NDCG, MRR, MAP, precision and recall in percent. By default
-BM25 splits words as the model does. Then it lists the queries on which the
-model fails, and says whether the model is better than BM25; `--html=FILE`
-writes the same as a page. The metrics are also stored in the run's
-`metrics.json`, under split and mode, such as "test/retrieve", and the latest
-also under "test".
+judged documents of each query (`--mode=rerank`, the default if the qrels have
+judgements of grade 0), and prints NDCG, MRR, MAP, precision and recall in
+percent. By default BM25 splits words as the model does. The program then lists
+the queries on which the model fails, and says whether the model is better than
+BM25; `--html=FILE` writes the same as a page. The metrics are also stored in
+the run's `metrics.json`, under split and mode, such as "test/retrieve", and the
+latest also under "test".
 
 With --mix, a weighted sum of the scores of the model and of other systems is
 measured, too, and each system alone: BM25, other runs, and third-party sentence
@@ -49,7 +49,7 @@ program.string(
 )  # fmt: skip
 program.string(
     "data", None,
-    "`api`, `api_sentences` or a BEIR folder; of a KeyVec, `api_documents` or "
+    "`api`, `api_sentences` or a BEIR folder; for a KeyVec: `api_documents` or "
     "a folder of documents.",
 )  # fmt: skip
 define_settings(program, {"": TitleSettings}, defaults=True)
@@ -62,7 +62,11 @@ def main(_: list[str]) -> dict[str, Any]:
     if not (FLAGS.mix or FLAGS.hybrid):
         program.check_unused(chooses, "is used with --mix or --hybrid only")
     if FLAGS.mix_weights:
-        program.check_unused(chooses, "chooses what --mix_weights gives")
+        program.check_unused(
+            chooses,
+            "is for fitting weights, but --mix_weights gives them: leave one"
+            " out",
+        )
     if FLAGS.bm25_words == "stemmed":  # before the run is read
         check_installed("snowballstemmer", "baselines")
     load_package()
@@ -79,12 +83,15 @@ def main(_: list[str]) -> dict[str, Any]:
         document_baselines,
         progress=sys.stderr.isatty(),
         report=lambda text: print(*map(printable, text.split("\n")), sep="\n"),
-        **flags_of_titles(),
+        **given_title_settings(),
     )
 
 
-def flags_of_titles() -> dict[str, Any]:
-    """Returns the flags about rankings of titles that are set."""
+def given_title_settings() -> dict[str, Any]:
+    """Returns the flags of `TitleSettings` that the user set.
+
+    Without `split` and `min_relevant`, which are arguments of their own.
+    """
     common = "split", "min_relevant"
     names = [n for n in flag_names([TitleSettings]) if n not in common]
     return {name: FLAGS[name].value for name in names if FLAGS[name].present}

@@ -2,9 +2,9 @@ r"""Serve exported models over gRPC and HTTP, with TF Serving's services.
 
 The server is meant for trials and tests on one machine; the README with the
 exported models has the command line of TF Serving itself. Versions exported
-while it runs are loaded, warmed up and then served; models.config can set
-version policies and labels. SIGINT (ctrl-c) and SIGTERM stop the server when
-the running requests have ended.
+while it runs are loaded, warmed up and then served; a file models.config in the
+folder of --models can set version policies and labels. SIGINT (ctrl-c) and
+SIGTERM stop the server when the running requests have ended.
 
 With --http_port the server also has TF Serving's REST API, metrics and a page
 for searching at / (docs/local_server.md). This needs
@@ -56,7 +56,7 @@ program.integer(
 )  # fmt: skip
 program.string(
     "click_log", None,
-    "File to which results that are followed on the page are appended, query "
+    "File to which the page appends each result that a user clicks, as query "
     "TAB title; or ubi:FOLDER, for searches and clicks in the form of User "
     "Behavior Insights (docs/data.md).",
 )  # fmt: skip
@@ -78,7 +78,8 @@ program.string(
 )
 program.string(
     "client_ca", None,
-    "Authorities in PEM whose certificates clients must have.",
+    "PEM file of authorities; a client must have a certificate that one of "
+    "them issued.",
 )  # fmt: skip
 program.string(
     "token_file", None,
@@ -87,8 +88,8 @@ program.string(
 )  # fmt: skip
 program.bool(
     "insecure", False,
-    "Listen to other machines even without TLS and --token_file or "
-    "--client_ca.",
+    "Allow connections from other machines even without TLS, or without "
+    "--token_file and --client_ca.",
 )  # fmt: skip
 program.bool(
     "verify", False,
@@ -115,8 +116,8 @@ def main(_: list[str]) -> None:
     from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
-    # Imported modules are never garbage. Otherwise the collection after
-    # unloading a version would scan them and stop all requests for 0.25 s.
+    # Exempts imported modules from garbage collection: scanning them after a
+    # version is unloaded would stop all requests for 0.25 s.
     gc.freeze()
     # Each connection is an open file, and the soft limit is often 1,024.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -182,7 +183,7 @@ def main(_: list[str]) -> None:
 
 
 def _server_tls() -> "ServerTLS | None":
-    """Returns the certificate of --tls_cert; None without it."""
+    """Returns the server's TLS settings; None if no TLS flag is set."""
     from keras_lstm_dssm.serving.security import ServerTLS
 
     if not (FLAGS.tls_cert or FLAGS.tls_key or FLAGS.client_ca):

@@ -1,7 +1,7 @@
 """Reads files of documents: text files of titles, JSON lines, and parquet.
 
-`read_documents` reads files into memory. `open_documents` streams a file of any
-size.
+`read_documents` reads files into memory. `open_document_file` streams a file of
+any size.
 """
 
 import functools
@@ -101,8 +101,9 @@ def check_documents(documents: Documents) -> None:
             f"a retriever needs titles and as many ids; got {titles} titles "
             f"and {len(ids)} ids"
         )
-    if not all(ids):  # "" fills the columns beyond the k of a query
-        raise InputError(f"id {[*map(bool, ids)].index(False)} is empty")
+    if not all(ids):  # a search returns "" in place of missing hits
+        row = [*map(bool, ids)].index(False)
+        raise InputError(f"the id of document {row} (counted from 0) is empty")
     if len(tags) not in (0, len(ids)):
         raise InputError(
             f"found tags of {len(tags)} documents, expected those of"
@@ -142,17 +143,18 @@ def read_documents(
     r"""Reads documents, one in each line: a title, or an id, a tab and a title.
 
     A title without an id is also the id. A third field has the tags, separated
-    by commas. Repeated lines are read once, blank lines are skipped. Files that
-    end in `.jsonl` and folders have documents of many sentences, in the form of
-    docs/documents.md. Their sentences are joined by empty lines, where a KeyVec
-    splits them again.
+    by commas. A repeated line of a text file is read once, and blank lines are
+    skipped. Folders, and files that end in `.jsonl`, hold documents of many
+    sentences, in the form of docs/documents.md; a repeated `_id` is an error
+    there. Their sentences are joined by empty lines, where a KeyVec splits them
+    again.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
             `.parquet` file, see `ParquetDocuments`; several files, see
             `document_files`; a folder of documents; or a data folder, see
             `prepare`.
-        fields: Fields of the products of a data folder to read, see
+        fields: Which product fields to read, if `path` is a data folder; see
             `Recipe.fields`.
 
     Raises:
@@ -181,7 +183,7 @@ def read_documents(
     is_path = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
     distinct: dict[str, _Row] = {}
     files = [path] if is_path else document_files(path)
-    readers = (open_documents(name, distinct) for name in files)
+    readers = (open_document_file(name, distinct) for name in files)
     documents = Documents.from_rows(
         chain.from_iterable(
             rows for reader in readers for rows in reader.rows(_ALL, _ALL)
@@ -243,7 +245,7 @@ class DocumentReader(ABC):
 
     @abstractmethod
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Does the same as `take`, with lists of rows."""
+        """Like `take`, but yields lists of `_Row` instead of `Documents`."""
 
     @abstractmethod
     def skip(self, lines: int) -> None:
@@ -268,7 +270,7 @@ class DocumentReader(ABC):
         return known is row
 
 
-def open_documents(
+def open_document_file(
     path: str, distinct: dict[str, _Row] | None = None
 ) -> DocumentReader:
     """Opens a file of documents; see `DocumentReader`."""
@@ -420,7 +422,7 @@ class ParquetDocuments(DocumentReader):
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows
-        self._number = 0  # of the next row
+        self._number = 0  # of the next row, counted from 0
 
     @property
     def at_end(self) -> bool:
@@ -448,7 +450,10 @@ class ParquetDocuments(DocumentReader):
         self._number = min(self._number + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Returns the row groups with the next rows, and how many to skip."""
+        """Returns the row groups that hold the next rows.
+
+        Also returns how many rows to skip at the start of the first group.
+        """
         groups: list[int] = []
         before = skipped = 0
         for number in range(self._file.num_row_groups):

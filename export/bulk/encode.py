@@ -27,7 +27,7 @@ from keras_lstm_dssm.export.bulk.documents import (
     DocumentReader,
     Documents,
     count_lines,
-    open_documents,
+    open_document_file,
 )
 from keras_lstm_dssm.export.bulk.parts import (
     PartInfo,
@@ -99,7 +99,7 @@ def encode_shard(
     """
     number, shards = shard or Shard()
     for file_number, path in enumerate(job.files):
-        reader, part = open_documents(path), 0
+        reader, part = open_document_file(path), 0
         while part == 0 or not reader.at_end:
             if (file_number + part) % shards == number:
                 yield encode_part(encode, job, file_number, part, reader)
@@ -316,7 +316,8 @@ class PartEncoder:
         if self._reader and self._reader[0] == file_number:
             _, next_part, reader = self._reader
         if reader is None or next_part > part:
-            reader, next_part = open_documents(self._job.files[file_number]), 0
+            reader = open_document_file(self._job.files[file_number])
+            next_part = 0
         self._reader = None  # unusable after an error
         reader.skip((part - next_part) * lines)
         result = encode_part(self._encode, self._job, file_number, part, reader)

@@ -92,7 +92,7 @@ class JudgedQueries:
                 f" {', '.join(self.splits) or 'none'}: name one of these"
             )
         check_plain_file(path, self.folder)
-        documents = self._judged_documents(split)
+        documents = self._judgeable_documents(split)
         qrels: dict[str, dict[str, int]] = {}
         for number, line in enumerate(text_lines(path), 1):
             fields = line.split("\t")
@@ -124,9 +124,9 @@ class JudgedQueries:
                 )
         return qrels
 
-    def _judged_documents(self, split: str) -> Container[str]:
+    def _judgeable_documents(self, split: str) -> Container[str]:
         """Returns the ids that judgements of a split may refer to."""
-        raise NotImplementedError(f"{type(self).__name__}._judged_documents")
+        raise NotImplementedError(f"{type(self).__name__}._judgeable_documents")
 
     def _qrels_path(self, split: str) -> str:
         return os.path.join(self.folder, "qrels", f"{split}.tsv")
@@ -483,7 +483,7 @@ class Collection(JudgedQueries):
             lines.append(f"{split}: {self._sizes(split)}")
         return "\n".join(lines)
 
-    def _judged_documents(self, split: str) -> Container[str]:
+    def _judgeable_documents(self, split: str) -> Container[str]:
         return self.documents
 
 

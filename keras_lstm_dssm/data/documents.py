@@ -186,9 +186,9 @@ class DocumentFolder(JudgedQueries):
     (one string, see `split_sentences`) or `sentences` (a list); and perhaps
     `title`, `summary` (a string or a list of sentences), `class` and `split`
     ("train", the default, "dev" or "test"). `queries.jsonl` and
-    `qrels/<split>.tsv` are optional and as in a BEIR folder. The qrels of a
-    split may name documents of this split only, which are ranked for its
-    queries. All files but the qrels may be compressed and end in `.gz`.
+    `qrels/<split>.tsv` are optional and as in a BEIR folder. For the queries of
+    a split, the documents of this split are ranked; its qrels may name no
+    others. All files but the qrels may be compressed and end in `.gz`.
 
     A line is bad if it is not such an object, has an empty body, repeats an
     `_id`, is not UTF-8 or has more than 16 MB; a file without lines counts as
@@ -218,6 +218,7 @@ class DocumentFolder(JudgedQueries):
         174
     """
 
+    # For error messages of `JudgedQueries`.
     expected_folder = "a folder with documents.jsonl (docs/documents.md)"
     known_document = "a document of this split"
 
@@ -241,7 +242,7 @@ class DocumentFolder(JudgedQueries):
         """Returns an iterable of the documents of "train", "dev" or "test".
 
         It streams the documents, in order, whenever it is iterated. Raises
-        `InputError` for another split, or see the class.
+        `InputError` for another split; iterating raises as the class does.
         """
         if split not in SPLITS:
             raise InputError(
@@ -306,7 +307,10 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the valid documents, and updates the counts."""
+        """Yields the valid documents.
+
+        Updates `split_of`, `cut` and `bad_lines` of `counts`.
+        """
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:
@@ -324,7 +328,7 @@ class DocumentFolder(JudgedQueries):
         except EmptyFile:
             bad.add(self._path, None, "an empty file")
 
-    def _judged_documents(self, split: str) -> Container[str]:
+    def _judgeable_documents(self, split: str) -> Container[str]:
         split_of = self.counts.split_of
         return {key for key, other in split_of.items() if other == split}
 

@@ -33,7 +33,7 @@ from keras_lstm_dssm.settings.training import (
     parts_of,
 )
 
-_BUILT_IN = (API, API_SENTENCES)
+_BUILT_IN_TITLES = (API, API_SENTENCES)
 
 
 def open_collection(spec: str, fields: str | None = None) -> Collection:
@@ -180,8 +180,9 @@ class DataSource:
         """Opens the clicks to train on, see `open_log`."""
         if self.fields and not any(_clicks_of(part)[0] for part in self.parts):
             raise InputError(
-                f"{self.spec}: found click files, and the fields of the recipe"
-                " are of a data folder: name the folder, or leave fields out"
+                f"{self.spec}: found click files only, but the recipe's"
+                " `fields` can be read from a data folder only: name the"
+                " folder, or leave `fields` out"
             )
         paths: list[str] = []
         for number, part in enumerate(self.parts, 1):
@@ -258,7 +259,11 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns the folder and file name of clicks; `None` for a file alone."""
+    """Returns the data folder of a part, and the name of its file of clicks.
+
+    The folder is a collection, see `is_collection`; `None` if the part is only
+    click files.
+    """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
         return folder, name
@@ -266,12 +271,18 @@ def _clicks_of(part: str) -> tuple[str | None, str]:
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:
-    """Returns whether a part of a specification is `api` or a folder."""
-    return part in _BUILT_IN or os.path.isdir(part)
+    """Returns whether a part of a specification names a collection.
+
+    It is a built-in data set of queries and titles, or a folder.
+    """
+    return part in _BUILT_IN_TITLES or os.path.isdir(part)
 
 
 def refuse_documents(spec: str) -> None:
-    """Raises `InputError` if a specification of titles names documents."""
+    """Raises `InputError` if a specification names long documents.
+
+    These are data for a KeyVec, where queries and titles are expected.
+    """
     if spec == API_DOCUMENTS or (
         find_file(spec, DOCUMENTS_FILE) and not find_file(spec, "corpus.jsonl")
     ):

@@ -13,17 +13,20 @@ from keras_lstm_dssm.models.text_model import OneProcess
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ops import custom_gradient
 
-_WORD = 32  # rows of a table in one integer of a packed set
+_BITS = 32  # table rows in one integer of a packed set
 
 
 class JointRows(NamedTuple):
     """The rows of a tower's tables that the batches of all workers read."""
 
     rows: tf.Tensor  # int32 `(rows,)`, ascending
-    position: tf.Tensor  # int32 `(table rows,)`: the index of each in `rows`
+    position: tf.Tensor  # int32 `(rows of the table,)`: index in `rows`
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
-        """Converts a gradient of distinct rows to a gradient of `rows`."""
+        """Scatters a sparse gradient of distinct rows into a dense one.
+
+        The result has a line for each of `rows`; 0 where `gradient` has none.
+        """
         index = tf.gather(self.position, gradient.indices)
         return tf.scatter_nd(
             index[:, tf.newaxis],
@@ -39,14 +42,16 @@ class JointBatch(NamedTuple):
     0, then titles that only later workers have.
 
     Attributes:
-        rows: The rows that the batches read, for each tower.
+        rows: The table rows that the batches read, for each tower.
         contributed: int32 `(titles,)`, the titles of this worker that no
             earlier worker has; it gives their vectors to all workers.
         counts: The number of titles that each worker contributes.
-        clicked: int32 `(all rows,)`, the clicked title of each row of all
+        clicked: int32 `(all pairs,)`, the clicked title of each pair in all
             workers' batches.
-        first_row: The number of rows of earlier workers.
-        share: Float scalar, this worker's rows, or their weights, as a share.
+        first_row: The number of pairs of earlier workers: the index in
+            `clicked` of this worker's first pair.
+        share: Float scalar, the share of this worker's pairs, or of their
+            weights, among those of all workers.
     """
 
     rows: list[JointRows]
@@ -62,11 +67,12 @@ class JointStep(OneProcess):
 
     Documents of other workers are negatives, too, and each distinct document
     counts once. A step needs four collectives: fingerprints of titles, with the
-    sets of rows to move to the look-ahead point; vectors of titles; gradients
-    of these vectors; and the sum of all gradients with the loss. The weights
-    are bit-equal on all workers, and equal, up to rounding, to the weights of
-    one process with the whole batch. `stop_wanted` of 1 asks all workers to
-    stop; `stops` is then above 0 after the step.
+    sets of table rows that are read (`NesterovMomentum` moves them to its
+    look-ahead point first); vectors of titles; gradients of these vectors; and
+    the sum of all gradients with the loss. The weights are bit-equal on all
+    workers, and equal, up to rounding, to the weights of one process with the
+    whole batch. `stop_wanted` of 1 asks all workers to stop; `stops` is then
+    above 0 after the step.
     """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
@@ -85,7 +91,8 @@ class JointStep(OneProcess):
         """
         if batch.fingerprints is None:
             raise InputError(
-                "several workers train on strings: got hashed batches"
+                "found hashed batches, expected batches of strings: several"
+                " workers hash them themselves"
             )
         texts = (batch.query, batch.document)
         sizes = [tower.trigrams.size for tower in model.towers]
@@ -99,21 +106,22 @@ class JointStep(OneProcess):
             columns += [
                 tf.bitcast(part, tf.int32)[:, None] for part in batch.log_q
             ]
-        titles = tf.concat(columns, axis=1)
-        width = titles.shape[1]
+        title_keys = tf.concat(columns, axis=1)
+        width = title_keys.shape[1]
         max_titles = self.most_rows * tf.shape(batch.candidates)[1]
         weights = batch.weights
         if weights is None:
             weights = tf.ones(tf.shape(clicked))
         total = tf.bitcast(tf.reduce_sum(weights), tf.int32)
         stop = self.stop_wanted.value()
-        counts = tf.stack([tf.shape(titles)[0], tf.size(clicked), stop, total])
+        title_count = tf.shape(title_keys)[0]
+        header = tf.stack([title_count, tf.size(clicked), stop, total])
         parts = [
-            counts,
+            header,
             *packed,
             tf.pad(clicked, [[0, self.most_rows - tf.size(clicked)]]),
             tf.reshape(
-                tf.pad(titles, [[0, max_titles - tf.shape(titles)[0]], [0, 0]]),
+                tf.pad(title_keys, [[0, max_titles - title_count], [0, 0]]),
                 [-1],
             ),
         ]
@@ -121,35 +129,37 @@ class JointStep(OneProcess):
         all_parts = tf.split(
             self.collectives.gather(tf.concat(parts, axis=0)), lengths, axis=1
         )
-        counts, *sets, all_clicked, all_titles = all_parts
-        self.stops.assign(tf.reduce_sum(counts[:, 2]))
-        all_titles = tf.reshape(all_titles, [self.cluster.size, -1, width])
+        headers, *sets, all_clicked, all_keys = all_parts
+        self.stops.assign(tf.reduce_sum(headers[:, 2]))
+        all_keys = tf.reshape(all_keys, [self.cluster.size, -1, width])
         rows = [
             _unpack(all_sets, size)
             for all_sets, size in zip(sets, sizes, strict=True)
         ]
-        return self._joined(batch, rows, counts, all_clicked, all_titles)
+        return self._joined(batch, rows, headers, all_clicked, all_keys)
 
     def _joined(
         self,
         batch: HashedPairs,
         rows: list[JointRows],
-        counts: tf.Tensor,
+        headers: tf.Tensor,
         clicked: tf.Tensor,
-        titles: tf.Tensor,
+        title_keys: tf.Tensor,
     ) -> HashedPairs:
         rank, size = self.cluster.rank, self.cluster.size
-        weights = tf.cast(tf.bitcast(counts[:, 3], tf.float32), tf.float64)
-        numbers = tf.concat([titles[r, : counts[r, 0]] for r in range(size)], 0)
+        weights = tf.cast(tf.bitcast(headers[:, 3], tf.float32), tf.float64)
+        numbers = tf.concat(
+            [title_keys[r, : headers[r, 0]] for r in range(size)], axis=0
+        )
         keys = tf.bitcast(numbers[:, :2], tf.int64)
         # In order of first appearance: titles of worker 0 come first.
         distinct, index = tf.unique(keys)
         first = tf.math.unsorted_segment_min(
             tf.range(tf.size(keys)), index, tf.size(distinct)
         )
-        starts = tf.concat([[0], tf.cumsum(counts[:, 0])], axis=0)
+        starts = tf.concat([[0], tf.cumsum(headers[:, 0])], axis=0)
         bounds = tf.searchsorted(first, starts)
-        worker_titles = tf.split(index, counts[:, 0], num=size)
+        worker_titles = tf.split(index, headers[:, 0], num=size)
         log_q = None
         if batch.log_q is not None:
             log_q = tuple(
@@ -170,12 +180,12 @@ class JointStep(OneProcess):
                 counts=tf.unstack(bounds[1:] - bounds[:-1], num=size),
                 clicked=tf.concat(
                     [
-                        tf.gather(worker_titles[r], clicked[r, : counts[r, 1]])
+                        tf.gather(worker_titles[r], clicked[r, : headers[r, 1]])
                         for r in range(size)
                     ],
                     axis=0,
                 ),
-                first_row=tf.reduce_sum(counts[:rank, 1]),
+                first_row=tf.reduce_sum(headers[:rank, 1]),
                 share=weights[rank] / tf.reduce_sum(weights),
             ),
         )
@@ -212,7 +222,7 @@ class JointStep(OneProcess):
         return blocks
 
     def all_clicked(self, batch: HashedPairs) -> tuple[tf.Tensor, Any]:
-        """Returns all rows' clicked titles, and this worker's first row."""
+        """Returns all pairs' clicked titles, and this worker's first pair."""
         if batch.joint is None:
             return super().all_clicked(batch)
         return batch.joint.clicked, batch.joint.first_row
@@ -230,7 +240,10 @@ class JointStep(OneProcess):
         loss: tf.Tensor,
         gradients: list[Any],
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds loss and gradients of all workers, for rows that any reads."""
+        """Sums loss and gradients over the workers.
+
+        A table's gradient has the rows that at least one worker reads.
+        """
         rows_of = {
             id(table): joint
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
@@ -272,11 +285,13 @@ class JointStep(OneProcess):
 
 def _pack(rows: tf.Tensor, size: int) -> tf.Tensor:
     """Packs a set of rows into integers, a bit for each row of the table."""
-    words = -(-size // _WORD)
+    integers = -(-size // _BITS)
     bits = tf.scatter_nd(
-        rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [words * _WORD]
+        rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [integers * _BITS]
     )
-    return tf.reduce_sum(tf.reshape(bits, [words, _WORD]) * _powers(), axis=1)
+    return tf.reduce_sum(
+        tf.reshape(bits, [integers, _BITS]) * _powers(), axis=1
+    )
 
 
 def _unpack(sets: tf.Tensor, size: int) -> JointRows:
@@ -291,4 +306,4 @@ def _unpack(sets: tf.Tensor, size: int) -> JointRows:
 
 
 def _powers() -> tf.Tensor:
-    return tf.bitwise.left_shift(tf.ones([_WORD], tf.int32), tf.range(_WORD))
+    return tf.bitwise.left_shift(tf.ones([_BITS], tf.int32), tf.range(_BITS))

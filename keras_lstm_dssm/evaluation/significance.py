@@ -18,6 +18,8 @@ def spread_of(
     approximation); 0 for one query. The interval is about other queries of the
     same kind, not about other seeds of training. With the values of a
     `reference` system, paired differences are averaged.
+
+    `values` and `reference` map: query id -> measure -> value.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -31,8 +33,8 @@ def spread_of(
         error = 0.0
         if len(column) > 1:
             error = column.std(ddof=1) / np.sqrt(len(column))
-        interval = float(column.mean()), float(_NORMAL_95 * error)
-        spreads[measure] = [round(number, 6) for number in interval]
+        mean_and_half_width = float(column.mean()), float(_NORMAL_95 * error)
+        spreads[measure] = [round(number, 6) for number in mean_and_half_width]
     return spreads
 
 
@@ -62,7 +64,8 @@ def randomisation_test(
     differences = differences / np.where(scale > 0, scale, 1)
 
     def absolute_sums(signs: np.ndarray, axis: int) -> np.ndarray:
-        # Sums that differ by rounding errors only become equal.
+        # Rounded, so that sums compare as equal if only floating-point error
+        # separates them.
         return np.round(np.abs(signs @ differences), 9)
 
     # SciPy flips the signs of an array of ones; `absolute_sums` applies them to

@@ -39,7 +39,8 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     """Computes the cosine of each query with each title, `(batch, titles)`.
 
     Several blocks are multiplied separately, because the product of untrained
-    columns needs no gradient and can run beside the recurrence.
+    columns needs no gradient and can run beside the recurrence. The blocks
+    together have length 1, so the sum of their products is the cosine.
     """
     widths = [
         [block.shape[-1] for block in blocks] for blocks in (queries, titles)
@@ -67,7 +68,7 @@ def random_negatives(
 
     Negatives are clicked documents of other rows of the batch. A shuffled batch
     is a random sample of the training documents, and so are its negatives; no
-    other document must be encoded.
+    further document needs to be encoded.
 
     Args:
         query: Vectors of the queries, `(batch, d)`.
@@ -106,7 +107,8 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """
     if labels.shape.rank == 1:
         clicked = tf.gather(cosines, labels, batch_dims=1)
-        # Only the clicked document itself is as near as the clicked document.
+        # A tie with another document does not count: only the clicked document
+        # may reach its own cosine.
         near = cosines >= clicked[:, tf.newaxis]
         return tf.math.count_nonzero(near, axis=-1) == 1
     best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
@@ -115,18 +117,19 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 class EpochBounds(keras.callbacks.Callback):
-    """Clears outdated caches before an epoch, updates all rows after it."""
+    """Clears outdated caches before an epoch, and updates tables after it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Clears caches that were filled with other weights (15 ms).
+        """Clears caches that were filled with other weights.
 
         A callback may set weights after `fit` has made its dataset, such as
-        `keras.callbacks.BackupAndRestore` in `on_train_begin`.
+        `keras.callbacks.BackupAndRestore` in `on_train_begin`. Comparing
+        weights by their hash takes 15 ms.
         """
         self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Brings rows that no batch has read up to date."""
+        """Applies pending updates of the trigram tables' rows (`LazyRows`)."""
         self.model.sync_weights()
 
 
@@ -159,8 +162,8 @@ class ZeroLossWarning(keras.callbacks.Callback):
             print(
                 f"warning: the loss of epoch {self._epoch} is 0: nothing was"
                 " learnt; expected other titles as negatives in each batch:"
-                " check that titles have different words, and batches several"
-                " clicks",
+                " check that titles have different words, and that a batch"
+                " has several clicks",
                 file=sys.stderr,
             )
 
@@ -194,8 +197,9 @@ class TwoTower(SyncedWeights, TextModel):
         negatives: `"random"` (default): `n` documents of the batch for each
             query; `"in_batch"`: all other documents of the batch; or
             `"corpus"`, as printed in the paper: `n` documents of all training
-            titles. For `"corpus"`, `fit` and `evaluate` draw negatives from
-            the titles of lists; `CorpusNegatives` adds them to a dataset.
+            titles. For `"corpus"`: given two lists, `fit` and `evaluate` draw
+            from their titles; to a dataset, add negatives with
+            `CorpusNegatives`.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
 
@@ -284,7 +288,10 @@ class TwoTower(SyncedWeights, TextModel):
         jit_compile: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Sets optimizer and loss; each tower's gradients form a group.
+        """Sets optimizer and loss.
+
+        The norm threshold of `NesterovMomentum` applies to the gradients of
+        each tower separately.
 
         Args:
             optimizer: `NesterovMomentum`, or any Keras optimizer.
@@ -372,7 +379,11 @@ class TwoTower(SyncedWeights, TextModel):
                 parts of a batch have different numbers of rows.
         """
         if validation_split:
-            self._refuse(sample_weight=kwargs.pop("sample_weight", None))
+            if kwargs.pop("sample_weight", None) is not None:
+                raise InputError(
+                    "sample_weight cannot be combined with validation_split:"
+                    " give validation_data"
+                )
             x, y, validation_data = split_pairs(x, y, validation_split)
         if validation_data is not None:
             if isinstance(validation_data, tf.data.Dataset):
@@ -502,11 +513,13 @@ class TwoTower(SyncedWeights, TextModel):
     def _correct_log_q(
         self, cosines: tf.Tensor, batch: HashedPairs
     ) -> tf.Tensor:
-        """Subtracts the log of each title's share of the clicks ("logQ").
+        """Subtracts log(share of the clicks) / gamma from a title's cosines.
 
-        In-batch negatives are sampled in proportion to their clicks. The
-        correction makes training equal to uniform sampling (Bengio and Senecal
-        2008; Yi et al. 2019). Titles without `log_q` keep their score.
+        The loss multiplies by gamma, which makes this the "logQ" correction of
+        its logits. In-batch negatives are sampled in proportion to their
+        clicks. The correction makes training equal to uniform sampling (Bengio
+        and Senecal 2008; Yi et al. 2019). Titles without `log_q` keep their
+        score.
         """
         if batch.log_q is None:
             return cosines

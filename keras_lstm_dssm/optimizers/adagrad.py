@@ -26,7 +26,7 @@ def sum_rows(gradient: Any) -> Any:
 class Adagrad(Configured, JointUpdateOptimizer):
     """Optimizes by Adagrad, and updates only the rows that a batch has read.
 
-        G <- G + g * g          W <- W - eps g / (sqrt(G) + epsilon)
+        G <- G + g * g          W <- W - rate g / (sqrt(G) + epsilon)
 
     Duchi et al. 2011, as in Wan et al. 2016: G starts at 0. Rows without a
     gradient do not change, so the sparse update equals the dense update.
@@ -36,7 +36,8 @@ class Adagrad(Configured, JointUpdateOptimizer):
     parts instead of the square of their sum.
 
     Args:
-        learning_rate: eps, a float or a `LearningRateSchedule`. Default 0.03.
+        learning_rate: The rate, a float or a `LearningRateSchedule`. Default
+            0.03.
         epsilon: Constant that prevents a division by zero. Default 1e-7.
         multipliers: Name -> factor of the learning rate. A name is one or more
             parts of a variable's `path` between slashes, such as `"embedding"`

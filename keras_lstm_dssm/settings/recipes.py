@@ -50,25 +50,30 @@ class ModelRecipe(Settings):
 
     @property
     def fitted(self) -> bool:
-        """Whether the model is fitted to a teacher's vectors, in no epoch."""
+        """Whether no epoch trains the model.
+
+        Its weights are then computed from the vectors of a teacher (a sentence
+        encoder, see lstm-dssm-teach), without gradient training.
+        """
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the options that the recipe decides: name -> value.
+        """Returns the options that the recipe fills in: name -> value.
 
-        `options` is the `TrainingConfig`.
+        `options` is the `TrainingConfig`, as it was given.
         """
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(ModelRecipe):
-    """Holds all that determines the trained weights, but data and seed.
+    """Recipe of a `TwoTower`: with data and seed it determines the weights.
 
-    Equal recipes, data and seeds give equal weights. `config.json` of a run
-    folder holds the recipe. Defaults are from Palangi et al. 2016: separate
-    parameters, 4 random negatives, the momentum 0.9 / 0.995 / 0.9 of section
-    IV.
+    It holds all other choices that the weights depend on: equal recipes, data
+    and seeds give equal weights. `config.json` of a run folder holds the
+    recipe. Defaults are from Palangi et al. 2016, such as two encoders with
+    their own parameters, 4 random negatives and the momentum 0.9 / 0.995 / 0.9
+    of section IV. That both encoders start from equal weights is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -95,8 +100,10 @@ class Recipe(ModelRecipe):
         momentum_middle: Momentum mu in the training steps in between.
         momentum_fraction: Share of all training steps in the first part, and
             also in the last part.
-        epochs: Passes over the training pairs; 0 for a `WordSumEncoder`, which
-            is fitted to the teacher's vectors, and for no other encoder.
+        epochs: Passes over the training pairs; 0 for a `WordSumEncoder`, whose
+            weights are computed from the vectors of a teacher (a sentence
+            encoder, see lstm-dssm-teach) without gradient training, and for no
+            other encoder.
         batch_size: Pairs in a batch.
         shuffle_buffer: Number of pairs that are shuffled in memory, see
             `data.training_batches`; a longer log is shuffled in blocks of
@@ -107,13 +114,13 @@ class Recipe(ModelRecipe):
             `data.title_pairs`.
         hard_negatives: Mined negatives for each click: titles near the query
             that were not clicked for it, see `HardNegatives`.
-        mine_every: Epochs between two minings; as many first epochs have no
-            mined negatives.
+        mine_every: Epochs between two minings; the first `mine_every` epochs
+            have no mined negatives.
         mine_top: Number of nearest documents that mined negatives are drawn
             from.
-        mine_clusters: Number of clusters of titles in which mining searches,
-            such as 16 in a log of a million titles; 0 searches all titles, or
-            a sample of a large log, see `mine_negatives`.
+        mine_clusters: Number of clusters of titles that are searched for each
+            query, such as 16 in a log of a million titles; 0 searches all
+            titles, or a sample of a large log, see `mine_negatives`.
         judged_negatives: Negatives for each click from the documents of a BEIR
             folder that were judged not relevant for the query, in place of
             mined negatives.
@@ -121,8 +128,8 @@ class Recipe(ModelRecipe):
             is clicked (logQ correction), see `ClickFrequencies`.
         patience: With dev: evaluations without a better value after which the
             training stops; 0 trains all epochs.
-        fields: The fields that are read of the products of a data folder, with
-            their weights in BM25, such as `title:1,brand:0.5`; encoders read
+        fields: Which fields of the products to read from a data folder, each
+            with its weight in BM25, such as `title:1,brand:0.5`; encoders read
             the fields of a weight above 0, in this order. By default title and
             text, with weight 1.
 
@@ -182,9 +189,10 @@ class Recipe(ModelRecipe):
     def replace(self, **changes: Any) -> "Recipe":
         """Returns a copy with some values changed.
 
+        Args:
             **changes: Attribute -> value. `judged_negatives` above 0 sets
-                `hard_negatives` to 0, unless it is given, too. `oov_buckets` is
-                changed among the arguments of both encoders.
+                `hard_negatives` to 0, unless it is given, too. `oov_buckets`,
+                which is no field of its own, is set in `encoder_config`.
 
         Raises:
             InputError: There is no such attribute, or a value is wrong.
@@ -213,16 +221,19 @@ class Recipe(ModelRecipe):
 
     @property
     def fitted(self) -> bool:
-        """Whether the model is fitted to a teacher's vectors, in no epoch."""
+        """See `ModelRecipe`."""
         return self.epochs == 0
 
     @property
     def has_word_sum(self) -> bool:
-        """Whether the encoders have a part that is fitted to a teacher."""
+        """Whether the encoders have words fitted to a teacher's vectors."""
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's patience if there is dev and none is set."""
+        """Returns the options that the recipe fills in: name -> value.
+
+        With dev and no `patience` in `options`, this is the recipe's patience.
+        """
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -243,7 +254,7 @@ class WordsRecipe(ModelRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class KeyVecRecipe(WordsRecipe):
-    """Holds all that determines the trained weights, but data and seed.
+    """Recipe of a `KeyVec`: with data and seed it determines the weights.
 
     The counterpart of `Recipe` for `KeyVec`. Widths are from Bi and Ma 2017
     where the paper gives them: 150 for sentences, 100 for documents.
@@ -256,9 +267,9 @@ class KeyVecRecipe(WordsRecipe):
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each sentence.
         max_sentences: Number of sentences to read of each document.
-        min_count: Occurrences in the training documents from which a word is
-            in the vocabulary of the documents and in the vocabulary of key
-            words, and a stem in the vocabulary of stems.
+        min_count: Least number of occurrences, counted in the training
+            documents. Rarer words are left out of the vocabularies of words,
+            key words and stems.
         vocabulary_size: Largest number of words of the vocabulary; the most
             frequent words stay.
         skip_gram: Whether the words of a vocabulary start from skip-gram
@@ -268,22 +279,22 @@ class KeyVecRecipe(WordsRecipe):
         key_words_of: The text whose words of highest TF-IDF are a document's
             key words: `"summary"` (the paper's), or `"document"`, sentences and
             summary, so that documents without a summary have key words, too.
-        key_word_start: Scale of the initial weights W_v of the key words, which
-            are their skip-gram vectors, centred and scaled to unit length. 0
-            for random initial weights; the paper does not say.
+        key_word_start: W_v starts from the key words' skip-gram vectors, scaled
+            to unit length and then centred, times this number; with 0 from
+            random weights. The paper does not give the start.
         filters: Number of filters of each window of the convolution.
         windows: Numbers of words in a window.
         units: Width of the LSTM of each direction.
         dimension: Width of the documents' vectors.
-        weighted: Whether sentences are weighted by p_i; with `False` all p_i
-            are 1.
+        weighted: Whether sentences are weighted by p_i, the predicted salience
+            of sentence i; with `False` all p_i are 1.
         read_weight: Weight of L_read, the loss of salient sentences; 0 leaves
             the loss out.
         word_weight: Weight of L_enc, the loss of key words; 0 leaves it out.
         dropout: Share of the sentence vectors' components that a training step
             sets to 0.
-        normalize: Whether the two losses are means over sentences and over key
-            words, and not sums.
+        normalize: Whether L_read and L_enc are means, over sentences and over
+            key words, and not sums.
         excerpt: Largest number of sentences of an excerpt: the model is trained
             on excerpts, see `DocumentExamples.batches`; 0 for whole documents
             (the paper's).
@@ -341,10 +352,12 @@ class KeyVecRecipe(WordsRecipe):
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the teacher of salient sentences and, without dev, patience.
+        """Returns the options that the recipe fills in: name -> value.
 
-        Without dev the patience, which is in the recipe, too, counts epochs
-        without a smaller validation loss; 0 means that training never stops.
+        These are `salience`, the method that marks salient sentences, and,
+        without dev, `patience` and the recipe with it. This patience counts
+        epochs without a smaller validation loss; 0 means that training never
+        stops early.
         """
         salience = options.salience
         values: dict[str, Any] = {
@@ -360,7 +373,7 @@ class KeyVecRecipe(WordsRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class ScorerRecipe(WordsRecipe):
-    """Holds all that determines the trained weights, but data and seed.
+    """Recipe of a `PairScorer`: with data and seed it determines the weights.
 
     The counterpart of `Recipe` for `PairScorer`. Wan et al. 2016 is the
     source of the defaults.
@@ -376,8 +389,8 @@ class ScorerRecipe(WordsRecipe):
             letter trigrams, which needs no vocabulary and reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
-        min_count: Occurrences in the training texts from which a word is in
-            the vocabulary.
+        min_count: Least number of occurrences, counted in the training texts.
+            Rarer words are left out of the vocabulary.
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training texts (the paper's), or from random vectors.
         skip_gram_epochs: Passes over the training texts for these vectors.
@@ -470,16 +483,18 @@ PRESETS: dict[str, Recipe] = {
     "best_words": _BEST.replace(
         encoder_config={"shares": [1.0, 1.0, 1.0, 1.0]}
     ),
-    # Fitted to a teacher's vectors, in no epoch.
+    # Computed from a teacher's vectors, without gradient training.
     "word_sum": Recipe("WordSumEncoder", towers="tied", epochs=0),
 }
 """Name -> recipe of two towers.
 
-The systems of the paper's Table IV have its sizes. `best` was chosen on the dev
-splits of four data sets: it is above BM25 on two of them, level on homedepot,
-and below on wikiqa, which has few clicks (docs/results/best.md). `best_words`
-and `word_sum` have words that are fitted to a teacher
-(docs/results/few_clicks.md).
+`lstm_32`, `lstm_64`, `lstm_96`, `bilstm_96`, `rnn_288`, `dssm`, `clsm_win1`,
+`clsm_win3` and `clsm_win5` have the sizes of the paper's Table IV;
+`lstm_96_full` is `lstm_96` with a forget gate and full peepholes. `best` was
+chosen on the dev splits of four data sets: it is above BM25 on two of them,
+level on homedepot, and below on wikiqa, which has few clicks
+(docs/results/best.md). `best_words` and `word_sum` have word vectors that are
+fitted to a teacher's vectors (docs/results/few_clicks.md).
 """
 
 
@@ -493,8 +508,10 @@ def _cntn(**config: Any) -> ScorerRecipe:
     return ScorerRecipe("CNTN", config, learning_rate=0.003)
 
 
-# Both interactions start near the cosine: M near the identity, and positions
-# of length 1 (chosen on dev, see docs/results/mv_lstm).
+# Both interactions compute u' M v for the vectors u and v of a position in each
+# text. They start near the cosine: M, without factors (`rank`), starts near the
+# identity, and u and v have length 1 (chosen on dev, see
+# docs/results/mv_lstm).
 _NEAR_COSINE: dict[str, Any] = {"rank": None, "unit_length": True}
 
 SCORER_PRESETS: dict[str, ScorerRecipe] = {

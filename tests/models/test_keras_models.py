@@ -243,7 +243,7 @@ def test_what_towers_do_not_take():
     m, ones, data = two_tower(), np.ones(16), (QUERIES, TITLES)
     rows = tf.data.Dataset.from_tensor_slices(data)
     check_refused([
-        ("sample_weight is not supported",
+        ("sample_weight cannot be combined with validation_split: give",
          lambda: m.fit(*data, validation_split=0.5, sample_weight=ones)),
         ("sample_weight is for lists",
          lambda: m.evaluate(rows.batch(2), sample_weight=ones)),

@@ -134,9 +134,9 @@ REFUSED = {
     --mix={scorer_run} --mode=retrieve -> only scores lists: use --mode=rerank
     --dev={collection_folder} -> --dev is used with --mix or --hybrid only
     --select=mrr@10 -> --select is used with --mix or --hybrid only
-    --mix=bm25 --mix_weights=1,1 --dev=api -> --dev chooses what --mix_weights g
+    --mix=bm25 --mix_weights=1,1 --dev=api -> --dev is for fitting weights
     --mix=bm25 --mix_weights=1,1 --select=map
-        -> --select chooses what --mix_weights gives
+        -> --select is for fitting weights, but --mix_weights gives them
     --mix={keyvec_run} --mix_weights=1,1 -> found a KeyVec, which reads document
 """,
     "teach --documents={titles} --encoder=x --output={new}": """

@@ -9,7 +9,7 @@ import pytest
 
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export import Documents, read_documents
-from keras_lstm_dssm.export.bulk.documents import open_documents
+from keras_lstm_dssm.export.bulk.documents import open_document_file
 from keras_lstm_dssm.text import split_sentences
 
 
@@ -145,7 +145,7 @@ def test_several_files_and_parquet(tmp_path):
 def test_read_whole_or_in_parts(name, content, tmp_path):
     path = tmp_path / name
     path.write_text(content)
-    chunks = [*open_documents(str(path)).take(99, 2)]
+    chunks = [*open_document_file(str(path)).take(99, 2)]
     whole = read_documents(path)
     for field, values in whole._asdict().items():
         if field == "tags":

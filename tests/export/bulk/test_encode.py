@@ -244,7 +244,7 @@ def test_tags(tmp_path, kind, suffix):
 
 def test_readers_skip_and_count(files):
     assert [*map(documents.count_lines, files)] == [20, 3, 0]
-    reader = documents.open_documents(files[0])
+    reader = documents.open_document_file(files[0])
     reader.skip(8)
     (first,) = reader.take(2, 5)
     reader.skip(3)
