@@ -286,7 +286,6 @@ def test_wrong_data_is_explained():
     ({"negatives": tf.zeros([3, 1])}, "expected a dict of negatives"),
     ({"log_q": tf.zeros([3], tf.float64)}, "expected a dict of neg"),
     ({"weights": tf.zeros([3])}, "expected a dict of negatives"),
-    ({"teacher": tf.zeros([3, 2, 5])}, "with teacher_texts, int32"),
 ])  # fmt: skip
 def test_extras_of_another_form(extras, message):
     with pytest.raises(InputError, match=message):

@@ -75,7 +75,7 @@ def test_a_folder_of_versions_stands_for_the_one_that_is_served(
     assert np.abs(first - second).max() > 0.01
     np.testing.assert_array_equal(SavedEncoder(base).encode(["a b"]), second)
     update_models_config(
-        tmp_path / "models.config", [base.name], {base.name: 1}, "/models"
+        tmp_path / "models.config", [base.name], {base.name: 1}
     )
     np.testing.assert_array_equal(SavedEncoder(base).encode(["a b"]), first)
 

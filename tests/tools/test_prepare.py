@@ -93,7 +93,7 @@ def test_what_programs_read(tmp_path):
     other = tmp_path / "other.tsv"
     query = shop.queries[next(iter(shop.qrels("dev")))]
     other.write_text(f"x\tHex bolt\n{query.upper()}!\tHex bolt\n")
-    with pytest.raises(InputError, match=r"SHOP: found 1 of its \d+ dev quer"
+    with pytest.raises(InputError, match=r"SHOP: found 1 of \d+ dev quer"
                        f"ies in the training clicks, such as {query!r}"
     ):  # fmt: skip
         dssm.train(str(other), "lstm_32", dev=tmp_path / "SHOP", verbose=0)

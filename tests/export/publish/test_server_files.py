@@ -193,9 +193,7 @@ def test_readme_shows_signatures_memory_and_versions(
     ):
         assert line in readme
     # How to call a model of others is not known, but its tensors are.
-    other = server_files.server_readme(
-        {"numbers": tiny_models / "numbers"}, "/models"
-    )
+    other = server_files.server_readme({"numbers": tiny_models / "numbers"})
     assert "| `numbers` | `double` | `x` float32 [batch] |" in other
     assert "client.encode" not in other and "curl" not in other
 
