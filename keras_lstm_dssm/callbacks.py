@@ -342,7 +342,7 @@ class RankingEvaluation(BestEpoch):
         return f"dev_{self.measure}"
 
     def metrics(self) -> dict[str, float]:
-        """See `BestEpoch`."""
+        """Measures the ranking of the dev queries: name -> value."""
         return {self.name: self.evaluate()}
 
     def evaluate(self) -> float:
@@ -389,7 +389,7 @@ class ValidationLoss(BestEpoch):
         return "val_loss"
 
     def metrics(self) -> dict[str, float]:
-        """See `BestEpoch`."""
+        """Computes the loss and the metrics of the validation data."""
         if self._hashed is None:  # each new dataset traces the hashing again
             self._hashed = self.model.hasher.dataset(self.batches)
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)

@@ -301,7 +301,7 @@ def line_chunks(
 
 
 def numbered_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Splits the chunks of `line_chunks`; yields (number from 1, line)."""
+    """Yields the number of each line, from 1, and the line."""
     lines = (line for chunk in chunks for line in chunk.split(b"\n")[:-1])
     return enumerate(lines, 1)
 

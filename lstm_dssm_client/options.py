@@ -1,4 +1,4 @@
-"""Checks of client arguments, and files of tokens.
+"""Checks arguments of the clients, and reads access tokens from files.
 
 A token is a secret that a client sends in a header of each request.
 """

@@ -245,7 +245,7 @@ class DocumentReader(ABC):
 
     @abstractmethod
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Like `take`, but yields lists of `_Row` instead of `Documents`."""
+        """Reads what `take` reads, as lists of rows in place of `Documents`."""
 
     @abstractmethod
     def skip(self, lines: int) -> None:

@@ -34,7 +34,7 @@ class GraphEncoder(Protocol):
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one short text, faster than `unit_vectors`; `[1, d]`."""
+        """Returns the unit vector of one short text, `[1, d]`, in less time."""
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns whether a batch is a single text, short for `unit_vector`."""

@@ -210,7 +210,7 @@ class Index:
         return rows, scores
 
     def rough_cosines(self, vectors: np.ndarray) -> Iterator[np.ndarray]:
-        """Yields rounded cosines of each unit vector with all documents."""
+        """Yields each query vector's rounded cosines with all documents."""
         size = max(1, _BLOCK // len(self))
         for start in range(0, len(vectors), size):
             yield from vectors[start : start + size] @ self.vectors.T

@@ -604,7 +604,7 @@ class Recurrent(keras.layers.Layer):
 def _pack_any_order(
     inputs: tf.Tensor, lengths: tf.Tensor | None
 ) -> tuple[PackedSequence, tf.Tensor]:
-    """Packs sequences of any order; also returns the order of packed rows."""
+    """Sorts sequences by length and packs them; also returns their order."""
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])

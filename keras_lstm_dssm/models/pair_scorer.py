@@ -274,7 +274,8 @@ class PairScorer(TextModel):
         """Returns the scores of any number of documents for one query.
 
         The query is represented once, and each distinct candidate of a batch
-        once. The words of texts are cached. May be called from several threads.
+        once. The words of up to 32 MB of texts are cached, which takes some six
+        times as much memory. May be called from several threads.
 
         Args:
             query: The query's text.

@@ -243,7 +243,7 @@ class PLSASystem(CorpusSystem):
 
 
 class _Folded(NamedTuple):
-    """Cached P(z|d) of a corpus; `row` is each title's row of `mixtures`."""
+    """P(z|d) of the titles of a corpus: `mixtures[row[title]]`."""
 
     titles: tuple[str, ...]
     mixtures: np.ndarray

@@ -33,7 +33,7 @@ NO_TOKEN = (
 
 
 class ServerTLS:
-    """Holds and checks the files of a server's certificate and key.
+    """Paths of the TLS certificate and key of a server; checks the files.
 
     Args:
         certificate: File of the server's certificate, in PEM, followed by

@@ -1,4 +1,4 @@
-"""Divides rows of logs by kind and split, and grades dev and test queries.
+"""Classifies the rows of a log, and grades products for held-out queries.
 
 These functions read the tables `product`, `entry` (the rows of the logs),
 `written` and `query_text`.
