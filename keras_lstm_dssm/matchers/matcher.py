@@ -60,13 +60,21 @@ class Matcher(Configured, keras.layers.Layer):
     """Whether `represent` also takes `FlatSequences`; `PairScorer` reads it."""
 
     scores_by_numpy = False
-    """Whether `score_query` is implemented; `PairScorer` reads it."""
+    """Whether `represent_by_numpy` and `score_query` are implemented.
+
+    `PairScorer` reads it.
+    """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = vars(cls)
-        if {"match", "represent"} & own.keys() and "score_query" not in own:
-            cls.scores_by_numpy = False  # what is inherited scores otherwise
+        by_graph_and_numpy = [
+            ("match", "score_query"),
+            ("represent", "represent_by_numpy"),
+        ]
+        for graph, by_numpy in by_graph_and_numpy:
+            if graph in vars(cls) and by_numpy not in vars(cls):
+                # The inherited NumPy method would compute other scores.
+                cls.scores_by_numpy = False
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -147,12 +155,28 @@ class Matcher(Configured, keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__}.match")
 
-    def score_query(
-        self, query: FlatSequences, documents: FlatSequences
-    ) -> np.ndarray:
-        """Scores documents for one query as `score_rows`, but without a graph.
+    def represent_by_numpy(
+        self, texts: FlatSequences, side: str
+    ) -> Sequence[np.ndarray]:
+        """Represents each text for `score_query`, as `represent` does.
 
-        Texts are NumPy arrays, and documents distinct, the longest first.
+        Texts are NumPy arrays, the longest first. Returns an array `[rows,
+        width]` for each text.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.represent_by_numpy")
+
+    def score_query(
+        self, query: np.ndarray, documents: np.ndarray, lengths: np.ndarray
+    ) -> np.ndarray:
+        """Scores documents for one query as `match` does, but by NumPy.
+
+        Args:
+            query: The rows of the query, from `represent_by_numpy`.
+            documents: The rows of all documents, one document after the other.
+            lengths: The number of rows of each document, the largest first.
+
+        Returns:
+            Scores `[documents]`.
         """
         raise NotImplementedError(f"{type(self).__name__}.score_query")
 

@@ -320,20 +320,28 @@ class MVLSTM(Matcher):
         """Whether `score_query` is implemented: with k-max pooling."""
         return self.pooling == "k_max"
 
+    def represent_by_numpy(
+        self, texts: FlatSequences, side: str
+    ) -> list[np.ndarray]:
+        """Represents each position; see `Matcher.represent_by_numpy`."""
+        query = side == "query"
+        layer = self.query_positions if query else self.document_positions
+        rows = layer.flat_by_numpy(texts)
+        ends = np.cumsum(texts.lengths).tolist()
+        return [rows[i:j] for i, j in zip([0, *ends], ends, strict=False)]
+
     def score_query(
-        self, query: FlatSequences, documents: FlatSequences
+        self, query: np.ndarray, documents: np.ndarray, lengths: np.ndarray
     ) -> np.ndarray:
         """Scores documents for one query; see `Matcher.score_query`."""
-        u = self.query_positions.flat_by_numpy(query)
-        v = self.document_positions.flat_by_numpy(documents)
         # One pair: the document has the words of all documents.
         cells = self.comparison.compare_rows(
-            self.comparison.prepare_query(tf.constant(u[np.newaxis])),
-            self.comparison.prepare_document(tf.constant(v[np.newaxis])),
+            self.comparison.prepare_query(tf.constant(query[np.newaxis])),
+            self.comparison.prepare_document(
+                tf.constant(documents[np.newaxis])
+            ),
         )[0]
-        strongest = strongest_of_columns(
-            cells.numpy(), documents.lengths, self.k
-        )
+        strongest = strongest_of_columns(cells.numpy(), lengths, self.k)
         return self.mlp.by_numpy(strongest.reshape(len(strongest), -1))
 
     def score_rows(
@@ -568,26 +576,22 @@ class RecurrentCosine(Matcher):
             training,
         )
 
+    def represent_by_numpy(
+        self, texts: FlatSequences, side: str
+    ) -> list[np.ndarray]:
+        """Encodes texts, one row each; see `Matcher.represent_by_numpy`."""
+        layers = self.query_lstms if side == "query" else self.document_lstms
+        ends = [
+            run_by_numpy(layer, texts, reverse, last=True)
+            for layer, reverse in zip(layers, (False, True), strict=False)
+        ]
+        return [*local_encoder.unit(np.concatenate(ends, axis=1))[:, None]]
+
     def score_query(
-        self, query: FlatSequences, documents: FlatSequences
+        self, query: np.ndarray, documents: np.ndarray, lengths: np.ndarray
     ) -> np.ndarray:
         """Scores documents for one query; see `Matcher.score_query`."""
-        sides = (query, self.query_lstms), (documents, self.document_lstms)
-        query_vector, vectors = (
-            local_encoder.unit(
-                np.concatenate(
-                    [
-                        run_by_numpy(layer, texts, reverse, last=True)
-                        for layer, reverse in zip(
-                            layers, (False, True), strict=False
-                        )
-                    ],
-                    axis=1,
-                )
-            )
-            for texts, layers in sides
-        )
-        return self.scale * (vectors @ query_vector[0])
+        return self.scale * (documents @ query[0])
 
     def match(
         self, query: tf.Tensor, document: tf.Tensor, training: bool = False

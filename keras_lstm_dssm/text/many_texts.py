@@ -466,3 +466,64 @@ class NormalizedTextCache:
             return np.array(
                 [known.get(t) or fresh[t] for t in requested], object
             )
+
+
+class RepresentedTexts:
+    """Represents texts for scorers, with a cache.
+
+    The cache is emptied when a weight has changed. When it is full (of
+    `max_bytes` of representations), unknown texts are represented each time.
+    May be called from several threads.
+
+    Args:
+        represent: Function that returns an array of rows for each text.
+        weights: The weights that `represent` reads.
+        max_bytes: Size of the cache, without the texts.
+    """
+
+    def __init__(
+        self,
+        represent: Callable[[list[bytes]], Sequence[np.ndarray]],
+        weights: Sequence[Any],
+        max_bytes: int = 1 << 28,
+    ) -> None:
+        self._represent = represent
+        self._weights = weights
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._values: list[np.ndarray] = []
+        self._known: dict[bytes, np.ndarray] = {}
+        self._bytes_left = 0
+
+    def __call__(self, texts: list[bytes]) -> list[np.ndarray]:
+        """Returns the rows of each text, `[rows, width]` each."""
+        with self._lock:
+            self._check_weights()
+            known = self._known
+            represented: dict[bytes, Any] = {t: known.get(t) for t in texts}
+        new = [text for text, rows in represented.items() if rows is None]
+        if new:
+            rows_of_new = self._represent(new)
+            represented.update(zip(new, rows_of_new, strict=True))
+            size = sum(rows.nbytes for rows in rows_of_new)
+            with self._lock:
+                if known is self._known and size <= self._bytes_left:
+                    self._bytes_left -= size
+                    known.update(zip(new, rows_of_new, strict=True))
+        return [represented[text] for text in texts]
+
+    def _check_weights(self) -> None:
+        """Empties the cache if a weight has changed.
+
+        TensorFlow does not write into memory that an array refers to: an equal
+        address tells that a weight is unchanged, without reading its values.
+        """
+        values = [np.asarray(tf.convert_to_tensor(w)) for w in self._weights]
+        unchanged = len(values) == len(self._values) and all(
+            new.ctypes.data == old.ctypes.data or np.array_equal(new, old)
+            for new, old in zip(values, self._values, strict=True)
+        )
+        self._values = values
+        if not unchanged:
+            self._known = {}
+            self._bytes_left = self._max_bytes

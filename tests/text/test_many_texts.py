@@ -11,7 +11,11 @@ import tensorflow as tf
 from keras_lstm_dssm import LetterTrigrams
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text import WordBatch, many_texts, normalize_texts
-from keras_lstm_dssm.text.many_texts import encode_in_batches, score_in_batches
+from keras_lstm_dssm.text.many_texts import (
+    RepresentedTexts,
+    encode_in_batches,
+    score_in_batches,
+)
 from keras_lstm_dssm.text.vocabulary import Vocabulary, VocabularyCache
 from keras_lstm_dssm.text.word_hashing import as_strings, distinct_words
 from lstm_dssm_client.signatures import as_bytes, slices_of_size
@@ -252,3 +256,50 @@ def test_values_and_errors_of_a_data_function():
     with pytest.raises(ZeroDivisionError):
         wrong(tf.constant(0, tf.int64))
     assert wrong(tf.constant(1, tf.int64)).numpy() == 1
+
+
+def lengths_times(weight, calls):
+    """Represents a text by one row for each word: its length times `weight`."""
+
+    def represent(texts):
+        calls.append(texts)
+        scale = weight.numpy()[0]
+        return [scale * np.array([[len(w)] for w in t.split()]) for t in texts]
+
+    return represent
+
+
+def test_represented_texts_are_cached_until_a_weight_changes():
+    weight, calls = tf.Variable([2.0, 0.0]), []
+    represented = RepresentedTexts(lengths_times(weight, calls), [weight])
+    texts = [b"hex bolt", b"nut", b"hex bolt"]
+    assert [rows.tolist() for rows in represented(texts)] == [
+        [[6], [8]],
+        [[6]],
+        [[6], [8]],
+    ]
+    assert represented([b"nut", b"glue"])[1].tolist() == [[8]]
+    assert calls == [[b"hex bolt", b"nut"], [b"glue"]]
+    changes = [
+        lambda: weight.assign([3.0, 0.0]),
+        lambda: weight.scatter_sub(tf.IndexedSlices([1.0], [0])),
+        tf.function(lambda: weight.assign_add([1.0, 0.0]), autograph=False),
+    ]
+    for expected, change in zip([9, 6, 9], changes, strict=True):
+        change()
+        assert represented([b"nut"])[0].tolist() == [[expected]]
+        del calls[:]
+        represented([b"nut"])
+        assert not calls
+
+
+def test_a_full_cache_of_represented_texts_represents_further_texts():
+    weight, calls = tf.Variable([1.0]), []
+    represented = RepresentedTexts(
+        lengths_times(weight, calls), [weight], max_bytes=16
+    )
+    for _ in range(2):
+        found = represented([b"hex bolt", b"nut"])
+        assert [rows.ravel().tolist() for rows in found] == [[3, 4], [3]]
+        assert represented([b"glue"])[0].tolist() == [[4]]
+    assert calls == [[b"hex bolt", b"nut"], [b"glue"], [b"hex bolt", b"nut"]]
