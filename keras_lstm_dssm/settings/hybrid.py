@@ -73,18 +73,21 @@ class HybridSettings(Settings):
         """Returns settings with default weights for the parts of these names.
 
         They were fitted to dev of four data sets together. With few clicks
-        towers know little: a quarter of their weight is left at 2,000. Where
-        titles have few clicks, a title that is near many queries is rarely
-        right; where they have many, it is popular: the weight of hubness
-        depends on both numbers. `clicks` is 0 where it is not known.
+        towers know little: a quarter of their weight is left at 2,000 clicks.
+        With very few, words get the weight that towers lose. Where titles have
+        few clicks, a title that is near many queries is rarely right; where
+        they have many, it is popular: the weight of hubness depends on both
+        numbers. `clicks` is 0 where it is not known.
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WITHOUT.get(vectors, {}))
         if not clicks or "towers" not in names:
             return settings
-        towers = settings.towers * (clicks / (clicks + 2000)) ** 2
+        known = (clicks / (clicks + 2000)) ** 2
+        towers = settings.towers * known
         hubness = 1.2 * towers * titles / (titles + clicks)
-        return settings.replace(towers=towers, hubness=hubness)
+        words = settings.words + settings.towers * (1 - known) ** 3
+        return settings.replace(towers=towers, words=words, hubness=hubness)
 
     @property
     def weights(self) -> dict[str, float]:

@@ -196,7 +196,9 @@ def test_weights_of_the_parts_that_there_are():
     default = HybridSettings()
     few = default.without_dev(["towers", "words", "bm25"], 2000, 2000)
     towers = default.towers / 4
-    assert few == default.replace(towers=towers, hubness=0.6 * towers)
+    words = default.words + 0.75**3 * default.towers
+    hubness = 0.6 * towers
+    assert few == default.replace(towers=towers, words=words, hubness=hubness)
     assert default.without_dev(["towers", "words", "bm25"], 9, 0) == default
     assert default.without_dev(["words", "bm25"], 9, 5000).hubness == 0
     alone = default.without_dev(["bm25", "numbers"], 9, 0)

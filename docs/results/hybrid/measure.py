@@ -1,6 +1,6 @@
 """Measures what a table of rankings does not show of hybrids.
 
-    python measure.py [last | parts | pages] RUN:DATA:TEACH:MIN_RELEVANT ...
+    python measure.py [MODE] RUN:DATA:TEACH:MIN_RELEVANT ...
 
 For each run whose weights `lstm-dssm-evaluate --hybrid` has fitted: test
 queries with a digit; how well probabilities agree with the test judgements; how
@@ -8,12 +8,15 @@ many good first hits, and how many queries of nonsense.txt, are above the cut
 of a weak match; and the first three titles of twenty test queries. Of
 nonsense.txt the odd lines are read, with last the even ones. With parts:
 the ranking by default weights, and by weights that are fitted without a part.
+With near: the ranking with a sixth part, clicks of similar training queries.
 With pages: pages on which no title may be for more than a share of the training
 queries that it was not clicked for.
 """
 
 import random
 import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -22,7 +25,7 @@ import numpy as np
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.data import open_collection
 from keras_lstm_dssm.data.click_log import Pair
-from keras_lstm_dssm.data.sources import training_queries
+from keras_lstm_dssm.data.sources import DataSource, training_queries
 from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 from keras_lstm_dssm.evaluate.hybrid import (
     HybridSystem,
@@ -33,43 +36,93 @@ from keras_lstm_dssm.evaluate.hybrid import (
     tuned_bm25,
 )
 from keras_lstm_dssm.evaluation import Task, mean
-from keras_lstm_dssm.evaluation.weight_fit import reliability
+from keras_lstm_dssm.evaluation.index import unit_vectors
+from keras_lstm_dssm.evaluation.systems import Scores
+from keras_lstm_dssm.evaluation.weight_fit import fit_weights, reliability
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.fields import HYBRID_PARTS
 from keras_lstm_dssm.settings.hybrid import HybridSettings
 from keras_lstm_dssm.training.hybrid_parts import HybridParts
 from lstm_dssm_client.hybrid import probability
 
-MEASURE, SEARCHES, HITS = "mrr@10", 20, 10
+MEASURE, SEARCHES, HITS, NEAREST = "mrr@10", 20, 10, 50
+
+
+def show(name: str, system: HybridSystem, *tasks: Task) -> None:
+    """Prints MRR@10 and recall@100 of a system."""
+    measures = [MEASURE, "recall@100"]
+    values = [mean(task.measure(system)[1], measures) for task in tasks]
+    pairs = [" / ".join(f"{100 * v[m]:.1f}" for m in measures) for v in values]
+    print(f"  {name} dev, test {', '.join(pairs)}")
 
 
 def parts_of(hybrid: HybridSystem, dev: Task, test: Task, clicks: int) -> None:
     """Prints dev and test by default weights, and without each part."""
     own = hybrid.settings
-
-    def show(name: str) -> None:
-        values = [
-            100 * mean(task.measure(hybrid)[1], [MEASURE, "recall@100"])[m]
-            for task in (dev, test)
-            for m in (MEASURE, "recall@100")
-        ]
-        print(
-            f"  {name} dev {values[0]:.1f} / {values[1]:.1f}, test"
-            f" {values[2]:.1f} / {values[3]:.1f}"
-        )
-
-    show("all parts")
+    show("all parts", hybrid, dev, test)
     default = HybridSettings(bm25_words=own.bm25_words)
     titles = len(dev.documents)
     hybrid.settings = default.without_dev(HYBRID_PARTS, titles, clicks)
-    show("default weights")
+    show("default weights", hybrid, dev, test)
     hybrid.settings = own
     lists = [judged for _, judged in _candidates(hybrid, dev)]
     for part in HYBRID_PARTS:
         names = [name for name in HYBRID_PARTS if name != part]
         hybrid.settings = own.replace(**_named(_fit_parts(lists, names)))
-        show(f"without {part}")
+        show(f"without {part}", hybrid, dev, test)
     hybrid.settings = own
+
+
+class NearClicks(HybridSystem):
+    """A hybrid with a sixth part: clicks of the nearest training queries.
+
+    The part is log(1 + sum of cos^4 P(title | query)) over the `NEAREST`
+    training queries; P is a query's share of clicks, cos the towers' cosine.
+    """
+
+    weights: np.ndarray
+    clicks: dict[str, Counter[str]]
+
+    def parts(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[np.ndarray]:
+        """Yields six rows for each query."""
+        encode = self.vectors["towers"].encode_query
+        row = {title: number for number, title in enumerate(titles)}
+        near = unit_vectors(encode([*self.clicks]))
+        own = unit_vectors(encode([*queries]))
+        by_query = [*self.clicks.values()]
+        for vector, parts in zip(
+            own, super().parts(queries, titles), strict=True
+        ):
+            cosines = near @ vector
+            clicks = np.zeros([1, len(titles)], np.float32)
+            for number in np.argsort(-cosines)[:NEAREST]:
+                counts = by_query[number]
+                share = max(cosines[number], 0) ** 4 / counts.total()
+                for title, count in counts.items():
+                    clicks[0, row[title]] += share * count
+            yield np.concatenate([parts, np.log1p(clicks)])
+
+    def scores(
+        self, queries: Sequence[str], titles: tuple[str, ...]
+    ) -> Iterator[Scores]:
+        """Yields scores by the weights of six parts."""
+        for parts in self.parts(queries, titles):
+            yield self.weights.astype(np.float32) @ parts, None
+
+
+def with_near_clicks(
+    hybrid: HybridSystem, dev: Task, test: Task, log: Iterable[Pair]
+) -> None:
+    """Prints dev and test with the sixth part."""
+    near = NearClicks(hybrid.vectors, hybrid.settings, hybrid.queries)
+    near.clicks = defaultdict(Counter)
+    for query, title in log:
+        near.clicks[query][title] += 1
+    near.weights = fit_weights([judged for _, judged in _candidates(near, dev)])
+    print(f"  weights {near.weights.round(2)}")
+    show("near clicks", near, dev, test)
 
 
 def limited_pages(hybrid: HybridSystem, test: Task, log: list[Pair]) -> None:
@@ -144,6 +197,10 @@ def measure(run: str, data: str, teacher: str, least: str, mode: str) -> None:
     if mode == "parts":
         print(f"\n{Path(data).name}")
         return parts_of(hybrid, dev, test, len(hybrid.queries))
+    if mode == "near":
+        source = DataSource(RunFolder(run).read_config()["data"])
+        print(f"\n{Path(data).name}")
+        return with_near_clicks(hybrid, dev, test, source.pairs(0))
     if mode == "pages":
         return limited_pages(hybrid, test, [*collection.training_log()])
     last = mode == "last"
