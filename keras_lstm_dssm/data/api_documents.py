@@ -1,9 +1,8 @@
-"""Documents from docstrings, with summaries, classes and queries.
+"""A data set of documents made from docstrings of installed packages.
 
-The first paragraph of a docstring is the summary, the rest the body; the class
-is the subpackage. The queries are the docstrings of subpackages: "Statistical
-functions" -> the documents of scipy.stats. There are about 3,800 documents,
-depending on the versions of Python and packages.
+The first paragraph of a docstring is the summary, the rest is the body, and the
+subpackage is the class. A query is the docstring of a subpackage: "Statistical
+functions" -> the documents of scipy.stats. There are about 3,800 documents.
 """
 
 import inspect
@@ -31,11 +30,11 @@ from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.text.word_hashing import normalize
 
 DOCUMENTS_FORMAT = 1  # increment when the same packages give other documents
-MIN_SENTENCES = 8  # of a body
+MIN_SENTENCES = 8  # in a body
 MAX_REPEATS = 5  # a sentence of more docstrings is boilerplate
 COMPARED_WORDS = 8  # shorter sentences may be in two splits
-SHARES = {"test": 0.2, "dev": 0.1}  # the largest, of the documents
-MIN_RELEVANT = 3  # documents of a query in a split
+SHARES = {"test": 0.2, "dev": 0.1}  # largest shares of the documents
+MIN_RELEVANT = 3  # relevant documents of a query in a split
 _MIN_QUERY_WORDS = 5
 
 
@@ -44,28 +43,26 @@ def build_api_documents(
 ) -> DocumentFolder:
     """Builds the documents, or opens them if they were built before.
 
-    The docstrings are the same as in API search, see `build_api_search`. A
-    document has 8 or more sentences after its first paragraph, without code,
-    examples and types of arguments. Sentences that occur in more than 5
-    docstrings ("A name for the operation") or in the document's summary are
-    left out of the body.
+    The docstrings are from the Python standard library and the requirements of
+    this package. A body has 8 or more sentences, without code, examples and
+    types of arguments. Sentences that occur in more than 5 docstrings ("A name
+    for the operation") or in the summary are left out of the body.
 
-    The class is the path of public packages of the docstring's module, at most
-    two names: "scipy.stats"; or else the module. A query is the docstring of
-    such a package; the documents of the class are relevant. A split has the
-    queries with 3 or more relevant documents in the split: dev and test have
-    queries in common, but no documents.
+    The class of a document is its public package, at most two names:
+    "scipy.stats". A query is the docstring of such a package, and all documents
+    of the class are relevant. A split has the queries with 3 or more relevant
+    documents in the split. Dev and test may have queries in common.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
-    (at most 20 %). Modules that share a sentence of 8 or more words, or nearly
-    the same sentence (three quarters of the words), are in the same split.
+    (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
+    words are in the same split, see `split_by_groups`.
 
     Args:
         folder: The folder to write. By default a folder in
-            `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`, named
-            after the versions of the packages.
-        progress: Whether to print to standard error when it is built.
-            Default `False`.
+            `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`, named by
+            a hash of the versions of the packages.
+        progress: Whether to report the building on standard error. Default
+            `False`.
 
     Returns:
         The folder, with the queries of dev and test.
@@ -91,7 +88,7 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents made of docstrings; modules precede their contents."""
+    """Writes documents made of docstrings; a module precedes its functions."""
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:
@@ -145,19 +142,19 @@ def write_api_documents(
 
 def package_class(module: str, packages: Iterable[str]) -> str:
     """Returns the class of documents: keras.src.ops.math -> "keras.ops"."""
-    parts = module.split(".")
+    names = module.split(".")
     public = [
-        part
-        for number, part in enumerate(parts, 1)
-        if ".".join(parts[:number]) in packages
-        and not part.startswith("_")
-        and part not in INTERNAL
+        name
+        for number, name in enumerate(names, 1)
+        if ".".join(names[:number]) in packages
+        and not name.startswith("_")
+        and name not in INTERNAL
     ]
-    return ".".join(public[:2]) or parts[0].strip("_")
+    return ".".join(public[:2]) or names[0].strip("_")
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
-    """Returns class -> (its outermost package, the package's docstring)."""
+    """Returns class -> (outermost package of the class, text of the query)."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(
@@ -173,28 +170,25 @@ def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
             s for s in package_sentences if repeats[s] <= MAX_REPEATS
         )
         # A package inside the package of a class has the same class.
-        is_inside = _last(package.module) != _last(label)
-        if not is_inside and len(text.split()) >= _MIN_QUERY_WORDS:
+        names_class = package.module.split(".")[-1] == label.split(".")[-1]
+        if names_class and len(text.split()) >= _MIN_QUERY_WORDS:
             queries.setdefault(label, (package.module, text))
     return queries
 
 
-def _last(name: str) -> str:
-    return name.rpartition(".")[-1]
-
-
 class _Draft(NamedTuple):
-    """A docstring that may become a document; `words` are normalised."""
+    """A docstring that becomes a document."""
 
     module: str
     name: str
     summary: list[str]
     body: list[str]
-    words: list[str]
+    words: list[str]  # the normalised sentences of summary and body
 
 
 def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
-    parts: list[tuple[Definition, list[str], list[str]]] = []
+    """Selects the docstrings with a summary and a body that is long enough."""
+    parsed: list[tuple[Definition, list[str], list[str]]] = []
     for definition in definitions:
         doc = inspect.cleandoc(definition.doc)
         if len(doc.split()) < 3 * MIN_SENTENCES:  # 3 words in each
@@ -202,46 +196,36 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
         head, *rest = re.split(r"\n\s*\n", doc, maxsplit=1)
         body = prose_sentences(rest[0]) if rest else []
         if len(body) >= MIN_SENTENCES and (summary := prose_sentences(head)):
-            parts.append((definition, summary, body))
-    texts = list(
-        dict.fromkeys(
-            s
-            for _, *summary_and_body in parts
-            for p in summary_and_body
-            for s in p
-        )
+            parsed.append((definition, summary, body))
+    texts = dict.fromkeys(
+        s for _, summary, body in parsed for s in (*summary, *body)
     )
     words = dict(zip(texts, normalize(texts, "alphanumeric"), strict=True))
     repeats = Counter(
-        key
-        for _, summary, body in parts
-        for key in {words[sentence] for sentence in (*summary, *body)}
+        sentence_words
+        for _, summary, body in parsed
+        for sentence_words in {words[s] for s in (*summary, *body)}
     )
     drafts = []
-    for definition, summary, body in parts:
+    for definition, summary, body in parsed:
         summary_words = dict.fromkeys(words[sentence] for sentence in summary)
-        sentences: dict[str, str] = {}
+        by_words: dict[str, str] = {}
         for sentence in body:
             key = words[sentence]
             if repeats[key] <= MAX_REPEATS and key not in summary_words:
-                sentences.setdefault(key, sentence)
-        if len(sentences) >= MIN_SENTENCES:
-            drafts.append(
-                _Draft(
-                    definition.module,
-                    definition.name,
-                    summary,
-                    list(sentences.values()),
-                    [*summary_words, *sentences],
-                )
-            )
+                by_words.setdefault(key, sentence)
+        if len(by_words) >= MIN_SENTENCES:
+            module, name, _ = definition
+            sentences = list(by_words.values())
+            all_words = [*summary_words, *by_words]
+            drafts.append(_Draft(module, name, summary, sentences, all_words))
     return drafts
 
 
 def _qrels(
     ids: Mapping[str, str], documents: Sequence[Document], split: str
 ) -> dict[str, dict[str, int]]:
-    """Returns query id -> document id -> 1, for classes that have a query."""
+    """Returns query id -> document id -> 1; `ids` maps classes to queries."""
     relevant: dict[str, dict[str, int]] = {key: {} for key in ids.values()}
     for document in documents:
         if document.label in ids and document.split == split:

@@ -1,9 +1,9 @@
 """API search: a collection made from the docstrings of installed packages.
 
-The query is the first sentence of the docstring of a public function, class or
-method; the clicked title is its shortest public name, as words: "Convert the
+The query is the first sentence of a docstring, and the clicked title is the
+shortest public name of the function, class or method, as words: "Convert the
 input to an array, checking for NaNs or Infs" -> "numpy asarray chkfinite".
-There are about 17,000 pairs, depending on the versions of Python and packages.
+There are about 17,000 pairs.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
-# Folders of implementation; their public parts are exported elsewhere.
+# Packages of implementation; other packages export their public names.
 INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
 # Modules that are known under another name.
 _RENAMED = {
@@ -43,7 +43,10 @@ _RENAMED = {
 
 
 def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
-    """Returns definition -> its shortest public name, in a fixed order."""
+    """Returns definition -> its shortest public name.
+
+    Packages are searched for public names in the order of their depth.
+    """
     queue = [
         _entry(_RENAMED.get(name, name), name)
         for name in modules
@@ -60,7 +63,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for key, (source, item) in _bindings(modules, name):
             public = f"{path}.{key}".lstrip(".")
             if item is None:
-                # Modules that are no packages import to use, not to export.
+                # Only packages export the modules that they import.
                 if modules[name].is_package:
                     heapq.heappush(queue, _entry(public, source))
                 continue
@@ -80,13 +83,14 @@ def title(name: str) -> str:
         if distinct[-1:] != [word]:
             distinct.append(word)
     for size in (2, 3):  # http server http server -> http server
-        for at in range(len(distinct) - 2 * size, -1, -1):
-            if distinct[at : at + size] == distinct[at + size : at + 2 * size]:
-                del distinct[at : at + size]
+        for i in range(len(distinct) - 2 * size, -1, -1):
+            if distinct[i : i + size] == distinct[i + size : i + 2 * size]:
+                del distinct[i : i + size]
     return " ".join(distinct)
 
 
 def _entry(path: str, name: str) -> tuple[int, bool, str, str]:
+    """Returns an entry of the queue: a module's public path, and its name."""
     return path.count("."), path != name, path, name
 
 
@@ -100,7 +104,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields (public name, (module, definition, or None for the module))."""
+    """Yields public name -> (module, definition); `None` for the module."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -118,7 +122,7 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Follows an import to the module that has the definition."""
+    """Follows an import to the module with the definition."""
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (
@@ -154,8 +158,8 @@ def build_api_search(progress: bool = False) -> Collection:
     """Builds the API-search collection, or opens it if it was built before.
 
     The docstrings are from the Python standard library and the requirements of
-    this package; the folder is named after their versions. Queries are split
-    (9 % test, 3 % dev); the corpus has all titles, and all grades are 1.
+    this package. 9 % of the queries are test, 3 % dev. The corpus has the
+    titles of all splits, and all grades are 1.
     """
     packages = distributions()
     folder = cached_folder("api", packages, CORPUS_FORMAT)
@@ -171,8 +175,8 @@ def building(
 ) -> Iterator[bool]:
     """Locks a cached folder; yields whether the caller must build it.
 
-    Waits while another process builds a folder. Prints a `duration`, such as
-    "1 minute", if docstrings must be read.
+    Waits while another process builds a folder. If the folder is missing,
+    prints that building takes this `duration`, such as "1 minute".
     """
     if os.path.isdir(folder):
         yield False
@@ -190,30 +194,29 @@ def _titles_by_query(packages: list[Distribution]) -> dict[str, list[str]]:
     titles: dict[str, set[str]] = {}
     spelling: dict[str, str] = {}
     for definition, name in public_names(read_modules(packages)).items():
-        sentence = first_sentence(definition.doc)
-        if sentence:
-            key = sentence.casefold()
-            titles.setdefault(key, set()).add(title(name))
-            spelling[key] = min(sentence, spelling.get(key, sentence))
+        if sentence := first_sentence(definition.doc):
+            folded = sentence.casefold()
+            titles.setdefault(folded, set()).add(title(name))
+            spelling[folded] = min(sentence, spelling.get(folded, sentence))
     return {
-        spelling[key]: sorted(titles[key])
-        for key in sorted(titles)
-        if len(titles[key]) <= MAX_TITLES
+        spelling[folded]: sorted(titles[folded])
+        for folded in sorted(titles)
+        if len(titles[folded]) <= MAX_TITLES
     }
 
 
 def write_api_search(
     folder: str | os.PathLike[str], packages: list[Distribution]
 ) -> Collection:
-    """Writes a BEIR folder: first sentences of docstrings -> names."""
+    """Writes a BEIR folder of first sentences (queries) and names (titles)."""
     titles_by_query = _titles_by_query(packages)
     corpus = sorted({t for titles in titles_by_query.values() for t in titles})
     ids = {title: f"d{number}" for number, title in enumerate(corpus, 1)}
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # The published results split queries with their punctuation. Queries that
-    # differ in punctuation only get the split of the first such query.
+    # Splits depend on the punctuation, as in the published results. Queries
+    # that differ only in punctuation get the split of the first such query.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)
@@ -224,8 +227,10 @@ def write_api_search(
         )
     ]
     splits = splits_of(representatives, DEV_PERCENT, TEST_PERCENT, "space")
-    for number, (query, titles) in enumerate(titles_by_query.items(), 1):
-        split = splits[number - 1]
+    for number, (query, split) in enumerate(
+        zip(titles_by_query, splits, strict=True), 1
+    ):
+        titles = titles_by_query[query]
         queries[f"q{number}"] = query
         qrels[split][f"q{number}"] = {ids[title]: 1 for title in titles}
         if split == "train":
@@ -237,7 +242,7 @@ def write_api_search(
 def cached_folder(
     name: str, packages: list[Distribution], corpus_format: int
 ) -> str:
-    """Returns the cache folder of a corpus made from these versions."""
+    """Returns the cache folder for a corpus of these package versions."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([corpus_format, platform.python_version(), *versions])
     fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -1,8 +1,8 @@
-"""Sentence completion from docstrings: lists of five to train and test on.
+"""Sentence completion: a data set made from docstrings of installed packages.
 
-The query is a sentence of a docstring; the answer is the next sentence: "Look
-at both ends" -> "Then swap the halves". There are about 25,500 lists, depending
-on the versions of the packages.
+The query is a sentence of a docstring, and the answer is the next sentence:
+"Look at both ends" -> "Then swap the halves". Each of the about 25,500 queries
+has a list of five: the answer and four negatives.
 """
 
 import itertools
@@ -39,25 +39,20 @@ SEED = 0
 def build_api_sentences(progress: bool = False) -> Collection:
     """Builds the lists of sentences, or opens them if they were built before.
 
-    The docstrings are the same as in API search. Both sentences have 5 to 50
-    words; a sentence that is a query twice keeps its first answer. Each list
-    has one positive and 4 negatives in random order. Negatives are drawn from
-    the best K of all answers by BM25, with the positive as the query, where K
-    is 0.7 % of the answers, but from 50 to 1,000, as in Wan et al. 2016. A
-    negative never has the words of the query or of an answer to it.
+    The docstrings are the same as in API search. Sentences have 5 to 50 words.
+    A sentence that occurs twice keeps its first answer. As in Wan et al. 2016,
+    negatives are drawn from the K answers that BM25 ranks highest for the
+    positive; K is 0.7 % of all answers, but at least 50 and at most 1,000. A
+    negative never equals the query or an answer to the query.
 
-    Modules are split 8:1:1 into train, dev and test. Modules that share a
-    sentence, or nearly the same sentence (three quarters of the words), are in
-    the same split. A list's negatives are from its split, so that no text is in
-    two splits.
+    Modules are split 8:1:1 into train, dev and test. Modules with an equal or
+    nearly equal sentence are in the same split, see `split_by_groups`, and
+    negatives are answers of the same split: no text is in two splits.
     """
     folder = cached_folder("api_sentences", distributions(), LISTS_FORMAT)
     with building(folder, "1 minute" if progress else "") as is_missing:
         if is_missing:
-            docs = (
-                (definition.module, definition.doc)
-                for definition in documented()
-            )
+            docs = ((module, doc) for module, _, doc in documented())
             collection = write_lists(folder, adjacent_sentences(docs))
             if progress:
                 print(collection.describe(), file=sys.stderr)
@@ -75,7 +70,7 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields adjacent sentences of 5 to 50 words from (module, docstring)."""
+    """Yields adjacent sentences of 5 to 50 words, from (module, docstring)."""
     seen: set[str] = set()
     for module, doc in docs:
         if doc in seen:
@@ -105,17 +100,15 @@ def write_lists(
 def redraw_lists(
     folder: str | os.PathLike[str], collection: Collection
 ) -> Collection:
-    """Copies a collection with 4 other negatives for each query.
+    """Copies a collection, with 4 newly drawn negatives for each query.
 
-    They are drawn as in `build_api_sentences`, from the best K answers to the
-    positive, where K is 0.7 % of all answers, but from 50 to 1,000. A query
-    keeps its split and its first positive. The answers are all positives of the
-    collection; none should be in two splits.
+    The negatives are drawn as in `build_api_sentences`, from all positives of
+    the collection. A query keeps its split and its first positive.
 
     Args:
         folder: The folder to create, in BEIR's format.
         collection: Judged lists with the splits train, dev and test; a score
-            of 1 or more is a positive.
+            of 1 or more is a positive. No positive should be in two splits.
 
     Raises:
         InputError: A split has fewer than 6 answers.
@@ -142,8 +135,7 @@ def _write_drawn(
     splits: Sequence[str],
 ) -> Collection:
     """Draws each list's negatives from its split, and writes the collection."""
-    # Answers that differ in words, in order.
-    answer_texts: dict[str, str] = {}
+    answer_texts: dict[str, str] = {}  # normalised words -> first spelling
     for answer, pair in lists.values():
         answer_texts.setdefault(answer, pair.answer)
     rows = {words: row for row, words in enumerate(answer_texts)}
@@ -159,7 +151,7 @@ def _write_drawn(
                 f" {2 + NEGATIVES} or more: give more pairs"
             )
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
-    # One more, since the best answer is usually the positive itself.
+    # One more, since BM25 usually ranks the positive itself first.
     nearest = list(bm25_neighbours(titles, titles, k + 1))
     split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
@@ -198,7 +190,10 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns normalised query -> (first answer, pair), and -> all answers."""
+    """Returns query -> (first answer, pair), and query -> all answers.
+
+    The queries and answers are normalised.
+    """
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
     answers = normalize((pair.answer for pair in pairs), "alphanumeric")
@@ -218,10 +213,10 @@ def _drawable(
     positive: int,
     excluded: set[int],
 ) -> list[int]:
-    """Returns at least 4 rows of answers to draw negatives from.
+    """Returns rows of at least 4 answers to draw negatives from.
 
-    They are the answers nearest to the positive in its split. If there are
-    fewer than 4, the next answers in the ranking are added.
+    These are the answers of the split among the `nearest` to the positive; if
+    there are fewer than 4, the first 4 in the whole ranking.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:
@@ -231,7 +226,7 @@ def _drawable(
     candidates = allowed(nearest[positive])
     if len(candidates) < NEGATIVES:
         (ranked,) = bm25_neighbours([titles[positive]], titles, len(titles))
-        # Answers without a common word come last, in their order.
-        others = np.setdiff1d(np.arange(len(titles)), ranked)
-        candidates = allowed(np.concatenate([ranked, others]))[:NEGATIVES]
+        # `bm25_neighbours` leaves out answers without a common word.
+        unranked = np.setdiff1d(np.arange(len(titles)), ranked)
+        candidates = allowed(np.concatenate([ranked, unranked]))[:NEGATIVES]
     return candidates

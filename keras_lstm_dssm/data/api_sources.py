@@ -1,9 +1,8 @@
-"""Definitions, imports and sentences in the source files behind API search.
+"""Reads definitions, imports and sentences of docstrings for API search.
 
-Only the Python standard library and the requirements of this package are read,
-so that the corpus does not depend on what else is installed. Python source is
-parsed with `ast` and never run; docstrings of C modules are read from the
-imported modules.
+The sources are the Python standard library and the requirements of this
+package, so that the corpus does not depend on what else is installed. Python
+files are parsed with `ast` and not run; C modules are imported.
 """
 
 import ast
@@ -26,7 +25,7 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Requirements newer than the published results; the corpus stays as it was.
+# Requirements that the package did not have when the results were published.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Tests, examples, copies of other packages, generated and internal code.
@@ -42,7 +41,7 @@ _PUBLIC_TEST_FOLDERS = "tensorflow/_api/v2/test/"
 
 
 def distributions() -> list[importlib.metadata.Distribution]:
-    """Returns the direct and indirect requirements of this package."""
+    """Returns the installed direct and indirect requirements of the package."""
     packages: dict[str, importlib.metadata.Distribution] = {}
     unread = [DISTRIBUTION]
     while unread:
@@ -70,7 +69,7 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields (path, path relative to its import root), in a fixed order."""
+    """Yields (path, path relative to the import root), in a fixed order."""
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -90,8 +89,7 @@ def source_files(
                 yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
-# C modules whose docstrings are read. Python modules re-export their names:
-# csv re-exports _csv, os re-exports posix.
+# Python modules re-export many of their names: csv re-exports _csv, os posix.
 C_MODULES = (
     "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
     "_heapq _io _json _lzma _operator _pickle _random _signal _socket "
@@ -112,10 +110,13 @@ class Definition(NamedTuple):
 class Module:
     """A module's definitions, and the names that it imports.
 
-    `definitions`: name -> the definition and its methods; `imports`: name ->
-    (module, name in the module, or `None` for the module itself); `stars`:
-    modules imported with `*`; `added`: docstrings that NumPy adds with
-    `add_newdoc`, as (module, class or "", name, docstring).
+    Attributes:
+        definitions: Name -> the definition and its methods.
+        imports: Name -> (module, name in the module), or (module, `None`) for
+            the module itself.
+        stars: Modules that are imported with `*`.
+        added: Docstrings that NumPy adds to other modules with `add_newdoc`:
+            (module, class or "", name, docstring).
     """
 
     def __init__(self, name: str, is_package: bool = False) -> None:
@@ -126,11 +127,11 @@ class Module:
         self.added: list[tuple[str, str, str, str]] = []
 
     def define(self, name: str, doc: str | None, owner: str = "") -> None:
-        """Adds a definition; a method belongs to its class `owner`."""
-        entry = self.definitions.setdefault(owner or name, [])
+        """Adds a function, a class, or a method of the class `owner`."""
+        definitions = self.definitions.setdefault(owner or name, [])
         if doc:
-            full = f"{owner}.{name}" if owner else name
-            entry.append(Definition(self.name, full, doc))
+            full_name = f"{owner}.{name}" if owner else name
+            definitions.append(Definition(self.name, full_name, doc))
 
     def read(self, body: list[ast.stmt]) -> None:
         """Reads the statements of a module, also inside `if` and `try`."""
@@ -163,9 +164,9 @@ class Module:
                     self.define(item.name, ast.get_docstring(item), node.name)
 
     def _read_import(self, node: ast.ImportFrom) -> None:
-        parts = self.name.split(".")
-        keep = len(parts) - node.level + self.is_package
-        base = parts[:keep] if node.level else []
+        packages = self.name.split(".")
+        depth = len(packages) - node.level + self.is_package
+        base = packages[:depth] if node.level else []
         source = ".".join([*base, *filter(None, [node.module])])
         for alias in node.names:
             if alias.name == "*":
@@ -192,6 +193,7 @@ class Module:
             self.imports.setdefault(target.id, (source, value.attr))
 
     def _read_added(self, call: ast.expr) -> None:
+        """Reads a call of NumPy's `add_newdoc`."""
         if (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Name)
@@ -199,7 +201,7 @@ class Module:
         ):
             try:
                 module, name, doc = map(ast.literal_eval, call.args[:3])
-            except ValueError:  # computed when NumPy is imported
+            except ValueError:  # an argument is computed
                 return
             if isinstance(doc, str):
                 self.added.append((module, "", name, doc))
@@ -212,15 +214,17 @@ def read_modules(
 ) -> dict[str, Module]:
     """Reads every module of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
-    collecting = gc.isenabled()
+    was_enabled = gc.isenabled()
     # Syntax trees have no cycles; garbage collection would take half the time.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
-            module = _read_source(path, path_in_root)
-            modules[module.name] = module
+            dotted = path_in_root.removesuffix(".py").replace("/", ".")
+            name = dotted.removesuffix(".__init__")
+            modules[name] = Module(name, is_package=name != dotted)
+            modules[name].read(parse_file(path).body)
     finally:
-        if collecting:
+        if was_enabled:
             gc.enable()
     for module in list(modules.values()):
         for name, owner, item, doc in module.added:
@@ -229,31 +233,23 @@ def read_modules(
     return modules
 
 
-def _read_source(path: str, path_in_root: str) -> Module:
-    parts = path_in_root.removesuffix(".py").split("/")
-    is_package = parts[-1] == "__init__"
-    module = Module(".".join(parts[: len(parts) - is_package]), is_package)
-    module.read(parse_file(path).body)
-    return module
-
-
 def parse_file(path: str) -> ast.Module:
     """Parses a source file; a missing or invalid file is an empty module."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
-            # Invalid escapes in strings.
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # of invalid escapes in strings
             return ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return ast.Module([], [])
 
 
 def _read_loaded(name: str) -> Module:
+    """Reads the docstrings of a C module; empty if it cannot be imported."""
     module = Module(name)
     try:
         loaded = importlib.import_module(name)
     except ImportError:
-        return module  # not on this platform
+        return module
     for key, value in sorted(vars(loaded).items()):
         if key.startswith("_"):
             continue
@@ -273,11 +269,10 @@ _DOCUMENTED = (
 
 
 def documented() -> Iterator[Definition]:
-    """Yields modules, classes and functions with their docstrings, or "".
+    """Yields the docstrings of all modules, classes and functions.
 
-    A module precedes its contents and has the name ""; a method is named
-    without its class. Module names are dotted, a package has the name of its
-    folder. Docstrings may repeat.
+    A module precedes its functions, and its `name` is "". A method is named
+    without its class. Docstrings may be empty, and may repeat.
     """
     packages = distributions()
     for path, path_in_root in source_files(packages):
@@ -329,8 +324,8 @@ _BOILERPLATE = re.compile(
     r"|initialize[sd]? self|version of|for docs|visit a)\b",
     re.IGNORECASE,
 )
-# Code, fields, rules, lists, "x : int" and "Args:"; an indented line
-# describes an argument or is code.
+# Lines of code, fields, rulers, lists, "x : int", "Args:"; indented lines
+# (descriptions of arguments, or code).
 _NOT_PROSE = re.compile(
     r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
     r"|\(?(\d+|[a-z])[.)] |[\w.*, ]+ : |[\w ]{1,20}:$|[\w.]+: "
@@ -346,8 +341,8 @@ _MAX_WORDS = 32
 def first_sentence(doc: str) -> str | None:
     """Returns the first sentence of a docstring in plain words.
 
-    Markup, signatures and the full stop are removed. Returns `None` for a
-    sentence of less than 3 or more than 32 words, boilerplate, or no prose.
+    Markup, signatures and the full stop are removed. Returns `None` if the
+    sentence has less than 3 or more than 32 words, is boilerplate or no prose.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
@@ -368,10 +363,9 @@ def sentence_runs(doc: str) -> Iterator[list[str]]:
     for prose, block in itertools.groupby(lines, bool):
         if not prose:
             continue
-        parts = _NEXT_SENTENCE.split("".join(block))
-        sentences = map(first_sentence, parts)
-        for whole, run in itertools.groupby(sentences, bool):
-            if whole:
+        sentences = map(first_sentence, _NEXT_SENTENCE.split("".join(block)))
+        for is_plain, run in itertools.groupby(sentences, bool):
+            if is_plain:
                 yield [sentence for sentence in run if sentence]
 
 
@@ -408,7 +402,7 @@ def _plain(text: str) -> str:
 
 
 def _is_prose(words: list[str]) -> bool:
-    """Returns whether most words are of ASCII letters and none is code."""
+    """Returns whether most words are of ASCII letters and no word is code."""
     plain = sum(
         word.strip(",.:;()'\"").translate(_JOINTS).isalpha() for word in words
     )
@@ -422,7 +416,7 @@ def _is_prose(words: list[str]) -> bool:
     )
 
 
-# "* ", "1. ", "axis: " and "**kwargs (optional): " before a description.
+# "* ", "1. ", "axis: " or "**kwargs (optional): " before a description.
 _LABEL = re.compile(
     r"(?:[-*+]|\(?\d+[.)])\s+"
     r"|`{0,2}\*{0,2}\w[\w, .*]{0,40}`{0,2}(?: ?\([^)]*\))?:\s+(?=\S+\s+\S)"
@@ -431,11 +425,9 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Returns the plain sentences of a docstring, or of paragraphs.
+    """Returns the plain sentences of a docstring, with full stops.
 
-    Unlike `sentence_runs`, descriptions of arguments and items of lists are
-    read, too; code, examples, types and headings are left out. Each sentence
-    ends with a full stop.
+    Unlike `sentence_runs`, reads descriptions of arguments and items of lists.
     """
     return [
         f"{sentence}."
@@ -448,10 +440,11 @@ def prose_sentences(text: str) -> list[str]:
 def _blocks(text: str) -> Iterator[list[str]]:
     """Yields groups of lines that form a text, without indentation.
 
-    The lines of a group have the same indentation; lines after a label, such as
-    "axis: ", are indented further than the label.
+    A label such as "axis: " starts a group; its further lines are indented.
+    Other groups have the same indentation in all lines.
     """
     block: list[str] = []
+    # Indentation of the first line; of the next lines, -1 for not yet known.
     first, continuation = 0, 0
     in_example = in_fence = False
     for line in text.splitlines():

@@ -7,7 +7,7 @@ from keras_lstm_dssm.data.click_log import Pair
 from keras_lstm_dssm.errors import check_lists
 
 LEAST_LETTERS = 3
-"""Shorter words are not misspelled: an edit would make them unreadable."""
+"""Words with fewer letters are not misspelled."""
 
 _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
@@ -15,14 +15,12 @@ _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 def misspell(text: str, rate: float, seed: int = 0) -> str:
     """Misspells words of a text at random.
 
-    Each word of three or more letters gets one edit with probability `rate`: a
-    letter is deleted, a neighbouring key (US QWERTY) is inserted, a letter is
-    replaced by a neighbouring key, or two adjacent letters are exchanged, all
-    equally likely. If an edit is not possible (no letter has neighbours, or all
-    letters are equal), a letter is deleted.
-
-    The errors depend on seed and text only. A higher rate adds errors to the
-    errors of a lower rate.
+    Each word of three or more letters gets one edit with probability `rate`.
+    Four edits are equally likely: a letter is deleted, a neighbouring key (US
+    QWERTY) is inserted, a letter is replaced by a neighbouring key, or two
+    adjacent letters are exchanged. If the chosen edit is impossible, a letter
+    is deleted. The errors depend on the seed and the text only; a higher rate
+    adds errors to the errors of a lower rate.
     """
     words = []
     for index, word in enumerate(text.split()):
@@ -47,18 +45,22 @@ def _edit(word: str, draw: random.Random) -> str:
     kind = draw.choice(list(positions))
     if not positions[kind]:
         kind = "delete"
-    at = draw.choice(positions[kind])
-    before, letter, after = word[:at], word[at], word[at + 1 :]
+    position = draw.choice(positions[kind])
+    before, letter, after = (
+        word[:position],
+        word[position],
+        word[position + 1 :],
+    )
     if kind == "delete":
         return before + after
     if kind == "transpose":
         return before + after[0] + letter + after[1:]
-    struck = draw.choice(KEYS_AROUND[letter.lower()])
-    return before + (letter if kind == "insert" else "") + struck + after
+    key = draw.choice(KEYS_AROUND[letter.lower()])
+    return before + (letter if kind == "insert" else "") + key + after
 
 
 def _neighbours() -> Mapping[str, str]:
-    """Maps each key to the keys around it; each row is shifted half a key."""
+    """Maps each key to the keys around it; rows are shifted by half a key."""
     positions = {
         key: (row, column)
         for row, keys in enumerate(_KEYS)
@@ -79,7 +81,7 @@ KEYS_AROUND = _neighbours()
 """Letter or digit -> the keys around it, on a US QWERTY keyboard."""
 
 
-_MOST_WORDS = 4  # in a query
+_MOST_WORDS = 4  # of a query
 
 
 def title_pairs(
@@ -87,19 +89,16 @@ def title_pairs(
 ) -> Iterator[Pair]:
     """Yields synthetic pairs: some words of a title as a query for the title.
 
-    In training beside the clicks, the pairs cover misspelled words and the
-    words of titles that nobody has clicked.
-
-    One to four words of the title are drawn, never all, in their order; some
-    are then misspelled. Titles of a single word are left out. The pairs depend
-    on the seed and the order of the titles.
+    A query has one to four words of the title, never all, in their order; some
+    are misspelled. Titles of a single word are left out. The pairs depend on
+    the seed and the order of the titles.
 
     Args:
         titles: Titles of documents.
         each: The number of pairs for each title. Default 1.
         seed: Any int; another seed gives other pairs. Default 0.
-        misspelled: Probability of a misspelling for each word, default 0.2;
-            see `misspell`.
+        misspelled: Probability that a word is misspelled, see `misspell`.
+            Default 0.2.
 
     Example:
     >>> list(title_pairs(["rubber garden hose"], misspelled=0.0))
@@ -113,8 +112,8 @@ def title_pairs(
             continue
         for _ in range(each):
             count = draw.randint(1, min(_MOST_WORDS, len(words) - 1))
-            drawn = sorted(draw.sample(range(len(words)), count))
-            query = " ".join(words[i] for i in drawn)
-            # Another seed each time, so that equal queries get other errors.
+            positions = sorted(draw.sample(range(len(words)), count))
+            query = " ".join(words[i] for i in positions)
+            # A new seed, so that equal queries get different errors.
             error_seed = draw.getrandbits(32)
             yield Pair(misspell(query, misspelled, error_seed), title)

@@ -1,5 +1,5 @@
-"""Each choice of a user, once: recipes, options, presets, kinds of models.
+"""All choices of users: recipes, options, presets and kinds of models.
 
-No module of this package imports TensorFlow, Keras, NumPy or a folder of the
-package that does: flags are made from it before these are loaded.
+No module here imports TensorFlow, Keras or NumPy, so that programs can parse
+their flags quickly.
 """

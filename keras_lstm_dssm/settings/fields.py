@@ -1,6 +1,6 @@
 """`Settings`, the base of all settings, and `setting`, which declares a field.
 
-Flags, checks and help texts are all derived from the declared fields.
+The declared fields define the flags, checks and help texts of the programs.
 """
 
 import dataclasses
@@ -38,22 +38,22 @@ MODES = ("rerank", "retrieve")
 """What is evaluated: the order of judged documents, or a search."""
 
 RANDOM_ORDER = "random"
-"""The name of the baseline that ranks at random, in results."""
+"""The name of the random baseline in results."""
 
 TOWERS = ("separate", "equal_start", "tied")
 """How the weights of the two encoders are initialised, see `Recipe`."""
 
 NEGATIVES = ("random", "in_batch", "corpus")
-"""Where the negatives of two towers come from, see `TwoTower`."""
+"""Sources of the negatives of two towers, see `Recipe`."""
 
 WORDS = ("vocabulary", "stems", "trigrams")
 """Where word vectors come from, see `WordsRecipe`."""
 
 KEY_WORDS_OF = ("summary", "document")
-"""The texts whose words of highest TF-IDF are key words, see `KeyWords`."""
+"""The text that a document's key words come from, see `KeyVecRecipe`."""
 
 SALIENCE_TEACHERS = ("bm25", "trigrams", "lead")
-"""Untrained teachers, which mark the salient sentences of a document."""
+"""Untrained methods that mark the salient sentences of a document."""
 
 DEFAULT_SALIENCE = "bm25"
 
@@ -61,12 +61,11 @@ TOKENIZERS = ("space", "alphanumeric", "stemmed")
 """How systems like BM25 split texts into words."""
 
 BM25_TERMS = ("stems", "words", "trigrams")
-"""What the BM25 of a hybrid retriever compares: English stems without stop
-words, words, or letter trigrams of words (pairs, of Chinese)."""
+"""Terms of a hybrid retriever's BM25: English stems without stop words, words,
+or letter trigrams of words (letter pairs of Chinese words)."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness")
-"""The parts of a hybrid retriever's score that have weights, in the order of
-its outputs."""
+"""Parts of a hybrid retriever's score, each with a weight, in output order."""
 
 MAP_METHODS = ("tsne", "pca")
 """Methods that lay out the map of a report."""
@@ -75,22 +74,16 @@ VECTORS = ("float32", "int8")
 """How a retriever stores the documents' vectors."""
 
 FORMATS = ("npy", "parquet")
-"""How parts are written: NumPy arrays and text, or one parquet file."""
+"""File formats of vectors that are computed in bulk."""
 
 MAX_K = 1000
-"""Maximum number of results for a query, by default."""
+"""Default maximum number of results for a query."""
 
 BATCH_SIZES = (
     *(1, 2, 3, 4, 6, 8, 12, 16, 24),
     *(32, 48, 64, 96, 128, 192, 256, 384, 512),
 )
-"""Batch sizes, in rows, to which a server pads its batches.
-
-A row of padding costs as much as another row, so each size is at most twice the
-size before. Exports write them into `batching.config`; the last size is
-`max_batch_size`.
-"""
-
+"""Batch sizes to which a server pads its batches, in `batching.config`."""
 
 _Self = TypeVar("_Self", bound="Settings")
 
@@ -98,21 +91,24 @@ _Self = TypeVar("_Self", bound="Settings")
 def setting(default: Any, **facts: Any) -> Any:
     """Declares a field of `Settings` with its default and its bounds.
 
+    `None` is allowed if the field's type includes it.
+
     Args:
         default: The default.
-        **facts: Bounds of the value:
+        **facts: Any of these:
             `choices`: the allowed names;
-            float: `above`, `least` (with `most`), or `below` (from 0);
-            int: `least` (1, or 0 if the default is 0), `most`, and `expected`,
-            the error's text in place of these bounds;
-            tuple: `each`, the allowed names, or `each_least`, the least whole
-            number of a tuple that is not empty;
-            path: `path=True`.
-            `None` is a value if the field's type includes it. `unused_if` maps
-            the name of another field to the value with which this field has no
-            effect, see `check_used`. `names` are the names that the flag
-            allows, where Python allows more; `flag=False` makes no flag.
-            Subclasses read further facts, see `TrainingConfig`.
+            `above`, `least` and `most`, or `below`: bounds of a float (`below`
+            implies 0 or more);
+            `least` (default 1, or 0 if the field's default is 0) and `most`:
+            bounds of an int; `expected` replaces them in the error message;
+            `each`: the allowed names in a tuple;
+            `each_least`: the least whole number in a tuple, which is not empty;
+            `path=True`: the value is a path;
+            `unused_if`: name of another field -> its value with which this
+            field has no effect, see `check_used`;
+            `names`: the names that the flag allows, if Python allows more;
+            `flag=False`: there is no flag.
+            A subclass may read further facts.
     """
     return dataclasses.field(default=default, metadata=facts)
 
@@ -121,17 +117,14 @@ def setting(default: Any, **facts: Any) -> Any:
 class Settings:
     """Base of settings: copies with changes, JSON values and checks.
 
-    A subclass is a frozen dataclass. Its constructor raises `InputError` for
-    a value that is out of the bounds that `setting` declares.
+    A subclass is a frozen dataclass. Its constructor raises `InputError` if a
+    value is out of the bounds that `setting` declares.
     """
 
     noun: ClassVar[str] = "recipe"
 
     def replace(self: _Self, **changes: Any) -> _Self:
-        """Returns a copy with some values changed.
-
-        Args:
-            **changes: Attribute -> value.
+        """Returns a copy with some attributes changed.
 
         Raises:
             InputError: There is no such attribute, or a value is wrong.
@@ -145,13 +138,13 @@ class Settings:
 
     @classmethod
     def from_dict(cls: type[_Self], values: Mapping[str, Any]) -> _Self:
-        """Makes an object from a result of `to_dict`; checks its names."""
+        """Makes settings from the result of `to_dict`."""
         cls.check_names(values)
         return cls(**values)
 
     @classmethod
     def check_names(cls, values: Mapping[str, Any]) -> None:
-        """Raises `InputError` unless all names are attributes."""
+        """Raises `InputError` unless all keys of `values` are attributes."""
         names = {field.name for field in dataclasses.fields(cls)}
         for name in values:
             if name not in names:
@@ -161,17 +154,17 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Raises `InputError` if a set field has no effect with the others."""
+        """Raises `InputError` if a named field is unused, see `unused_if`."""
         for field in dataclasses.fields(self):
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():
                 if field.name in names and getattr(self, other) == value:
-                    why, mend = f"without {other}", "set"
+                    reason, advice = f"without {other}", "set"
                     if value:
-                        why, mend = f"with {other}={value}", "change"
+                        reason, advice = f"with {other}={value}", "change"
                     raise InputError(
-                        f"{field.name} is not used {why}: leave it out, or"
-                        f" {mend} {other}"
+                        f"{field.name} is not used {reason}: leave it out, or"
+                        f" {advice} {other}"
                     )
 
     def __post_init__(self) -> None:
@@ -198,14 +191,14 @@ def least_of(field: dataclasses.Field[Any]) -> int:
 
 
 def _plain_number(value: Any) -> Any:
-    """Converts a NumPy number to Python's; returns all else as it is."""
+    """Converts a NumPy number to a Python number; other values stay."""
     if isinstance(value, int | float) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
-    """Returns whether the value is allowed, and a text of what is expected."""
+    """Returns whether a value is allowed, and a text that says what is."""
     bounds, types = field.metadata, types_of(field)
     is_number = isinstance(value, int | float) and type(value) is not bool
     if value is None and type(None) in types:
@@ -258,7 +251,7 @@ def _is_list(value: Any) -> bool:
 
 
 def help_of(cls: type) -> dict[str, str]:
-    """Returns the `Attributes:` section of a docstring, for help of flags.
+    """Returns attribute -> its description in the docstring, for help texts.
 
     References such as "see `Recipe`" and sentences that begin with "In Python"
     are left out.
@@ -284,8 +277,11 @@ def help_of(cls: type) -> dict[str, str]:
 
 
 def named_weights(option: str, text: str, example: str) -> dict[str, float]:
-    """Parses names with weights from 0 to 1e6, such as `click:1,purchase:3`."""
-    pairs = [part.rpartition(":")[::2] for part in text.split(",")]
+    """Parses names with weights from 0 to 1e6, such as `click:1,purchase:3`.
+
+    Errors name the `option`, and show an `example`.
+    """
+    pairs = [pair.rpartition(":")[::2] for pair in text.split(",")]
     try:
         weights = {key.strip(): float(weight) for key, weight in pairs}
     except ValueError:

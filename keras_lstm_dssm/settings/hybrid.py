@@ -1,4 +1,4 @@
-"""The settings of a hybrid retriever: weights of its parts, and of BM25."""
+"""Settings of a hybrid retriever: weights of its parts, parameters of BM25."""
 
 import dataclasses
 from collections.abc import Collection, Container
@@ -15,29 +15,28 @@ from keras_lstm_dssm.settings.fields import (
 
 @dataclasses.dataclass(frozen=True)
 class HybridSettings(Settings):
-    """Weights of the parts of a hybrid retriever, and the settings of BM25.
+    """Weights of the parts of a hybrid retriever, and parameters of BM25.
 
-    The log-odds that a title is relevant are the weighted sum of its parts,
-    plus `base`: the cosine of the towers, the cosine of the words part, two
-    parts of terms, each from 0 to 1, see `TermScores`, less the hubness of
-    the title. Defaults are those without dev, see `without_dev`.
+    The log-odds that a title is relevant are `base` plus the weighted sum of
+    four scores, less the weighted hubness. The scores are the cosine of the
+    towers, the cosine of the word vectors, BM25, and the share of numbers.
 
     Attributes:
-        towers: Weight of the towers.
-        words: Weight of the words part.
+        towers: Weight of the towers' cosine.
+        words: Weight of the cosine of sums of word vectors.
         bm25: Weight of BM25, divided by the IDF of all words of the query.
         numbers: Weight of the share of the query's numbers that the title has.
-        hubness: Weight of the mean of the title's largest cosines with training
-            queries, see `hubness`: how near it is to any query.
-        base: Log-odds of a title that has nothing of the query.
-        weak: Probability below which the best match of a query is weak: nine of
-            ten first hits that were relevant on dev are not.
+        hubness: Weight of the hubness: the mean of the title's largest cosines
+            with training queries. It is large for a title near many queries.
+        base: Log-odds of a title that matches nothing of the query.
+        weak: Probability below which the best match of a query is weak. Nine of
+            ten first hits that were relevant on dev are above it.
         k1: Saturation of the term frequency of BM25.
         b: Influence of a title's length on BM25, from 0 to 1.
-        bm25_words: What terms are: English stems without stop words, words,
-            or letter trigrams. By default stems where Latin letters prevail
-            in the titles, trigrams where words are not separated (Chinese,
-            Japanese, Thai), words elsewhere.
+        bm25_words: The terms of BM25: English stems without stop words, words,
+            or letter trigrams. By default stems if most letters of the titles
+            are Latin, trigrams if words are not separated (Chinese, Japanese,
+            Thai), otherwise words.
 
     Raises:
         InputError: A value is out of bounds, or all weights are 0.
@@ -70,17 +69,18 @@ class HybridSettings(Settings):
     def without_dev(
         self, names: Collection[str], titles: int, clicks: int
     ) -> "HybridSettings":
-        """Returns settings with default weights for the parts of these names.
+        """Returns settings with default weights for the named parts.
 
-        They were fitted to dev of four data sets together. With few clicks
-        towers know little: a quarter of their weight is left at 2,000 clicks.
-        With very few, words get the weight that towers lose. Where titles have
-        few clicks, a title that is near many queries is rarely right; where
-        they have many, it is popular: the weight of hubness depends on both
-        numbers. `clicks` is 0 where it is not known.
+        The defaults were fitted to the dev splits of four data sets together.
+        The weight of the towers grows with the clicks that they were trained
+        on: with 2,000 clicks it is a quarter. The words part gets weight that
+        the towers lose, much of it only with few clicks. The weight of hubness
+        falls with the clicks for each title, because a title near many queries
+        is wrong if titles have few clicks, and popular if they have many.
+        `clicks` is 0 if the number is not known.
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
-        settings = self.replace(**_WITHOUT.get(vectors, {}))
+        settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
         if not clicks or "towers" not in names:
             return settings
         known = (clicks / (clicks + 2000)) ** 2
@@ -95,10 +95,10 @@ class HybridSettings(Settings):
         return {name: getattr(self, name) for name in HYBRID_PARTS}
 
     def of_parts(self, names: Collection[str]) -> "HybridSettings":
-        """Returns settings in which other parts have the weight 0."""
+        """Returns settings in which all but the named parts have weight 0."""
         weights = {n: w * (n in names) for n, w in self.weights.items()}
         if not (weights["towers"] or weights["words"]):
-            weights["hubness"] = 0.0  # of vectors
+            weights["hubness"] = 0.0  # it needs vectors
         if not any(weights.values()):
             raise InputError(
                 f"the weights of {', '.join(names)} in the hybrid are 0, and it"
@@ -107,7 +107,7 @@ class HybridSettings(Settings):
         return self.replace(**weights)
 
     def describe(self, names: Container[str]) -> str:
-        """Describes the hybrid of the parts of these names in a line."""
+        """Describes in a line a hybrid that has the named parts."""
         weights = ", ".join(
             f"{name} {weight:.3g}{'' if name in names else ' (no such part)'}"
             for name, weight in self.weights.items()
@@ -119,9 +119,9 @@ class HybridSettings(Settings):
         )
 
 
-_WITHOUT: dict[tuple[str, ...], dict[str, float]] = {
+_WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("towers",): {"towers": 5.1, "bm25": 2.7, "numbers": 0.7, "base": -4.1},
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""Parts with vectors -> the weights that differ where others are missing."""
+"""Parts with vectors -> the weights that differ from the defaults."""

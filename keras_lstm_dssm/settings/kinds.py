@@ -1,8 +1,7 @@
-"""`ModelKind`, which names all pieces of a kind of model, and `KINDS`.
+"""`ModelKind`, which names the classes and functions of a kind of model.
 
-Pieces that need TensorFlow are named as in entry points, "package.module:name",
-and are imported when they are used. Other modules ask the `ModelKind` of a
-model, and compare no names.
+Classes and functions that need TensorFlow are named "package.module:name", and
+are imported when they are used.
 """
 
 import dataclasses
@@ -32,25 +31,26 @@ class ModelKind:
     `report` and `table` may be left out.
 
     Attributes:
-        name: The `kind` of its models and of its recipes.
+        name: The `kind` of the models and recipes.
         noun: What messages and cards call a model.
-        plural: What messages and flags call its models.
-        recipe: The class of its recipes, a `ModelRecipe`.
-        marker: A field of this recipe only, by which `config.json` is read.
+        plural: What messages and flags call several models.
+        recipe: The class of the recipes, a `ModelRecipe`.
+        marker: A field that only this recipe has, by which a `config.json` is
+            recognised.
         model: The Keras class, a `TextModel`.
         build: Function (recipe, seed) -> model.
         training: The `Training` that opens the data and compiles the model.
         graphs: Function (model, documents, `vectors`, `max_k`, `progress`) ->
             what is exported, see `export_models`.
         check: Function that checks the class names in a recipe.
-        report: Function like `report_on_run`, the default.
+        report: Function with the arguments of `report_on_run`, the default.
         table: Function that prepares the row of a paper's table.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
         reads: What models rank: titles or documents.
-        options: Fields of `TrainingConfig` and of `ReportSettings` that this
-            kind uses, and not every kind.
+        options: Fields of `TrainingConfig` and `ReportSettings` that only some
+            kinds use, this kind among them.
         counted: Attribute of a model: the part whose parameters papers count.
-        pipeline_tag: The task on the card, a name of the Hugging Face Hub.
+        pipeline_tag: The task on the card, as the Hugging Face Hub names it.
         joint: Whether several workers can train a model.
 
     Example:
@@ -79,12 +79,12 @@ class ModelKind:
     joint: bool = False
 
     def load(self, piece: str) -> Any:
-        """Imports a piece, such as `"training"`; `None` if there is none."""
+        """Imports what the attribute `piece` names; `None` if it is empty."""
         name = getattr(self, piece)
         return pkgutil.resolve_name(name) if name else None
 
     def check_options(self, settings: Settings) -> None:
-        """Raises `InputError` if an option of other kinds is set."""
+        """Raises `InputError` if an option that only other kinds use is set."""
         for field in dataclasses.fields(settings):
             kinds = [k for k in KINDS.values() if field.name in k.options]
             is_used = not kinds or self in kinds
@@ -161,10 +161,10 @@ def register_kind(kind: ModelKind) -> None:
     """Makes a kind of model known to this process, see docs/keras.md.
 
     Args:
-        kind: The record of the kind.
+        kind: The kind of model.
 
     Raises:
-        InputError: Its name or the name of a preset is taken, or another recipe
+        InputError: The name of the kind or of a preset is taken, another recipe
             has the field `marker`, or a field has no description.
 
     Example:
@@ -179,12 +179,12 @@ def register_kind(kind: ModelKind) -> None:
             " choose another name"
         )
     fields = {field.name for field in dataclasses.fields(kind.recipe)}
-    known = {
+    other_fields = {
         field.name
         for other in KINDS.values()
         for field in dataclasses.fields(other.recipe)
     }
-    if kind.marker not in fields - known:
+    if kind.marker not in fields - other_fields:
         raise InputError(
             f"marker of the kind {kind.name} is {kind.marker!r}: expected a"
             f" field of {kind.recipe.__name__} that no other recipe has"
@@ -221,10 +221,9 @@ def kind_of(model: Any) -> ModelKind:
 
 
 def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
-    """Returns the preset of this name; a recipe is returned as it is.
+    """Returns the preset of a name; raises `InputError` if there is none.
 
-    Raises:
-        InputError: There is no such preset.
+    A recipe is returned unchanged.
 
     Example:
     >>> named_recipe("lstm_96").encoder_config["cells"]
@@ -244,7 +243,7 @@ def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
 
 
 def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
-    """Returns the kind whose recipe has these values, by default towers."""
+    """Returns the kind of a recipe's stored values, by default towers."""
     for kind in KINDS.values():
         if kind.marker in values:
             return kind
@@ -252,7 +251,7 @@ def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
 
 
 def recipe_from_dict(values: Mapping[str, Any]) -> Any:
-    """Makes a recipe of any kind from the result of its `to_dict`.
+    """Makes a recipe of any kind from the result of `to_dict`.
 
     Raises:
         InputError: A name is unknown, or a value is wrong.

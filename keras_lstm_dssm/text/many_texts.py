@@ -1,8 +1,4 @@
-"""Many texts: loops over batches of similar length, and caches of hashed texts.
-
-Caches are for datasets of many epochs: `tf.data` calls them through a Python
-function.
-"""
+"""Encodes many texts in batches of similar length; caches hashed texts."""
 
 import atexit
 import functools
@@ -40,18 +36,16 @@ def run_batches(
     progress: bool,
     done: int = 0,
 ) -> Iterator[tuple[B, R]]:
-    """Yields each batch and its result, computed two batches at a time.
+    """Yields each batch and its result, computed by two threads.
 
-    `function` is thread-safe, and has already run for `done` earlier batches.
+    The progress bar starts at `done`, the number of batches computed before.
     """
     with ThreadPoolExecutor(_WORKERS) as pool:
-        results = pool.map(function, batches)
-        total = done + len(batches)
         bar = tqdm(
-            results,
+            pool.map(function, batches),
             label,
-            total,
-            leave=False,  # Keras's bar of the epoch is on the same line
+            done + len(batches),
+            leave=False,  # the progress bar of `fit` is on the same line
             initial=done,
             disable=not progress,
         )
@@ -64,7 +58,7 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts by a thread-safe function of strings `(batch,)`."""
+    """Encodes texts with a thread-safe function of strings `(batch,)`."""
     return arrays_in_batches(
         lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
         texts,
@@ -79,13 +73,12 @@ def arrays_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts in batches of similar length, two batches at a time.
+    """Encodes texts in batches of similar length, which need little padding.
 
-    `encode` is thread-safe, from a list of texts to vectors `[batch, d]`. A
-    batch has at most half a megabyte of text, or one text.
+    `encode` maps texts to vectors `[batch, d]`; two threads call it. A batch
+    has at most half a megabyte of text, unless it is a single text.
     """
     strings = as_bytes(texts)
-    # A batch of texts of similar length needs little padding.
     lengths = np.array([len(text) for text in strings], int)
     order = np.argsort(lengths, kind="stable")
     batches = [
@@ -114,13 +107,13 @@ def score_in_batches(
     batch_size: int,
     progress: bool = False,
 ) -> np.ndarray:
-    """Scores rows in batches of similar length, two batches at a time.
+    """Scores examples in batches of similar length.
 
-    `score` is thread-safe and maps rows `[n]` to scores `[n]`. Returns `[rows]`
-    in the order of `lengths`; float32 without rows.
+    `score` maps indices of `lengths`, int `[n]`, to scores `[n]`; two threads
+    call it. Returns the scores in the order of `lengths`.
     """
     check_at_least(1, batch_size=batch_size)
-    # The longest texts first: then both threads end at about the same time.
+    # With short batches last, both threads end at about the same time.
     order = np.argsort([-length for length in lengths], kind="stable")
     batches = [
         order[start : start + batch_size]
@@ -128,28 +121,23 @@ def score_in_batches(
     ]
     if not batches:
         return np.zeros(0, np.float32)
-    result = np.zeros(0)
-    # Threads and a progress bar would take longer than one small batch.
-    results = (
-        run_batches(score, batches, "score", progress)
-        if len(batches) > 1
-        else [(order, score(order))]
-    )
-    for rows, scores in results:
-        if not len(result):
-            result = np.empty(len(order), scores.dtype)
-        result[rows] = scores
+    if len(batches) == 1:  # a thread pool would take longer than scoring
+        scores = score(order)
+    else:
+        results = run_batches(score, batches, "score", progress)
+        scores = np.concatenate([batch_scores for _, batch_scores in results])
+    result = np.empty_like(scores)
+    result[order] = scores
     return result
 
 
 class DataFunction:
     """Runs a Python function in `tf.data` without blocking process exit.
 
-    `tf.data` calls functions in its own threads. When the interpreter exits, it
-    stops each thread that runs Python code, and the call never returns; but the
-    process waits for all calls of a parallel `map`, and would hang. Therefore
-    an `atexit` handler waits for running calls first; later calls raise
-    `StopIteration`, which ends the dataset.
+    `tf.data` calls functions in its own threads. The exiting interpreter stops
+    these threads, but `tf.data` waits for their calls: the process would hang.
+    An `atexit` handler therefore first waits until all running calls return.
+    Later calls raise `StopIteration`, which ends the dataset.
     """
 
     def __init__(
@@ -175,15 +163,15 @@ class _Calls:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._running = 0
-        self._begun = False
-        self._at_end = False
+        self._any_begun = False
+        self._exiting = False
         atexit.register(self._wait)
 
     def __enter__(self) -> None:
         with self._changed:
-            if self._at_end:
+            if self._exiting:
                 raise StopIteration  # any other error would be logged
-            self._begun = True
+            self._any_begun = True
             self._running += 1
 
     def __exit__(self, *_: Any) -> None:
@@ -193,17 +181,17 @@ class _Calls:
 
     def _wait(self) -> None:
         with self._changed:
-            self._at_end = True
+            self._exiting = True
             self._changed.wait_for(lambda: not self._running)
-        if self._begun:
-            time.sleep(0.1)  # for threads that are about to call
+        if self._any_begun:
+            time.sleep(0.1)  # lets threads that are about to call get an error
 
 
 _CALLS = _Calls()
 
 
 MAX_BYTES = 1 << 25
-"""Default size of a cache, in bytes of texts: 500,000 titles of 64 letters."""
+"""Default limit of a cache, in bytes of texts: 500,000 titles of 64 letters."""
 
 Fields = tuple[np.ndarray, ...]
 """The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
@@ -216,20 +204,19 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces a function of strings `[n]` once for all caches of equal rules."""
+    """Traces a function of strings `[n]` once for all equal `rules`."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
 
 
 class HashedTextCache:
-    """Computes the same batches as `LetterTrigrams.distinct`, from a cache.
+    """Hashes texts as `LetterTrigrams.distinct` does, and caches their words.
 
-    A training reads the same texts in every epoch: words and trigrams of a text
-    are stored when it is first hashed, and later read in less than a third of
-    the time, with `trigram_order`. Once a cache of `max_bytes` is full, a batch
-    with an unknown text is hashed as a whole. The process needs some six times
-    as much memory as `max_bytes`.
+    Training reads each text once an epoch, and a cached text takes less than a
+    third of the time of hashing. The texts in the cache have `max_bytes` bytes
+    at most; the memory of the cache is six times as much. A full cache hashes
+    each batch that has a new text as a whole. The batches have `trigram_order`.
     """
 
     def __init__(
@@ -244,9 +231,10 @@ class HashedTextCache:
         self.split = split
         self._bytes_left = max_bytes
         self._lock = threading.Lock()  # `tf.data` hashes several batches
-        self._text_of_bytes: dict[bytes, int] = {}
-        self._text_of_words: dict[bytes, int] = {}
-        self._word_numbers: dict[bytes, int] = {}
+        # Ids of texts and words are row numbers of the two ragged arrays.
+        self._id_of_text: dict[bytes, int] = {}
+        self._id_of_normalized: dict[bytes, int] = {}
+        self._id_of_word: dict[bytes, int] = {}
         self._words_of_text = _Rows()
         self._trigrams_of_word = _Rows()
 
@@ -262,13 +250,13 @@ class HashedTextCache:
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
         """Hashes an array of `bytes`, outside a graph.
 
-        Returns the fields of a `WordBatch`, and the cache's numbers of its
-        distinct texts, or `None` if the cache is full.
+        Returns the fields of a `WordBatch`, and the ids of its distinct texts
+        in the cache, or `None` if the cache is full.
         """
         with self._lock:
-            numbers = self._numbers(texts.tolist())
-            if numbers is not None:
-                return self._batch(numbers)
+            ids = self._text_ids(texts.tolist())
+            if ids is not None:
+                return self._batch(ids)
         without_order = self._uncached(tf.constant(texts))[:6]
         trigrams, trigram_index, *fields = (f.numpy() for f in without_order)
         order = _stable_argsort(trigram_index, len(trigrams))
@@ -279,13 +267,13 @@ class HashedTextCache:
         rules = self.oov_buckets, self.max_words, self.split
         return _traced(distinct_words, *rules)(texts)
 
-    def fields_of(self, numbers: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns the `fields` of cached texts, from their numbers."""
+    def fields_of(self, ids: np.ndarray) -> tuple[Fields, np.ndarray]:
+        """Returns what `fields` returns, for the ids of cached texts."""
         with self._lock:
-            return self._batch(numbers)
+            return self._batch(ids)
 
-    def _batch(self, texts: np.ndarray) -> tuple[Fields, np.ndarray]:
-        distinct, index = _unique(texts, len(self._words_of_text))
+    def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
+        distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
         rank = np.empty_like(order)
@@ -312,14 +300,13 @@ class HashedTextCache:
     def _trigrams(self, words: np.ndarray) -> Fields:
         """Returns the fields of a `WordBatch` for the trigrams of words."""
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
-        size = trigrams.max(initial=-1) + 1
-        trigrams, index = _unique(trigrams, size)
+        trigrams, index = _unique(trigrams, trigrams.max(initial=-1) + 1)
         order = _stable_argsort(index, len(trigrams))
         return trigrams, index, word_of_trigram, order
 
-    def _numbers(self, texts: list[bytes]) -> np.ndarray | None:
-        """Caches new texts; returns all numbers, or `None` if it is full."""
-        known = self._text_of_bytes
+    def _text_ids(self, texts: list[bytes]) -> np.ndarray | None:
+        """Caches new texts; returns all ids, or `None` for a full cache."""
+        known = self._id_of_text
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
             self._bytes_left -= sum(map(len, new))
@@ -331,24 +318,23 @@ class HashedTextCache:
         return np.array([known[text] for text in texts], np.int32)
 
     def _cache_words(self, texts: list[bytes]) -> list[int]:
-        """Caches the words of normalised texts; returns the texts' numbers."""
-        new = _assign_ids(self._text_of_words, texts)
-        if new:
+        """Caches the words of normalised texts; returns the texts' ids."""
+        if new := _assign_ids(self._id_of_normalized, texts):
             words = [text.split(b" ")[: self.max_words] for text in new]
-            flat = list(itertools.chain.from_iterable(words))
-            numbers = np.array(self._numbers_of_words(flat))
-            self._words_of_text.add(numbers, np.array([*map(len, words)]))
-        return [self._text_of_words[text] for text in texts]
+            ids = self._word_ids(list(itertools.chain.from_iterable(words)))
+            lengths = np.array([*map(len, words)])
+            self._words_of_text.add(np.array(ids), lengths)
+        return [self._id_of_normalized[text] for text in texts]
 
-    def _numbers_of_words(self, words: list[bytes]) -> list[int]:
-        """Caches the trigrams of new words; returns the words' numbers."""
-        if distinct := _assign_ids(self._word_numbers, words):
+    def _word_ids(self, words: list[bytes]) -> list[int]:
+        """Caches the trigrams of new words; returns the ids of the words."""
+        if distinct := _assign_ids(self._id_of_word, words):
             trigrams = _traced(trigram_ids, self.oov_buckets)
             ids, word = trigrams(tf.constant(distinct))
             self._trigrams_of_word.add(
                 ids.numpy(), np.bincount(word, minlength=len(distinct))
             )
-        return [self._word_numbers[word] for word in words]
+        return [self._id_of_word[word] for word in words]
 
 
 def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
@@ -359,22 +345,22 @@ def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
 
 
 class _Rows:
-    """A ragged array of integers, stored as flat values and ends of rows."""
+    """A growing ragged array of integers: flat values, and the ends of rows."""
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)
-        self._ends = np.zeros(1, np.int64)  # row i ends at item i + 1
+        self._ends = np.zeros(1, np.int64)  # item i + 1: the end of row i
         self._rows = 0
 
     def __len__(self) -> int:
         return self._rows
 
     def add(self, values: np.ndarray, lengths: np.ndarray) -> None:
-        """Adds rows, whose values are concatenated."""
-        start, first = int(self._ends[self._rows]), self._rows + 1
-        ends = start + np.cumsum(lengths)
+        """Adds rows of these lengths, from their concatenated values."""
+        start = int(self._ends[self._rows])
         self._values = store_rows(self._values, start, values)
-        self._ends = store_rows(self._ends, first, ends)
+        ends = start + np.cumsum(lengths)
+        self._ends = store_rows(self._ends, self._rows + 1, ends)
         self._rows += len(lengths)
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
@@ -382,17 +368,17 @@ class _Rows:
         return (self._ends[rows + 1] - self._ends[rows]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the values of rows, and the index of each value's row."""
+        """Returns the values of rows, and each value's index in `rows`."""
         lengths = self.lengths(rows)
         index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
-        # From a value's position in the result to its stored position.
+        # The distance from a value's result position to its stored position.
         shift = self._ends[rows] - (np.cumsum(lengths) - lengths)
         positions = np.arange(len(index)) + shift[index]
         return self._values[positions], index
 
 
 def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
-    """Writes rows from `start` on; returns the array, or a larger copy."""
+    """Writes `values` at row `start`; returns the array, or a larger copy."""
     end = start + len(values)
     if end > len(array):
         larger = np.empty((2 * end, *array.shape[1:]), array.dtype)
@@ -403,36 +389,35 @@ def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
 
 
 def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lists distinct numbers from 0 to `size` - 1, as `tf.unique` does."""
+    """Does what `tf.unique` does, for int32 numbers below `size`."""
     positions = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
     # Of several assignments to one item, the last one remains.
     first[values[::-1]] = positions[::-1]
     first = first[values]
     is_first = first == positions
-    number = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
-    return values[is_first], number[first]
+    index_of_first = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
+    return values[is_first], index_of_first[first]
 
 
 def _stable_argsort(values: np.ndarray, size: int) -> np.ndarray:
     """Computes the indices that sort numbers below `size`, int32 `[n]`."""
-    if size <= 1 << 16:  # NumPy's radix sort, which is the fastest by far
+    if size <= 1 << 16:  # NumPy uses radix sort for 16 bits: by far the fastest
         values = values.astype(np.uint16)
     return np.argsort(values, kind="stable").astype(np.int32)
 
 
-def _assign_ids(numbers: dict[bytes, int], names: list[bytes]) -> list[bytes]:
-    """Assigns consecutive numbers to new names, and returns the new names."""
-    new = [name for name in dict.fromkeys(names) if name not in numbers]
-    numbers.update((name, n) for n, name in enumerate(new, len(numbers)))
+def _assign_ids(id_of: dict[bytes, int], strings: list[bytes]) -> list[bytes]:
+    """Assigns consecutive ids to new strings; returns the new strings."""
+    new = [string for string in dict.fromkeys(strings) if string not in id_of]
+    id_of.update((string, n) for n, string in enumerate(new, len(id_of)))
     return new
 
 
 class NormalizedTextCache:
-    """Normalises texts as `normalize_texts` does, with a cache.
+    """Normalises texts as `normalize_texts` does, and caches the results.
 
-    When the cache is full (of `max_bytes` of texts), unknown texts are
-    normalised each time.
+    Once the cache has `max_bytes` bytes of texts, it takes no new texts.
     """
 
     def __init__(
@@ -441,7 +426,7 @@ class NormalizedTextCache:
         self._bytes_left = max_bytes
         self._normalize = _traced(normalize_texts, None, split)
         self._lock = threading.Lock()  # `tf.data` calls from several threads
-        self._known: dict[bytes, bytes] = {}
+        self._normalized: dict[bytes, bytes] = {}
 
     def __call__(self, texts: tf.Tensor) -> tf.Tensor:
         """Normalises strings of any shape, eagerly or in `tf.data`."""
@@ -450,29 +435,25 @@ class NormalizedTextCache:
         return tf.reshape(flat, tf.shape(texts))
 
     def _normal(self, texts: np.ndarray) -> np.ndarray:
-        requested = texts.tolist()
+        keys = texts.tolist()
         with self._lock:
-            known, fresh = self._known, {}
-            new = [
-                text for text in dict.fromkeys(requested) if text not in known
-            ]
+            cached, fresh = self._normalized, {}
+            new = [text for text in dict.fromkeys(keys) if text not in cached]
             if new:
                 normal = self._normalize(tf.constant(new)).numpy().tolist()
                 fresh = dict(zip(new, normal, strict=True))
                 self._bytes_left = max(0, self._bytes_left - sum(map(len, new)))
                 if self._bytes_left:
-                    known.update(fresh)
+                    cached.update(fresh)
             # A normalised text is never empty.
-            return np.array(
-                [known.get(t) or fresh[t] for t in requested], object
-            )
+            return np.array([cached.get(k) or fresh[k] for k in keys], object)
 
 
 class RepresentedTexts:
     """Represents texts for scorers, with a cache.
 
     The cache is emptied when a weight has changed. When it is full (of
-    `max_bytes` of representations), unknown texts are represented each time.
+    `max_bytes` of representations), uncached texts are represented each time.
     May be called from several threads.
 
     Args:
@@ -492,24 +473,24 @@ class RepresentedTexts:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._values: list[np.ndarray] = []
-        self._known: dict[bytes, np.ndarray] = {}
+        self._cached: dict[bytes, np.ndarray] = {}
         self._bytes_left = 0
 
     def __call__(self, texts: list[bytes]) -> list[np.ndarray]:
         """Returns the rows of each text, `[rows, width]` each."""
         with self._lock:
             self._check_weights()
-            known = self._known
-            represented: dict[bytes, Any] = {t: known.get(t) for t in texts}
+            cached = self._cached
+            represented: dict[bytes, Any] = {t: cached.get(t) for t in texts}
         new = [text for text, rows in represented.items() if rows is None]
         if new:
             rows_of_new = self._represent(new)
             represented.update(zip(new, rows_of_new, strict=True))
             size = sum(rows.nbytes for rows in rows_of_new)
             with self._lock:
-                if known is self._known and size <= self._bytes_left:
+                if cached is self._cached and size <= self._bytes_left:
                     self._bytes_left -= size
-                    known.update(zip(new, rows_of_new, strict=True))
+                    cached.update(zip(new, rows_of_new, strict=True))
         return [represented[text] for text in texts]
 
     def _check_weights(self) -> None:
@@ -525,5 +506,5 @@ class RepresentedTexts:
         )
         self._values = values
         if not unchanged:
-            self._known = {}
+            self._cached = {}
             self._bytes_left = self._max_bytes

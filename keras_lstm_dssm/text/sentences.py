@@ -1,4 +1,4 @@
-"""Splits documents into sentences, by the same rule in Python and in graphs."""
+"""Splits documents into sentences, with equal results in Python and graphs."""
 
 import re
 
@@ -8,8 +8,9 @@ from keras_lstm_dssm.errors import InputError
 from lstm_dssm_client.signatures import as_bytes
 
 MAX_SENTENCE_WORDS = 60
-"""Number of words after which a sentence without an end is cut."""
+"""Default number of words after which a longer sentence is cut."""
 
+# Characters of white space, without line feeds and the paragraph separator.
 _SPACE = "\t\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000"
 _END, _STOP = "\x01", "\x02"
 _ABBREVIATIONS = (
@@ -20,11 +21,10 @@ _CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
 # Characters with which no sentence begins.
 _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
-# `re` and RE2, which TensorFlow uses, read these patterns in the same way: they
-# have no look-around and no class, such as \s, that depends on the engine. `re`
-# tries a match at each position: no pattern begins with a repetition of what
-# may occur many times, so that the time stays linear. A full stop within a
-# sentence is _STOP for a while.
+# (pattern, replacement) in order. _END marks the end of a sentence, and _STOP
+# replaces full stops of abbreviations. TensorFlow's RE2 has no look-around, and
+# reads classes such as \s in another way than `re`. No pattern begins with an
+# unbounded repetition, with which `re` would take quadratic time.
 _STEPS = (
     (f"[{_END}{_STOP}{_SPACE}]+", " "),
     # An empty line, or a paragraph separator.
@@ -32,7 +32,7 @@ _STEPS = (
     (" ?\n ?", " "),
     (rf"\b({_ABBREVIATIONS})\.", rf"\1{_STOP}"),
     (f"([.!?\u2026][{_CLOSING}]*) ([^{_INSIDE}])", rf"\1{_END}\2"),
-    # Chinese and Japanese have no space after a sentence.
+    # Chinese and Japanese sentences, which no space follows.
     ("([\u3002\uff01\uff1f\uff61][\u300d\u300f\u201d\u2019\uff09]*)",
      rf"\1{_END}"),
     (_STOP, "."),
@@ -46,20 +46,19 @@ def split_sentences(
 ) -> list[str]:
     r"""Splits a document into its sentences.
 
-    A sentence ends before an empty line, after `。`, `！` or `？`, and after
-    `.`, `!`, `?` or `…` if white space follows and then no lower-case letter
-    and no digit. It does not end after an abbreviation such as `e.g.`, or an
-    initial. A sentence of more than `max_words`, such as a text without full
-    stops, is cut. White space within a sentence becomes a single space, invalid
-    UTF-8 becomes U+FFFD.
+    A sentence ends before an empty line and after `。`, `！` or `？`. It also
+    ends after `.`, `!`, `?` or `…` and white space, unless a lower-case letter
+    or a digit comes next. An abbreviation such as `e.g.` and an initial do not
+    end a sentence. A longer sentence is cut after `max_words` words. White
+    space within a sentence becomes a single space, invalid UTF-8 U+FFFD.
 
     Args:
-        text: The document, any string.
-        max_words: Largest number of words of a sentence, as separated by
-            white space. Default 60.
+        text: The document, `str` or `bytes`.
+        max_words: Largest number of words of a sentence, separated by white
+            space. Default 60.
 
     Returns:
-        At least one sentence, which is empty for an empty document.
+        At least one sentence; an empty document has one empty sentence.
 
     Raises:
         InputError: `text` is not a string, or `max_words` is not from 2 to 500.
@@ -72,33 +71,33 @@ def split_sentences(
     document = as_bytes([text])[0].decode("utf-8", "replace")
     for pattern, replacement in _STEPS:
         document = re.sub(pattern, replacement, document, flags=re.ASCII)
-    parts: list[str] = []
+    sentences: list[str] = []
     for sentence in document.split(_END):
         words = sentence.split(" ")
         starts = range(0, len(words), max_words)
-        parts += (" ".join(words[i : i + max_words]) for i in starts)
-    return parts
+        sentences += (" ".join(words[i : i + max_words]) for i in starts)
+    return sentences
 
 
 def graph_sentences(
     texts: tf.Tensor, max_words: int = MAX_SENTENCE_WORDS
 ) -> tf.RaggedTensor:
-    """Splits documents as `split_sentences` does, in a graph for TF Serving.
+    """Splits documents as `split_sentences` does, in a TensorFlow graph.
 
-    Takes strings `[batch]`, any bytes; returns ragged strings `[batch,
-    (sentences)]`, at least one in a row.
+    Takes strings `[batch]`, any bytes. Returns ragged strings `[batch,
+    (sentences)]` with at least one sentence in each row.
     """
     _check(max_words)
     documents = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="replace"
     )
     word = f"[^ {_END}]+"
-    parts = (f"((?:{word} ){{{max_words - 1}}}{word}) ", rf"\1{_END}")
-    for pattern, replacement in (*_STEPS, parts):
+    cut = (f"((?:{word} ){{{max_words - 1}}}{word}) ", rf"\1{_END}")
+    for pattern, replacement in (*_STEPS, cut):
         documents = tf.strings.regex_replace(documents, pattern, replacement)
     return tf.strings.split(documents, _END)
 
 
 def _check(max_words: int) -> None:
-    if not 2 <= max_words <= 500:  # RE2 has limits, too
+    if not 2 <= max_words <= 500:  # RE2 limits repetitions
         raise InputError(f"max_words must be from 2 to 500, not {max_words}")

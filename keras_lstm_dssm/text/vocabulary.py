@@ -1,4 +1,4 @@
-"""Vocabulary: the words of texts as ids, by lookup in a fixed list."""
+"""A vocabulary of words with ids: lookup, hashed batches, and word counts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,20 +31,18 @@ class Vocabulary(tf.Module):
     """Maps words to ids, in the TensorFlow graph.
 
     The first word has the id 1; unknown words have the id 0. Results are equal
-    in eager calls, `Dataset.map`, a `tf.function` and a SavedModel.
-
-    An object that is exported with `tf.saved_model.save` must have the
-    vocabulary as an attribute; the words are then part of the graph.
+    in eager calls, `Dataset.map`, a `tf.function` and a SavedModel, whose root
+    object must have the vocabulary as an attribute.
 
     Args:
-        words: Distinct words in the form of `normalize_texts(words,
-            split=split)`; see `vocabulary_of`.
-        split: Rule that separates words, default `"alphanumeric"`; see
-            `normalize_texts`.
+        words: Distinct words, normalised by `normalize_texts` with the same
+            `split`; `vocabulary_of` makes such a list.
+        split: Rule that separates words, see `normalize_texts`. Default
+            `"alphanumeric"`.
 
     Raises:
         InputError: There are no words, a word occurs twice, or a word is not
-            in its normalised form.
+            normalised.
 
     Example:
     >>> batch = Vocabulary(["hat", "red"]).distinct(tf.constant(["Red hat!"]))
@@ -56,14 +54,14 @@ class Vocabulary(tf.Module):
         self, words: Sequence[str], split: str = "alphanumeric"
     ) -> None:
         super().__init__()
-        # A stem may have another stem: "focusing", "focus", "focu".
+        # Stems are not stemmed again: "focusing" -> "focus" -> "focu".
         _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
-        # TensorFlow would wrap a list, and look for variables in it.
+        # One string, because `tf.Module` searches lists for variables.
         self._joined = " ".join(words)
-        # `keras.layers.StringLookup` makes a NumPy array of the words, which
-        # pads each word to the longest and loses NULs at the end.
+        # `keras.layers.StringLookup` pads each word to the longest word, and
+        # loses NULs at the end of a word.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant(as_bytes(words)),
@@ -94,14 +92,14 @@ class Vocabulary(tf.Module):
     ) -> WordBatch:
         """Hashes texts into a `WordBatch` of vocabulary ids.
 
-        A word has one "trigram", its id: `WordBatch.trigrams` has the distinct
-        ids, and `WordBatch.words` their indices. All unknown words are one
-        word, but texts with different unknown words are different texts.
+        `WordBatch.trigrams` has the distinct ids of words, and
+        `WordBatch.words` has indices of these ids. All unknown words have the
+        id 0, but texts with different unknown words are different texts.
 
         Args:
             texts: String tensor `[batch]`, which may be empty.
-            max_words: Number of words to read of each text, default `None` for
-                all; see `split_words`.
+            max_words: Number of words to read of each text. Default `None`:
+                all.
         """
         text_words, text_index = distinct_texts(texts, max_words, self.split)
         ids, word_indices = tf.unique(self.ids(text_words.flat_values))
@@ -117,7 +115,7 @@ class Vocabulary(tf.Module):
 
 
 class VocabularyCache(HashedTextCache):
-    """Computes the same batches as `Vocabulary.distinct`, and caches texts."""
+    """Hashes texts as `Vocabulary.distinct` does, and caches their words."""
 
     def __init__(
         self, vocabulary: Vocabulary, max_words: int | None, **kwargs: Any
@@ -128,21 +126,21 @@ class VocabularyCache(HashedTextCache):
     @cached_property
     def _ids(self) -> dict[bytes, int]:
         words = self._vocabulary.joined.encode().split(b" ")
-        return {word: number for number, word in enumerate(words, 1)}
+        return {word: word_id for word_id, word in enumerate(words, 1)}
 
     def _uncached(self, texts: tf.Tensor) -> WordBatch:
         return self._vocabulary.distinct(texts, self.max_words)
 
-    def _numbers_of_words(self, words: list[bytes]) -> list[int]:
+    def _word_ids(self, words: list[bytes]) -> list[int]:
         return [self._ids.get(word, UNKNOWN) for word in words]
 
     def _trigrams(self, words: np.ndarray) -> Fields:
-        each = np.arange(len(words), dtype=np.int32)
-        return words, each, each, each
+        indices = np.arange(len(words), dtype=np.int32)
+        return words, indices, indices, indices
 
 
 def _check(words: Any, split: str) -> None:
-    """Checks that each word is distinct and normalised."""
+    """Raises `InputError` unless the words are distinct and normalised."""
     normal = normalize(words, split)
     if not normal:
         raise InputError(
@@ -155,13 +153,13 @@ def _check(words: Any, split: str) -> None:
         if word == EMPTY_TEXT:
             raise InputError(
                 f"vocabulary[{index}] is {word!r}, which stands for an empty "
-                "text and is unknown always; leave it out"
+                "text: leave it out"
             )
         if word != normal_word or " " in word:
             raise InputError(
                 f"vocabulary[{index}] is {word!r:.60}, which split={split!r} "
-                f"reads as {normal_word!r:.60}; expected words in the form "
-                "that vocabulary_of(texts) gives them"
+                f"reads as {normal_word!r:.60}; expected normalised words, as "
+                "vocabulary_of(texts) lists them"
             )
     ((word, count),) = Counter(normal).most_common(1)
     if count > 1:
@@ -179,16 +177,16 @@ def vocabulary_of(
 ) -> list[str]:
     """Lists the words of texts, the most frequent first.
 
-    Words of the same frequency are sorted by code points, so the result does
-    not depend on the order of the texts.
+    Words with equal counts are sorted by code points, so the result does not
+    depend on the order of the texts.
 
     Args:
-        texts: Any iterable of `str` or `bytes`; a word counts as often as it
-            occurs in a text.
-        min_count: Least number of occurrences of a word, default 1.
-        max_words: Largest number of words to list. Default `None` for all.
-        split: Rule that separates words, default `"alphanumeric"`; see
-            `normalize_texts`.
+        texts: Any iterable of `str` or `bytes`.
+        min_count: Least number of occurrences of a word in all texts. Default
+            1.
+        max_words: Largest number of words to list. Default `None`: all.
+        split: Rule that separates words, see `normalize_texts`. Default
+            `"alphanumeric"`.
 
     Returns:
         Normalised words, at least one.
@@ -206,7 +204,7 @@ def vocabulary_of(
     for words in split_in_batches(texts, split):
         counts.update(words.flat_values.numpy().tolist())
     del counts[EMPTY_TEXT.encode()]
-    # UTF-8 sorts as code points do.
+    # The byte order of UTF-8 is the order of code points.
     frequent = sorted(
         (-count, word) for word, count in counts.items() if count >= min_count
     )
@@ -221,7 +219,7 @@ def vocabulary_of(
 def split_in_batches(
     texts: Iterable[str | bytes], split: str
 ) -> Iterator[tf.RaggedTensor]:
-    """Yields normalised words, ragged `[batch, (words)]`, of 10,000 texts."""
+    """Yields the words of 10,000 texts at a time, ragged `[texts, (words)]`."""
     encoded = as_bytes(texts)
     for start in range(0, len(encoded), _TEXTS_AT_ONCE):
         batch = tf.constant(encoded[start : start + _TEXTS_AT_ONCE])

@@ -1,8 +1,4 @@
-"""Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams.
-
-A batch of texts becomes a `WordBatch`: ids of distinct texts, words and
-trigrams. A single short text takes fewer operations, for a server.
-"""
+"""Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -33,9 +29,8 @@ from lstm_dssm_client.words import (
 def as_strings(texts: Any) -> tf.Tensor:
     """Converts strings `(batch,)`, or an iterable of str or bytes, to a tensor.
 
-    Raises `InputError` for anything else. A graph checks the rank when it runs,
-    too: TF Serving does not compare shapes, and some kernels of TF.Text crash a
-    server when they get a scalar.
+    Raises `InputError` for anything else. A graph checks the rank again when it
+    runs: TF Serving does not, and some TF.Text kernels crash on a scalar.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -49,7 +44,7 @@ def as_strings(texts: Any) -> tf.Tensor:
 
 
 def clean_texts(texts: Sequence[str | bytes]) -> list[str]:
-    """Replaces lone surrogates, which tokenizers reject."""
+    """Decodes texts; lone surrogates and invalid UTF-8 are replaced."""
     return [text.decode("utf-8", "replace") for text in as_bytes(texts)]
 
 
@@ -63,7 +58,7 @@ def check_string_input(reader: str, inputs: Any) -> None:
         )
 
 
-# A word is followed by a space or the end of the text.
+# (pattern, replacement); a space or the end of the text follows each ending.
 _ENDINGS = (
     (r"([^ea ])ies( |$)", r"\1y\2"),
     (r"(x|ch|sh|ss|z)es( |$)", r"\1\2"),
@@ -75,9 +70,8 @@ _ENDINGS = (
 def stem_words(texts: tf.Tensor) -> tf.Tensor:
     """Removes English endings of plurals and verbs from normalised words.
 
-    These are the rules of the S stemmer (Harman 1991, "How effective is
-    suffixing?"), and -es, -ing and -ed: few rules, for use in a graph. A stem
-    need not be a word, but most forms of a word have the same stem.
+    The rules are the S stemmer (Harman 1991, "How effective is suffixing?")
+    and rules for -es, -ing and -ed. A stem need not be a word.
     """
     for ending, replacement in _ENDINGS:
         texts = tf.strings.regex_replace(texts, ending, replacement)
@@ -88,14 +82,14 @@ WORD_SPLITS = ("space", "alphanumeric", "stems")
 """The rules by which a text is split into words; see `normalize_texts`."""
 
 _SPACES = {
-    # Matching single spaces, too, would take a tenth longer.
+    # A pattern that also matched single spaces would take a tenth longer.
     "space": f"[ {OTHER_SPACES}]{{2,}}|[{OTHER_SPACES}]",
     "alphanumeric": r"[^\pL\pN\pM]+",
 }
 
 
 def split_without_stems(split: str) -> str:
-    """Returns the rule that gives the same words without stemming."""
+    """Returns `"alphanumeric"` for `"stems"`, other rules unchanged."""
     return "alphanumeric" if split == "stems" else split
 
 
@@ -104,11 +98,9 @@ def normalize_texts(
 ) -> tf.Tensor:
     """Normalises texts to the words that an encoder reads.
 
-    Encoders give texts with equal normalised words the same vector.
-
-    Invalid UTF-8 becomes U+FFFD, signs such as trademarks, fractions and
-    thousands separators are unified (`lstm_dssm_client.words`), compatible
-    forms, too (NFKC), case is folded, and invisible code points (soft hyphens,
+    Invalid UTF-8 becomes U+FFFD. Signs such as trademarks, fractions and
+    thousands separators are unified (`lstm_dssm_client.words`), then compatible
+    forms (NFKC). Case is folded, and invisible code points (soft hyphens,
     zero-width joiners) are removed. Words are separated by Unicode white space,
     as in section V of the paper: "whitespace tokenized and lower-cased, numbers
     are retained, and no stemming". A text without words becomes the word `#`,
@@ -116,12 +108,12 @@ def normalize_texts(
 
     Args:
         texts: String tensor `[batch]`, any bytes.
-        max_words: If set, a text is first cut to
+        max_words: If set, texts are first cut to
             `max_words * MAX_BYTES_PER_WORD` bytes, to limit time and memory.
             Default `None`: no limit.
         split: `"space"`, the paper's rule; `"alphanumeric"`: words are runs of
             letters, digits and marks; or `"stems"`: alphanumeric words without
-            their English endings, see `stem_words`.
+            English endings, see `stem_words`.
 
     Returns:
         String tensor `[batch]`: the words, single spaces between them.
@@ -140,7 +132,7 @@ def normalize_texts(
 
 
 def normalize_single_text(text: tf.Tensor, split: str) -> tf.Tensor:
-    """Normalises one text `[1]` as `normalize_texts`, in fewer operations."""
+    """Does what `normalize_texts` does, for one text `[1]`, but faster."""
     folded = tf.cond(
         tf.reduce_all(tf.strings.regex_full_match(text, PLAIN)),
         lambda: tf.strings.lower(text),
@@ -163,20 +155,20 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`.
 
-    ASCII texts without signs, the most frequent, take a fifth of the time of
-    other texts; texts of other scripts without signs take half.
+    Texts without signs skip steps: ASCII texts then take a fifth of the time
+    of texts with signs, other scripts half.
     """
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
     kind = 2 - tf.cast(is_plain, tf.int32) - tf.cast(has_no_sign, tf.int32)
     rows = tf.dynamic_partition(tf.range(tf.size(texts)), kind, 3)
     plain, without_signs, others = tf.dynamic_partition(texts, kind, 3)
-    parts = [
+    folded = [
         tf.strings.lower(plain),
         _compatible_folded(_valid(without_signs)),
         _with_signs_folded(others),
     ]
-    return tf.dynamic_stitch(rows, parts)
+    return tf.dynamic_stitch(rows, folded)
 
 
 def _with_signs_folded(texts: tf.Tensor) -> tf.Tensor:
@@ -202,13 +194,13 @@ def _replaced(texts: tf.Tensor, rules: Iterable[Rule]) -> tf.Tensor:
 
 
 def check_split(max_words: int | None, split: str) -> None:
-    """Raises `InputError` if `split` is unknown, or `max_words` is below 1."""
+    """Raises `InputError` for an unknown `split`, or `max_words` below 1."""
     check_at_least(1, optional=True, max_words=max_words)
     check_choice(WORD_SPLITS, split=split)
 
 
 def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
-    """Normalises `str` or `bytes` as `normalize_texts` does, to strings.
+    """Normalises texts as `normalize_texts` does; returns Python strings.
 
     Example:
     >>> normalize(["ANGLE  bracket", "angle-bracket"], "alphanumeric")
@@ -223,7 +215,7 @@ def split_words(
 ) -> tf.RaggedTensor:
     """Splits strings `[batch]` into normalised words, `[batch, (words)]`.
 
-    A row has at least one word, and at most `max_words`; see `normalize_texts`.
+    Each text has at least one word, and at most `max_words`.
     """
     words = separate_words(normalize_texts(texts, max_words, split))
     return words if max_words is None else words[:, :max_words]
@@ -233,7 +225,7 @@ _TOKENIZER = tf_text.WhitespaceTokenizer()
 
 
 def separate_words(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Separates the words of texts that `normalize_texts` has normalised."""
+    """Separates the words of normalised texts."""
     return _TOKENIZER.tokenize(texts)
 
 
@@ -246,10 +238,10 @@ def trigram_ids(
     letter: `good` -> `#go goo ood od#`. Trigram (c1, c2, c3) has the exact
     code (c1 * 37 + c2) * 37 + c3, without collisions.
 
-    With `oov_buckets=0`, as in the paper's presets, letters outside the
-    alphabet count as `#`. Otherwise every trigram with such a letter is hashed,
-    from its three code points, into a row from 50,653 on. Letters after the
-    first `MAX_LETTERS` of a word are ignored.
+    With `oov_buckets=0`, as in the paper's presets, letters other than a-z and
+    0-9 count as `#`. Otherwise a trigram with such a letter has an id from
+    50,653 on, a hash of its three code points. Letters after the first
+    `MAX_LETTERS` of a word are ignored.
 
     Returns:
         `(ids, word)`, both int32 `[m]`: the trigrams of all words, and the
@@ -257,7 +249,7 @@ def trigram_ids(
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
-    # The same as `value_rowids` in a third of the operations.
+    # Equals `value_rowids`, in a third of the operations.
     word = tf.where(tf.sequence_mask(letters.row_lengths()))[:, 0]
     word = tf.cast(word, tf.int32)
     return trigrams_of_letters(letters.flat_values, word, oov_buckets), word
@@ -273,15 +265,15 @@ _CODES_OR_OUTSIDE = np.where(
 def trigrams_of_letters(
     points: tf.Tensor, word: tf.Tensor, oov_buckets: int = 0
 ) -> tf.Tensor:
-    """Lists the trigram centred on each letter, int32 `[m]`; see `trigram_ids`.
+    """Computes the id of the trigram centred on each letter, int32 `[m]`.
 
-    Takes int32 `[m]`: the code point of each letter, and the index of its word,
-    ascending.
+    `points` has the code points of all letters, int32 `[m]`; `word` has the
+    index of each letter's word, int32 `[m]`, ascending.
     """
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
-    # Windows of numbers: `tf_text.ngrams` takes three times as long, and hashes
-    # of its strings would collide.
+    # `tf_text.ngrams` would take three times as long, and hashes of its strings
+    # would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Returns the values before, at and after each letter, or 0."""
         windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
@@ -319,9 +311,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def traced_once(function: F) -> F:
     """Decorates a function of texts, to trace it once for all graphs.
 
-    Every dataset and every model hashes texts in its own graph, and tracing
-    takes longer than hashing a small batch. The first argument is a string
-    tensor `[batch]`; the other arguments are hashable.
+    Tracing takes longer than hashing a small batch, and each dataset and model
+    hashes in its own graph. The first argument of the function is a string
+    tensor `[batch]`; its other arguments are hashable.
     """
 
     @functools.cache
@@ -342,31 +334,30 @@ def traced_once(function: F) -> F:
 
 
 class WordBatch(NamedTuple):
-    """Holds the ids of a batch, each distinct text, word and trigram once.
+    """Holds a batch of texts as ids: each distinct text, word, trigram once.
 
     A batch of 1,024 titles has some 12,000 words, 3,000 distinct words, and
-    fewer distinct trigrams. Each row is looked up, and each gradient summed,
-    only once. Two texts are distinct if their normalised words differ (see
-    `normalize_texts`). All fields but `untrained` are int32.
+    fewer distinct trigrams. Two texts are distinct if their normalised words
+    differ (see `normalize_texts`). All fields but `untrained` are int32.
 
     Attributes:
-        trigrams: `[r]`, the ids of the distinct trigrams; in batches of
-            `VocabularyVectors` the ids of the distinct words, as if each word
-            were one trigram.
+        trigrams: `[r]`, the ids of the distinct trigrams. Batches of
+            `VocabularyVectors` have the ids of distinct words here.
         trigram_index: `[m]`, for each trigram of each distinct word its index
             in `trigrams`.
-        word_index: `[m]`, for each of these trigrams the index of its distinct
-            word, ascending.
+        word_index: `[m]`, for each item of `trigram_index` the index of its
+            distinct word, ascending.
         words: `[u, time]`, the indices of the words of each distinct text,
             padded with 0. The longest text is first, so that a recurrence can
             skip the padding.
         lengths: `[u]`, number of words of each distinct text, descending, at
             least 1.
-        text_index: `[batch]`, the index of the distinct text of each row.
-        trigram_order: `[m]`, the indices that sort `trigram_index`, which a
-            gradient needs; or `None`: the gradient sorts.
-        untrained: Float `[u, width]`, the untrained columns of the texts'
-            vectors by one encoder (see `UntrainedColumnCache`); or `None`: the
+        text_index: `[batch]`, the index of the distinct text of each text of
+            the batch.
+        trigram_order: `[m]`, the indices that sort `trigram_index`, for the
+            gradient; with `None`, the gradient computes them.
+        untrained: Float `[u, width]`, the columns of the texts' vectors that
+            are not trained (see `UntrainedColumnCache`); with `None`, the
             encoder computes them.
 
     Example:
@@ -390,9 +381,9 @@ class WordBatch(NamedTuple):
         return tf.size(self.lengths)
 
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns `(words, texts)`, both int32 `[w]`, for all distinct texts.
+        """Returns `words` without padding, and the text of each word.
 
-        These are the index of each word, and the index of its text, ascending.
+        Both are indices, int32 `[w]`; the indices of texts ascend.
         """
         is_word = tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
         positions = tf.where(is_word)
@@ -429,9 +420,9 @@ def distinct_texts(
     """Splits each distinct text into its normalised words.
 
     Returns ragged strings `[texts, (words)]`, the longest text first, and for
-    each row of the batch the index of its text, int32 `[batch]`.
+    each string of the batch the index of its text, int32 `[batch]`.
     """
-    # Duplicate bytes are removed first, which is cheap, then duplicate words.
+    # Equal strings are removed first, which is cheap, then equal texts.
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
@@ -443,7 +434,7 @@ def distinct_texts(
     text_index = tf.gather(
         tf.math.invert_permutation(order), tf.gather(normal_index, bytes_index)
     )
-    # One gather of strings cuts off words and sorts texts.
+    # One gather of strings both cuts texts to `max_words` and sorts them.
     starts = tf.gather(words.row_starts(), order)
     positions = tf.ragged.range(starts, starts + tf.gather(lengths, order))
     text_words = tf.gather(words.values, positions.values)
@@ -454,10 +445,10 @@ def distinct_texts(
 def text_fingerprints(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tf.Tensor:
-    """Computes a number for each text, by which other processes know the text.
+    """Hashes each text to an int64, equal in all processes, `[batch]`.
 
-    Returns int64 `[batch]`, equal for texts with equal normalised words. The
-    number of a text differs from a million others with probability 1 - 1e-13.
+    Texts with equal normalised words have equal hashes. A text collides with
+    one of a million other texts with probability 1e-13.
     """
     distinct_bytes, index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
@@ -475,11 +466,10 @@ def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
 _SPACE = ord(" ")
 
 _MOST_BYTES = 127
-"""Maximum size, in bytes of UTF-8, of a text that counts as short.
+"""Maximum size of a short text, in bytes of UTF-8.
 
-A byte gives at most 6 letters after normalisation (U+FDFA, of 3 bytes, becomes
-4 words of 15 letters), so no word has more than `MAX_LETTERS`. A text of n
-bytes has at most 4/3 n + 1 words.
+Three bytes become at most 4 words and 18 characters (U+FDFA). No word has more
+than `MAX_LETTERS` letters then, and a text of n bytes at most 4/3 n + 1 words.
 """
 
 
@@ -499,9 +489,8 @@ def hash_single_text(
 ) -> WordBatch:
     """Hashes one short text into a `WordBatch`, in a third of the operations.
 
-    For one text the number of operations decides the time. A word that occurs
-    twice is looked up twice; the vectors are the same. `words` has the static
-    shape [1, None], by which layers know that packing is not necessary.
+    A repeated word is looked up twice, which does not change the vector. By the
+    static shape [1, None] of `words`, layers see that packing is not necessary.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values
@@ -509,9 +498,8 @@ def hash_single_text(
     letters = tf.where(~is_space)[:, 0]
     word = tf.gather(tf.cumsum(tf.cast(is_space, tf.int32)), letters)
     ids = trigrams_of_letters(tf.gather(points, letters), word, oov_buckets)
-    # TensorFlow sums the rows of `tf.unique` without gathering them. If this
-    # graph gathered rows, and another graph of the model read the whole table,
-    # each whole read would copy the table.
+    # With `tf.unique`, TensorFlow sums table rows without a gather. A gather
+    # here would make other graphs copy the table when they read all of it.
     trigrams, trigram_index = tf.unique(ids)
     count = word[-1] + 1
     return WordBatch(

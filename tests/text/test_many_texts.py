@@ -177,7 +177,7 @@ def test_a_full_cache_stores_no_more():
     for number in range(20):
         strings = tf.constant([f"text {number}", "bolt", f"again {number}"])
         check(cache.distinct(strings), strings, RULES[0])
-    assert len(cache._text_of_bytes) == 9
+    assert len(cache._id_of_text) == 9
     known = tf.constant(["bolt", "text 1"])
     cache._uncached = None  # which batches of known texts do not need
     check(cache.distinct(known), known, RULES[0])
@@ -202,7 +202,7 @@ def test_normalized_text_cache(split):
             np.testing.assert_array_equal(
                 normal(strings), normalize_texts(strings, None, split)
             )
-    assert len(normal._known) < 9
+    assert len(normal._normalized) < 9
     two_columns = tf.constant([BATCHES[0][:2], BATCHES[1][:2]])
     assert normal(two_columns).shape == (2, 2)
     assert normal(two_columns)[0, 1] == normal(tf.constant(["Hex  BOLT"]))[0]

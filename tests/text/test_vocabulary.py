@@ -102,7 +102,7 @@ def test_words_and_size():
     ([], r"the vocabulary has no words, expected at least 1; vocabulary_o"),
     (["foo", "Foo"],
      r"vocabulary\[1\] is 'Foo', which split='alphanumeric' reads as "
-     r"'foo'; expected words in the form that vocabulary_of\(texts\)"),
+     r"'foo'; expected normalised words, as vocabulary_of\(texts\)"),
     (["a b"], r"vocabulary\[0\] is 'a b', which"),
     (["c#"], r"vocabulary\[0\] is 'c#', which .* reads as 'c'"),
     ([""], r"vocabulary\[0\] is '', which .* reads as '#'"),
