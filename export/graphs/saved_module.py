@@ -1,7 +1,4 @@
-"""Declares, writes and reads the signatures of SavedModels.
-
-Encoders with the same fingerprint compute the same vectors.
-"""
+"""Declares, writes and reads the signatures of SavedModels."""
 
 import functools
 import logging
@@ -45,20 +42,22 @@ from lstm_dssm_client.signatures import (
 _LOG = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
+"""Path of an encoder's fingerprint, in the folder of a version. Encoders with
+equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
 """Path of the hashes of a retriever's ids, in the folder of a version."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-"""Name of the signature of an exported model's method `serve`."""
+"""Name of the signature for the method `serve` of an exported model."""
 
 
 def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
     """Declares a function as a signature with inputs of shape `[batch]`.
 
-    TF Serving does not check shapes, and some kernels of TF.Text crash the
-    server if they get a scalar. The graph therefore checks the ranks and the
-    numbers of rows of its inputs first, and fails with INVALID_ARGUMENT.
+    The graph checks the ranks and the numbers of rows of its inputs, and fails
+    with INVALID_ARGUMENT. TF Serving does not check shapes, and some kernels of
+    TF.Text crash the server if they get a scalar.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -89,8 +88,8 @@ class ServedModule(tf.Module):
 
     The method `serve` becomes the signature `serving_default`. The optional
     attributes `filtered`, `known_tags`, `keys` and `explained` become
-    signatures with these names. The optional `portable` writes a file for
-    `LocalModel` into the folder of a version.
+    signatures with these names. The optional function `portable` writes a file
+    for `LocalModel` into the folder of a version.
     """
 
     serve: Any
@@ -103,16 +102,16 @@ class ServedModule(tf.Module):
 class ServedWeights:
     """The variables of exported models.
 
-    Only the rows of trigram tables that differ from their initial values
+    Only rows of trigram tables that differ from their initial values
     (`HashedUniform`) are stored. Graphs traced within `reading` compute all
-    other rows when a text needs them. A module must have an attribute with
-    `variables`, because TF Serving restores only variables in attributes.
+    other rows when a text needs them. A module must have `variables` as an
+    attribute, because TF Serving restores only variables in attributes.
     """
 
     def __init__(self, *models: Any) -> None:
         self.variables: list[tf.Variable] = []
         for weight in [w for model in models for w in model.weights]:
-            # Outputs may be finite even so, but equal for all texts.
+            # A model with NaN weights may return finite, but useless outputs.
             if not np.isfinite(weight.numpy()).all():
                 raise InputError(
                     f"{weight.path}: found numbers that are not finite; the "
@@ -120,8 +119,8 @@ class ServedWeights:
                 )
         self._tables: list[_ChangedRows] = []
         for model in dict.fromkeys(models):
-            # An encoder reads tables with equal changed rows by the same
-            # trigrams, so that they can share one index of rows.
+            # Layers of a model read the same trigrams. Tables with equal
+            # changed rows can therefore share an index of these rows.
             by_rows: dict[bytes, list[TrigramEmbedding]] = {}
             for layer in trigram_embeddings(model):
                 rows = layer.changed_rows()
@@ -147,8 +146,8 @@ class ServedWeights:
     def reading(self) -> Iterator[None]:
         """Lets graphs that are traced in the block read these variables.
 
-        Eager calls read the models' tables: an encoder keeps the graph of its
-        first eager call, and may be trained further.
+        Eager calls read the models' tables, because an encoder keeps the graph
+        of its first eager call and may be trained afterwards.
         """
         if tf.executing_eagerly():
             yield
@@ -165,8 +164,8 @@ class ServedWeights:
 class _ChangedRows:
     """Reads rows of tables in a graph: stored if changed, otherwise computed.
 
-    `_indices` is int32 `[size]`: the index in `_values` of each row, and 0 for
-    each unchanged row.
+    `_indices`, int32 `[size]`, maps the number of a row to an index in
+    `_values`, and unchanged rows to 0.
     """
 
     def __init__(
@@ -198,14 +197,14 @@ class _ChangedRows:
             layer.read_rows = None
 
     def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
-        """Reads the same rows of all tables at once; returns one table's."""
-        # Tensors belong to their graph.
+        """Returns rows of table `number`; all tables are read together."""
+        # A graph cannot use the tensors of another graph.
         key = (rows.ref(), tf.compat.v1.get_default_graph())
         if key not in self._rows:
-            self._rows[key] = self._gathered(rows)
+            self._rows[key] = self._read_tables(rows)
         return self._rows[key][number]
 
-    def _gathered(self, rows: tf.Tensor) -> list[tf.Tensor]:
+    def _read_tables(self, rows: tf.Tensor) -> list[tf.Tensor]:
         indices = tf.gather(self._indices, rows)
         values = [tf.gather(table, indices) for table in self._values]
 
@@ -231,10 +230,10 @@ class _ChangedRows:
 
 
 class EncodingModule(ServedModule):
-    """Base class of exported encoders. `encode` is their graph.
+    """Base class of exported encoders, with the graph of `encode`.
 
-    `resources` are other stateful objects of the graph, such as a vocabulary
-    table. A server's loader fails without them.
+    `resources` are stateful objects of the graph that are no variables, such as
+    a vocabulary table. A server cannot load a graph without these objects.
     """
 
     reads_sentences = False
@@ -242,7 +241,7 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # No tf.Module, because TensorFlow would save the Keras layers.
+        # Not a tf.Module: TensorFlow would save the Keras layers.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         self.resources = list(resources)
@@ -252,10 +251,7 @@ class EncodingModule(ServedModule):
 
     @abstractmethod
     def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
-
-        Vectors of float64 models are float32, too, because clients expect it.
-        """
+        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`."""
 
     def encode_all(
         self, texts: Sequence[Any], progress: bool = False
@@ -316,7 +312,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, TensorFlow's internal ones too."""
+    """Reads all signatures of a SavedModel, also TensorFlow's internal ones."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:
@@ -358,5 +354,5 @@ def saved_fingerprint(path: str | os.PathLike[str]) -> str:
 
 
 Graphs = dict[str, Callable[[], ServedModule]]
-"""Name of a served model -> function that makes its module. The function may
-encode all documents."""
+"""Name of a served model -> function that makes the exported module. The
+function of a retriever encodes all documents."""
