@@ -303,10 +303,7 @@ def model_spec(model: str, version: Version, signature: str = "") -> Any:
 
 
 def signatures(packed: bytes) -> dict[str, Signature]:
-    """Reads the signatures that Predict can call, sorted by name.
-
-    `packed` is a serialised message `SignatureDefMap`.
-    """
+    """Reads Predict's signatures from a serialised `SignatureDefMap`."""
 
     def tensors(infos: Any) -> dict[str, TensorInfo]:
         return {

@@ -204,10 +204,7 @@ def _recurrent(
     columns: np.ndarray,
     signs: np.ndarray | np.float32,
 ) -> Compose:
-    """Returns a function that computes a recurrent layer's last outputs.
-
-    `step` reads the columns of z in the order `columns`, times `signs`.
-    """
+    """Returns a function that computes a recurrent layer's last outputs."""
     backward = "_backward" if name.endswith("_backward") else ""
     width = len(columns)
     table = weights.table(f"embedding{backward}", width)
@@ -399,10 +396,7 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function from keys to rows, and to whether each key is known.
-
-    The row of an unknown key is zero.
-    """
+    """Returns a function from keys to rows, and to whether keys are known."""
     sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
     scales = weights.array(f"{name}/scales", count)

@@ -10,14 +10,11 @@ from pathlib import Path
 
 from lstm_dssm_client.errors import InputError
 
-_DAY = 86_400
+_DAY = 86_400  # gRPC takes a huge timeout for a deadline in the past
 
 
 def checked_timeout(timeout: float) -> float:
-    """Checks and returns the timeout of a request, in seconds.
-
-    gRPC would take the deadline of a huge timeout for one in the past.
-    """
+    """Checks and returns the timeout of a request, in seconds."""
     if not 0 < timeout <= _DAY:
         raise InputError(
             f"timeout is {timeout}; expected seconds above 0, {_DAY:,} at most"

@@ -108,10 +108,7 @@ def dtype_name(values: np.ndarray) -> str:
 def describe_misfit(
     arrays: Mapping[str, np.ndarray], signature: Signature | None
 ) -> str:
-    """Describes an input whose dtype or shape does not fit the signature.
-
-    Returns "" if all fit. Inputs with unknown names are left to the server.
-    """
+    """Describes an input that does not fit the signature, or returns ""."""
     specs = signature.inputs if signature else {}
     for name in arrays.keys() & specs.keys():
         values, spec = arrays[name], specs[name]
@@ -281,10 +278,7 @@ KEY_PARTS: Outputs = {
 def checked_outputs(
     prediction: Prediction, outputs: Outputs, rows: int
 ) -> dict[str, np.ndarray]:
-    """Checks and returns the outputs of a prediction for `rows` texts, by name.
-
-    `OPTIONAL` outputs may be missing.
-    """
+    """Checks and returns the outputs for `rows` texts, by name."""
     arrays = {}
     for name, (dtype, rank) in outputs.items():
         shape = ", ".join([str(rows), *["any"] * (rank - 1)])
@@ -596,10 +590,7 @@ def check_count(count: Any, name: str) -> None:
 
 
 def rows_for(k: int, name: str = "k") -> int:
-    """Returns the maximum number of texts in a request for k results each.
-
-    Error messages call `k` by `name`.
-    """
+    """Returns the maximum number of texts in a request for k results each."""
     check_count(k, name)
     return min(_ROWS, max(1, _HITS // k))
 
@@ -607,10 +598,7 @@ def rows_for(k: int, name: str = "k") -> int:
 def chunked(
     texts: Iterable[str | bytes], max_rows: int = _ROWS
 ) -> Iterator[np.ndarray]:
-    """Divides texts into object arrays of bytes, one for each request.
-
-    An array has at most half a megabyte, or a single longer text.
-    """
+    """Divides texts into object arrays of bytes, one for each request."""
     encoded = as_bytes(texts)
     for rows in slices_of_size(
         [len(text) for text in encoded], max_rows, _BYTES
@@ -621,10 +609,7 @@ def chunked(
 def chunked_with_count(
     texts: Iterable[str | bytes], count: int, name: str = "k", tags: bytes = b""
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the inputs of requests for `count` results of each text.
-
-    The inputs are "text", the count under the name `name`, and "tags" if any.
-    """
+    """Yields inputs of requests for `count` results of each text."""
     for rows in chunked(texts, rows_for(count, name)):
         inputs = {"text": rows, name: np.full(len(rows), count, np.int32)}
         if tags:

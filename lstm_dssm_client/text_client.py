@@ -535,10 +535,7 @@ def _blocking(
         Concatenate[AsyncTextClient, Arguments], Coroutine[Any, Any, Answer]
     ],
 ) -> Callable[Concatenate["TextClient", Arguments], Answer]:
-    """Converts a method of `AsyncTextClient` to a method of `TextClient`.
-
-    The coroutines await only `Transport.send`, which blocks until the reply.
-    """
+    """Converts a coroutine method to a method of `TextClient`, which blocks."""
 
     @functools.wraps(method)
     def call(

@@ -377,10 +377,7 @@ class Normalizer:
         }
 
     def normalize(self, text: str, split: str) -> str:
-        """Normalises a text, and replaces separators of words by spaces.
-
-        `split` is `"space"` or `"alphanumeric"`.
-        """
+        """Normalises a text, and replaces separators of words by spaces."""
         has_signs = self.signs.are_in(text)
         if has_signs:
             text = self.signs.apply_before(text)

@@ -232,10 +232,7 @@ class DocumentReader(ABC):
         self._distinct = distinct
 
     def take(self, lines: int, at_once: int) -> Iterator[Documents]:
-        """Reads the next `lines` lines or rows, at most `at_once` in memory.
-
-        Callers exhaust the iterator before they call another method.
-        """
+        """Reads the next `lines` lines or rows, at most `at_once` in memory."""
         return map(Documents.from_rows, self.rows(lines, at_once))
 
     @abstractmethod
@@ -442,10 +439,7 @@ class ParquetDocuments(DocumentReader):
         self._next_row = min(self._next_row + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Returns the row groups from the next row to the row `stop`.
-
-        Also returns how many rows to skip at the start of the first group.
-        """
+        """Returns row groups up to row `stop`, and the rows to skip first."""
         groups: list[int] = []
         before = skipped = 0
         for number in range(self._file.num_row_groups):

@@ -93,10 +93,7 @@ LoadEncoder = Callable[[], Encode]
 def encode_shard(
     encode: Encode, job: PartJob, shard: Shard | None = None
 ) -> Iterator[PartResult]:
-    """Encodes the incomplete parts of a shard, by default of the whole input.
-
-    Yields the result of each part, complete or not, in the order of the input.
-    """
+    """Encodes the parts of a shard, by default of the whole input."""
     number, shards = shard or Shard()
     for file_number, path in enumerate(job.files):
         reader, part = open_document_file(path), 0
@@ -115,11 +112,7 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes part number `part` of a file, or checks a complete part.
-
-    `reader` is at the first line of the part. Waits while another process
-    encodes the part.
-    """
+    """Encodes the part at which `reader` is, or checks the complete part."""
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
         if known := read_info(job.folder, name):
@@ -256,10 +249,7 @@ def encode_with_ray(
 
 
 class PartEncoder:
-    """The actor of Ray Data that encodes parts.
-
-    `version` is the package's version in the process that starts the actors.
-    """
+    """The actor of Ray Data that encodes parts."""
 
     def __init__(
         self,

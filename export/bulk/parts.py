@@ -135,11 +135,7 @@ class PartRows(NamedTuple):
 
 
 class EncodedParts:
-    """Reads the parts that `lstm-dssm-encode --shard` has written.
-
-    Iteration reads one part at a time, in the order of the input, and yields
-    `PartRows`.
-    """
+    """Iterates over the parts that `lstm-dssm-encode --shard` has written."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -263,11 +259,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
 def writing_part(
     folder: Path, name: str, kind: str, dimension: int
 ) -> Iterator[Callable[[PartRows], None]]:
-    """Yields a function that appends rows to a part in the format `kind`.
-
-    The files get their names at the end of the block, unless the block raises
-    an exception. `write_info` must complete the part.
-    """
+    """Writes the files of a part, which `write_info` must complete."""
     base = folder / name
     with ExitStack() as files:
         part = _FORMATS[kind](

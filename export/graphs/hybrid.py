@@ -275,11 +275,7 @@ class HybridModule(SearchModule):
     def _words_as_json(
         self, text: tf.Tensor, documents: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
-        """Divides the part `words` of each hit among the words of the query.
-
-        `documents` and `query` are the columns of this part in the vectors. The
-        query's columns are the scaled sum of word vectors.
-        """
+        """Divides the part `words` of each hit among the words of the query."""
         assert self._words_rule is not None, self._parts.columns
         words, _ = flat_words(text[tf.newaxis], *self._words_rule)
         vectors = self._word_rows(words)

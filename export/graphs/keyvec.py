@@ -25,10 +25,7 @@ MAX_N = 250
 
 
 class KeyVecModule(EncodingModule):
-    """A trained KeyVec, float32 or float64.
-
-    The rule of `split_sentences` splits a document, a string, into sentences.
-    """
+    """A trained KeyVec, float32 or float64, for documents as strings."""
 
     reads_sentences = True
 
@@ -91,10 +88,7 @@ class KeyVecModule(EncodingModule):
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """Computes the sentences, the vectors and the sentences' p_i.
-
-        A `tf.function`, so that both signatures call the same graph.
-        """
+        """Computes sentences, vectors and p_i, once for all signatures."""
         # An empty batch gets an empty document, because the LSTM needs a text.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
         texts = tf.concat([text, tf.fill([extra], "")], axis=0)
@@ -105,11 +99,7 @@ class KeyVecModule(EncodingModule):
     def _key_sentences(
         self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the sentences with the largest p_i, and these p_i.
-
-        Both have at most `width` columns. Columns without a sentence have ""
-        and 0.
-        """
+        """Returns the sentences with the largest p_i, and these p_i."""
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:
             lengths = tf.minimum(lengths, self._max_sentences)

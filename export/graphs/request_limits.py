@@ -37,10 +37,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Extracts the line of an assertion of this module from TensorFlow's error.
-
-    Returns other messages unchanged.
-    """
+    """Extracts this module's line from an error, or returns the message."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 
@@ -50,10 +47,7 @@ def admitted(
     is_allowed: tf.Tensor,
     *message: str | tf.Tensor,
 ) -> list[tf.Tensor]:
-    """Returns the tensors, after an assertion that `is_allowed` is true.
-
-    The strings and integer tensors of `message` are joined.
-    """
+    """Returns the tensors; fails with the joined message if not allowed."""
     line = tf.strings.join(
         [
             part if isinstance(part, str) else tf.strings.as_string(part)

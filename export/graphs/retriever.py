@@ -43,12 +43,7 @@ _UNREACHABLE = 127  # more tags than a document can have, int8
 
 
 class DocumentTags(tf.Module):
-    """The tags of n documents, as numbers, in a graph.
-
-    A table maps the tags of a query to numbers, and `mask` compares them with
-    the numbers of each document. Tags with the same name, as `category:` in
-    `category:new`, have consecutive numbers.
-    """
+    """The tags of n documents as numbers, consecutive for each `tag_name`."""
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -273,11 +268,7 @@ class Int8Vectors(DocumentVectors):
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors `[n, d]` to int8 codes; returns codes and scales `[n]`.
-
-    The product of a row's codes and scale is a unit vector, or zero if the
-    vector was zero.
-    """
+    """Rounds vectors to int8 codes, with scales that make unit vectors."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     largest[largest == 0] = 1
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
@@ -569,10 +560,7 @@ def retriever_graph(
     progress: bool,
     portable: Callable[[DocumentRows, str], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of documents, or no model without documents.
-
-    `portable` computes `ServedModule.portable` from rows and `vectors`.
-    """
+    """Returns the retriever of documents, or no model without documents."""
     if documents is None:
         return {}
 

@@ -162,11 +162,7 @@ class ServedWeights:
 
 
 class _ChangedRows:
-    """Reads rows of tables in a graph: stored if changed, otherwise computed.
-
-    `_indices`, int32 `[size]`, maps the number of a row to an index in
-    `_values`, and unchanged rows to 0.
-    """
+    """Reads changed rows of tables in a graph, and computes other rows."""
 
     def __init__(
         self, rows: np.ndarray, layers: Sequence[TrigramEmbedding]
@@ -174,6 +170,7 @@ class _ChangedRows:
         self.layers = layers
         indices = np.zeros(layers[0].size, np.int32)
         indices[rows] = np.arange(1, len(rows) + 1)
+        # Number of a row -> index in `_values`, 0 for an unchanged row.
         self._indices = tf.Variable(indices, trainable=False)
         self._values = [
             tf.Variable(
@@ -256,11 +253,8 @@ class EncodingModule(ServedModule):
     def encode_all(
         self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
-
-        Each distinct text is encoded once, because the last bits of a vector
-        depend on the text's batch.
-        """
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
+        # Once each: the last bits of a vector depend on the batch.
         first, inverse = distinct_values(
             [tuple(t) if isinstance(t, list) else t for t in texts]
         )
@@ -287,10 +281,7 @@ class EncodingModule(ServedModule):
 
     @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: encodes strings `[batch]`.
-
-        `embedding` is float32 `[batch, d]`, rows of length 1.
-        """
+        """Signature `serving_default`: unit vectors of texts, `[batch, d]`."""
         return {"embedding": self.encode(text)}
 
 
@@ -337,10 +328,7 @@ def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
 
 
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:
-    """Returns the fingerprint of an exported encoder, or a hash of its files.
-
-    `path` is the folder of a model or of a version, see `SavedEncoder`.
-    """
+    """Returns an exported encoder's fingerprint, or a hash of its files."""
     folder = served_version(path) or Path(path)
     if (folder / FINGERPRINT_FILE).exists():
         return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))

@@ -37,12 +37,7 @@ class ScorerModule(ServedModule):
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: scores pairs of strings `[batch]`.
-
-        A client repeats the query for each document, because every input must
-        have the same first axis; distinct texts are encoded once. `score` is
-        float32 `[batch]`, also if the model is float64.
-        """
+        """Signature `serving_default`: float32 scores of pairs, `[batch]`."""
         rows = tf.shape(query)[0]
         # An empty batch gets one pair, because convolutions need a text.
         extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")

@@ -101,11 +101,7 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Looks up the terms of `bm25.number_forms`.
-
-        Returns terms, the index of each term's word, and 1 for a number or 0
-        for another word.
-        """
+        """Returns terms of numbers, their words, and 1 for each number."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
@@ -215,10 +211,7 @@ def unaccented(words: tf.Tensor) -> tf.Tensor:
 
 
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes `bm25.letter_grams` of words without accents.
-
-    Also returns the index of each gram's word.
-    """
+    """Lists `bm25.letter_grams` of plain words, and the word of each gram."""
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values
     word_of = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]

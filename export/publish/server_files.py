@@ -194,10 +194,7 @@ def _cell(tensors: Mapping[str, TensorInfo]) -> str:
 def publish_models(
     models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
 ) -> list[Path]:
-    """Publishes modules with one version number, and the server's files.
-
-    The caller holds `publication(models_dir)`. Returns the versions' folders.
-    """
+    """Publishes modules and server files, within `publication(models_dir)`."""
     sizes = warmup_sizes(models_dir)
     writers = {
         name: saved_model_writer(module, name, sizes)
@@ -213,10 +210,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that `write_server_files` can succeed.
-
-    `names` are the models that will get a new version.
-    """
+    """Checks that server files can be written after an export of `names`."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base

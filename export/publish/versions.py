@@ -37,11 +37,7 @@ _HIDDEN = ".publish-"
 
 @contextmanager
 def publication(models_dir: str | os.PathLike[str]) -> Iterator[None]:
-    """Holds the lock of a folder of models, for which other exports wait.
-
-    An export holds the lock from its checks until it has written
-    `models.config` and the card. Also removes the leftovers of killed exports.
-    """
+    """Holds the lock of a folder of models; removes leftovers of exports."""
     with lock_folder(models_dir, "publishing models", wait=True):
         for base in Path(models_dir).iterdir():
             remove_unlocked_folders(base, _HIDDEN)
@@ -71,11 +67,7 @@ def publish(
 def publish_together(
     models_dir: str | os.PathLike[str], writers: Mapping[str, Write]
 ) -> list[Path]:
-    """Publishes new versions of all models, or of none, with the same number.
-
-    The number is above every version in the folder. Models with the same number
-    come from one training: vectors of two trainings cannot be compared.
-    """
+    """Publishes all models with one new version number, or none of them."""
     models_dir = Path(models_dir)
     return _publish(
         {model_folder(models_dir, name): w for name, w in writers.items()},
@@ -88,11 +80,7 @@ def _publish(
     list_models: Callable[[], Iterable[Path]],
     version: int | None = None,
 ) -> list[Path]:
-    """Writes all models, then renames all of them or none.
-
-    The default version is one above all versions of the models' folders that
-    `list_models` returns.
-    """
+    """Publishes all models or none, by default with a new version number."""
     with ExitStack() as stack:
         complete = {
             base: stack.enter_context(_written(base, write))
@@ -176,10 +164,7 @@ def publish_module(
 def saved_model_writer(
     module: ServedModule, name: str, sizes: Sequence[int] = WARMUP_SIZES
 ) -> Write:
-    """Returns a function that saves the served model `name`.
-
-    See `write_warmup` for `sizes`.
-    """
+    """Returns a function that saves a model with its warm-up requests."""
 
     def write(folder: Path) -> None:
         save_module(module, folder)

@@ -54,10 +54,7 @@ _K = 10
 
 
 def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the `WARMUP_SIZES` that `batching.config` allows, at least `[1]`.
-
-    Without the file or its `max_batch_size`, all sizes are allowed.
-    """
+    """Returns the `WARMUP_SIZES` that `batching.config` allows, or `[1]`."""
     path = Path(models_dir, BATCHING_CONFIG)
     text = path.read_text(errors="replace") if path.exists() else ""
     match = re.search(
@@ -72,11 +69,7 @@ def write_warmup(
     name: str,
     sizes: Sequence[int] = WARMUP_SIZES,
 ) -> Path:
-    """Writes a request for each signature and each number of rows.
-
-    Loads the SavedModel, runs every request and checks the outputs, because a
-    server rejects a version if a request fails.
-    """
+    """Writes and tests a request for each signature and each size."""
     requests = [
         _request(name, key, signature, rows)
         for key, signature in predict_signatures(version).items()

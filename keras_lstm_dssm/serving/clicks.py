@@ -52,10 +52,7 @@ class TokenError(ValueError):
 
 
 class AppendedFile:
-    """A locked file to which this process appends lines.
-
-    A file that would exceed `rotate_mb` is renamed, and a new file begins.
-    """
+    """A locked file of lines, which is renamed before it is too large."""
 
     def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
         check_writable(path)
@@ -64,10 +61,7 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a line and, if `sync`, flushes it to disk.
-
-        After an error, the file has no part of the line.
-        """
+        """Appends a line, or nothing after an error; flushes if `sync`."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
             with suppress(FileNotFoundError):  # moved by another program
@@ -181,11 +175,7 @@ class ClickWriter:
         return urlsafe_b64encode(self._signature(payload) + payload).decode()
 
     def write(self, token: str) -> bool:
-        """Appends the clicked result; returns whether a line was written.
-
-        A token is written once, unless writing fails. Control characters become
-        spaces.
-        """
+        """Appends a clicked result once; returns whether a line was written."""
         number, pair = self._verified(token)
         line = self._line(pair)
         if line is None:
@@ -264,11 +254,7 @@ class UbiWriter(ClickWriter):
         titles: Sequence[str],
         attributes: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Writes a search; returns a token for each result.
-
-        A search without a query is not written, and neither are its clicks.
-        Raises `OSError` if writing fails.
-        """
+        """Writes a search, unless empty; returns a token for each result."""
         query = cleaned(query)
         query_id = str(uuid.uuid4()) if query else ""
         row = {

@@ -61,12 +61,7 @@ _SCHEMES = ("Bearer", 'Basic realm="token"')
 
 
 class Connection(H11Protocol):
-    """A connection of uvicorn with time limits for heads and replies.
-
-    uvicorn itself limits only the time between two requests; see
-    `test_http_requests_that_never_end` and
-    `test_http_replies_that_nobody_reads`. `Guard` limits the time of bodies.
-    """
+    """A connection of uvicorn with time limits for heads and replies."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _reply_timer: asyncio.TimerHandle | None = None
@@ -264,11 +259,7 @@ class Guard:
 
 
 def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
-    """Decompresses a body with `Content-Encoding` gzip or deflate.
-
-    Raises `HTTPException`: 400 for damaged data, 413 for a content of more than
-    `max_bytes`, 415 for another encoding.
-    """
+    """Decompresses a body; raises `HTTPException` 400, 413 or 415."""
     if coding.lower() in (b"", b"identity"):
         return body
     if coding.lower() not in (b"gzip", b"x-gzip", b"deflate"):
@@ -411,12 +402,9 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Listens on a port, 0 for a free port, without Nagle's algorithm.
-
-    With this algorithm a reply would wait 40 ms. asyncio turns the algorithm
-    off only for sockets with an explicit protocol, such as IPPROTO_TCP.
-    """
+    """Listens on a port, 0 for a free port, without Nagle's algorithm."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns the algorithm off only for an explicit protocol.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -90,11 +90,7 @@ class RequestMetrics:
         code: str,
         start: float,
     ) -> None:
-        """Adds a request over `grpc` or `http` that ended with a gRPC code.
-
-        `model` and `signature` are names from the client; `start` is a time of
-        `time.perf_counter`.
-        """
+        """Counts a request that began at the `time.perf_counter` `start`."""
         seconds = time.perf_counter() - start
         model, signature = self._models.known(model, signature)
         if method != "Predict":

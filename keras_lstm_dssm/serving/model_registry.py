@@ -99,10 +99,7 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads the expected versions that are not served.
-
-        After an error, a version is loaded again when its files change.
-        """
+        """Loads expected versions that are new, or changed after an error."""
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -391,10 +388,7 @@ class ModelRegistry:
             _LOG.warning("%s; other versions serve on", message)
 
     def _set_labels(self, configs: Configs) -> list[str]:
-        """Sets all labels, or none if there are errors; returns the errors.
-
-        As in TF Serving, only a loaded version can get a label.
-        """
+        """Sets all labels, or none if there are errors; returns the errors."""
         configs = configs or {}
         problems = [
             f"Request to assign label to version {version} of model {name}, "
@@ -486,10 +480,7 @@ class ModelRegistry:
         return name, ""
 
     def states(self, name: str) -> dict[int, VersionState]:
-        """Returns the states of all versions of a model, newest first.
-
-        Includes unloaded versions; empty for an unknown model.
-        """
+        """Returns the states of all versions of a model, newest first."""
         model = self._models.get(name)
         return model.states() if model else {}
 
@@ -502,10 +493,7 @@ class ModelRegistry:
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
-        """Returns the Unix time in s at which the newest version was written.
-
-        Returns 0 if the version's folder was removed.
-        """
+        """Returns the Unix time of the newest version's files, 0 if removed."""
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
         if version not in folders:

@@ -89,10 +89,7 @@ def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
 
 
 def find_models(models: ModelRegistry, name: str) -> list[Servable]:
-    """Returns a model or, for `TOWERS`, both encoders of the same version.
-
-    The error for an unknown model lists the served models.
-    """
+    """Returns a model or, for `TOWERS`, both encoders of the same version."""
     spec = spec_of(models, name)
     try:
         if spec.name != TOWERS:
@@ -313,12 +310,9 @@ def _is_encoder(servable: Servable) -> bool:
 def _run(
     servable: Servable, bounds: Bounds, output: str, **columns: Sequence[str]
 ) -> np.ndarray:
-    """Runs a model on columns of texts, in chunks of `max_rows` rows at most.
-
-    Equal rows are computed once: the last digits of a result depend on the
-    position of a row in its chunk.
-    """
+    """Runs a model on columns of texts, in chunks of `max_rows` rows."""
     rows = list(zip(*columns.values(), strict=True))
+    # Once each: the last digits of a result depend on the row's position.
     first, row_of = distinct_values(rows)
     sizes = [sum(map(len, rows[index])) for index in first]
     inputs = {name: text_array(texts)[first] for name, texts in columns.items()}
@@ -410,10 +404,7 @@ ROUTES = {
 
 
 def error_body(path: str, status: int, message: str) -> bytes:
-    """Returns an error in the form of the path's protocol, or TF Serving's.
-
-    Jina's clients read `detail`, which every path but TF Serving's has.
-    """
+    """Returns an error in the form of the path's protocol."""
     route = ROUTES.get(path)
     error = route.error(status, message) if route else {"error": message}
     if not path.startswith("/v1/models/"):

@@ -109,10 +109,7 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request; errors have the form of the path's protocol.
-
-        The path is percent-encoded, without a query.
-        """
+        """Answers a request for a percent-encoded path without a query."""
         start = time.perf_counter()
         label = model = signature = version = ""
         code = "OK"
@@ -184,10 +181,7 @@ class RestApi:
 
 
 def code_and_message(error: Exception, request: str) -> tuple[str, str]:
-    """Returns the gRPC code's name and the message for an error.
-
-    Logs an error other than `StatusError`, together with the text `request`.
-    """
+    """Returns name and message of a gRPC code; logs unexpected errors."""
     if isinstance(error, StatusError):
         return error.code.name, error.details
     _LOG.error("%s", request, exc_info=error)

@@ -102,10 +102,7 @@ def text_array(texts: Iterable[str]) -> np.ndarray:
 
 
 def is_row_format(request: Mapping[str, Any]) -> bool:
-    """Returns whether a request has `instances` (rows), not `inputs` (columns).
-
-    Raises `InvalidError` for both, for neither, and for empty `instances`.
-    """
+    """Returns whether a request has `instances` (rows) instead of `inputs`."""
     if "instances" in request and "inputs" in request:
         raise InvalidError(
             f"JSON Value: {excerpt(request)} Not formatted correctly expecting "
@@ -164,10 +161,7 @@ _MAX_RANK = 32  # limit of NumPy 1
 def inputs_from_json(
     request: Mapping[str, Any], dtypes: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Converts a request's `instances` or `inputs` to arrays by name.
-
-    `dtypes` maps input names to TensorFlow's dtypes, such as `float`.
-    """
+    """Converts `instances` or `inputs` to arrays of TensorFlow's `dtypes`."""
     if is_row_format(request):
         return _arrays_of_rows(request["instances"], dtypes)
     value = request["inputs"]
@@ -303,10 +297,7 @@ def _brackets(shape: list[int]) -> str:
 
 @functools.cache
 def _converter(dtype: str) -> Callable[[Any], Any]:
-    """Returns a function that converts a JSON value to a Python value.
-
-    The function raises `InvalidError` if the dtype cannot represent the value.
-    """
+    """Returns a function that checks and converts a JSON value for a dtype."""
     if dtype == "string":
         return _bytes
     if dtype == "bool":

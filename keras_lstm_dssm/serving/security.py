@@ -225,11 +225,7 @@ class Security(NamedTuple):
     insecure: bool = False
 
     def check(self, host: str) -> None:
-        """Checks that a server is protected if other machines can reach it.
-
-        Raises `InputError` if the server lacks TLS, or if it has neither tokens
-        nor client certificates.
-        """
+        """Raises `InputError` if others can reach an unprotected server."""
         identifies_clients = self.tokens or (self.tls and self.tls.client_ca)
         if (
             self.insecure
@@ -249,10 +245,7 @@ class Security(NamedTuple):
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether a request with these `authorization` headers may run.
-
-        Several headers are not admitted.
-        """
+        """Returns whether a request with these headers may be answered."""
         if self.tokens is None:
             return True
         return len(authorizations) == 1 and self.tokens.allows(

@@ -97,10 +97,7 @@ class SignatureCall(SavedSignature):
         reply: PredictResponse,
         check: Check | None = None,
     ) -> None:
-        """Runs the graph and writes the requested outputs into the reply.
-
-        Checks are in TF Serving's order. Shapes are checked in addition.
-        """
+        """Runs the graph and writes the requested outputs into the reply."""
         arrays = self._parse(request.inputs)
         requested = self._requested_outputs(request.output_filter)
         self._check_dtypes_and_shapes(request.inputs, arrays)
@@ -113,11 +110,7 @@ class SignatureCall(SavedSignature):
     def run_arrays(
         self, inputs: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Runs the graph on arrays of the right dtype; returns all outputs.
-
-        Raises `StatusError` if a shape does not match the signature, or the
-        graph rejects the values.
-        """
+        """Runs the graph on arrays of the right dtypes; returns all outputs."""
         for alias, spec in self._specs.items():
             if not spec.shape.is_compatible_with(inputs[alias].shape):
                 raise _wrong_shape(alias, spec, inputs[alias].shape)
@@ -288,11 +281,7 @@ class Servable:
         return reply
 
     def warm_up(self, folder: Path) -> int:
-        """Replays the warm-up requests in a version's folder; returns how many.
-
-        The first run of a graph takes a hundred times as long as the second.
-        Raises `StatusError` if a request fails.
-        """
+        """Replays a version's warm-up requests, and returns their number."""
         path = folder / WARMUP_FILE
         if not path.exists():
             return 0
