@@ -66,20 +66,19 @@ def export_models(
     """Publishes a trained model with all files that a server needs.
 
     Two towers become `query_encoder` and `document_encoder`. A KeyVec becomes
-    `keyvec`, a pair scorer `scorer`. With documents, towers and KeyVecs also
-    get a `retriever`. A folder can have models of several trainings; an export
-    changes only the models of its training.
+    `keyvec`, and a pair scorer becomes `scorer`. With documents, towers and
+    KeyVecs also get a `retriever`. Other models in the folder do not change.
 
     All exported models get the same version number, above every number in the
     folder. A server reads the live version of each model from `models.config`.
-    This file is replaced last, so a failed or interrupted export leaves the
+    This file is replaced last: a failed or interrupted export leaves the
     versions of the last complete export live.
 
     Args:
-        model: The trained model. With `hybrid` it can be `None`.
-        output: Folder of the models, made if missing. `models.config`,
-            `batching.config` and a README for the server's operator are
-            written next to the models.
+        model: The trained model. With `hybrid`, the model can be `None`.
+        output: Folder of the models, made if missing. The export also writes
+            `models.config`, `batching.config` and a README for the server's
+            operator into this folder.
         documents: Ids and texts for the retriever. By default no retriever is
             exported, and an existing retriever does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
@@ -87,20 +86,20 @@ def export_models(
         max_k: Maximum number of results for a query, by default 1,000; a
             larger k in a request is reduced to it.
         progress: Whether to show a progress bar.
-        run: Folder of the run that the model comes from, for the record of the
-            export in `card.json` and `CARD.md` of `output`. By default nothing
-            is recorded.
-        teacher: Vectors of titles. For a run of `word_sum`, the retriever uses
-            the teacher's vectors of its titles, and sums of word vectors for
+        run: Folder of the model's training run, for the record of the export
+            in `card.json` and `CARD.md` of `output`. By default nothing is
+            recorded.
+        teacher: Vectors of a teacher for titles. With a `word_sum` model, the
+            retriever uses these vectors, and sums of word vectors for all
             other titles. With `hybrid` and a model without a words part, word
             vectors are fitted to the teacher.
         hybrid: Weights of towers, words and BM25 in the retriever's scores.
             Weights of missing parts have no effect. Without a model and a
             teacher no encoder is exported.
-        queries: With `hybrid`: training queries. They measure the hubness of
-            documents, which is 0 without queries. The stems of their words are
-            stored, like the stems of the titles' words, because graphs look
-            stems up and do not compute them.
+        queries: Training queries, for `hybrid`. Hubness is measured with these
+            queries, and is 0 without queries. The retriever stores the stems
+            of all words of titles and queries, because graphs cannot compute
+            stems.
 
     Returns:
         The folders of the new versions.
@@ -123,19 +122,19 @@ def export_models(
         graphs = hybrid_graphs(*options, teacher, hybrid, queries)
     else:
         kind = kind_of(model)
-        with_teacher: dict[str, Any] = (
-            {} if teacher is None else {"teacher": teacher}
-        )
-        if with_teacher and "teacher" not in kind.options:
+        keywords: dict[str, Any] = {}
+        if teacher is not None:
+            keywords["teacher"] = teacher
+        if keywords and "teacher" not in kind.options:
             raise InputError(
                 "a teacher has vectors of titles for two towers, and this model"
                 f" is another: found a {kind.noun}: leave it out"
             )
-        graphs = kind.load("graphs")(*options, **with_teacher)
+        graphs = kind.load("graphs")(*options, **keywords)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
-        _check_output(output, graphs)  # again, because the folder was unlocked
+        _check_output(output, graphs)  # again: it may have changed until here
         folders = publish_models(output, modules)
         if run is not None or teacher is not None:
             write_models_card(
@@ -197,10 +196,10 @@ def export_retriever(
         base: The model's folder, for the folder of the version.
         version: The version number, by default one above the largest.
         vectors: `float32`, or `int8` for a quarter of the memory.
-        max_k: Maximum number of results for a query; a larger k in a request
-            is reduced to it.
-        tags: The tags of each title, 32 at most, by which a search can be
-            restricted; by default titles have no tags.
+        max_k: Maximum number of results for a query, by default 1,000; a
+            larger k in a request is reduced to it.
+        tags: The tags of each title, at most 32, for searches of tagged titles
+            only; by default titles have no tags.
 
     Returns:
         The version's folder, `base/<number>`.
@@ -260,7 +259,7 @@ def hybrid_graphs(
     settings: HybridSettings,
     queries: Iterable[str],
 ) -> Graphs:
-    """Returns the exported models of a hybrid."""
+    """Returns the exported models of a hybrid retriever."""
     queries = list(queries)
     if not isinstance(documents, Documents):
         raise InputError(
@@ -318,7 +317,7 @@ def _module(model: "GraphEncoder | PairScorer | KeyVec") -> Any:
 def _check_output(
     output: str | os.PathLike[str], names: Collection[str]
 ) -> None:
-    """Checks that models of these names can be published in a folder."""
+    """Checks that models with these names can be published in a folder."""
     if "retriever" in names:
         encoders = {"query_encoder", "keyvec"} & find_models(output).keys()
         for name in encoders.difference(names):

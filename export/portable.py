@@ -1,4 +1,4 @@
-"""Exports two towers or a hybrid, with documents, to a file of `LocalModel`."""
+"""Exports two towers or a hybrid, with documents, for `LocalModel`."""
 
 import os
 import time
@@ -72,19 +72,18 @@ def export_portable(
     file stores rounded weights.
 
     Args:
-        model: The trained towers, with encoders of this package. With `hybrid`
-            it can be `None`.
+        model: The trained towers, with encoders of this package. With `hybrid`,
+            the model can be `None`.
         path: File to write. An existing file is replaced at the end.
         documents: Ids, titles and tags; by default the file has no documents.
         weights: How the rows of the trigram tables are stored: `int8`, with a
-            scale for each row, or `float32`. With `int8`, rows that are summed
-            without a layer behind the sum are float16. All other weights are
-            float32.
+            scale for each row, or `float32`. With `int8`, a table whose rows
+            are summed to an output is float16. All other weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
-        run: Folder of the run that the model comes from, for the card.
+        run: Folder of the model's training run, for the card.
         teacher: See `export_models`.
-        hybrid: See `export_models`. The file has the parts with a weight.
+        hybrid: See `export_models`. The file has only parts with a weight.
         queries: See `export_models`.
 
     Returns:
@@ -160,10 +159,10 @@ def portable_part(
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
-    """Returns a function that writes a retriever into a version's folder.
+    """Returns a function that writes `PORTABLE_PART` into a version's folder.
 
-    `LocalModel` reads the file. `encoder` is a `TextEncoder`, a `HybridEncoder`
-    or `None`. Returns `None` if `LocalModel` does not implement the encoder.
+    `encoder` is a `TextEncoder`, a `HybridEncoder` or `None`. Returns `None` if
+    `LocalModel` does not implement the encoder.
     """
     towers = [encoder]
     if isinstance(encoder, HybridEncoder):
@@ -187,13 +186,13 @@ class _Contents(NamedTuple):
     postings: Postings | None
     title_hubness: np.ndarray | None = None
     weights: str = "float32"
-    texts: Sequence[str] = ()  # searched texts, if they are not the titles
+    texts: Sequence[str] = ()  # the encoded texts; titles are shown with hits
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
-        """Writes the file, without a temporary name."""
+        """Writes the file directly to `path`."""
         arrays: Arrays = {}
-        described = {
+        records = {
             name: self._store(arrays, name, encoder)
             for name, encoder in self.encoders.items()
         }
@@ -208,7 +207,7 @@ class _Contents(NamedTuple):
         header = {
             "package": __version__,
             "version": int(now),
-            "encoders": described,
+            "encoders": records,
             "card": card,
         }
         if self.hybrid is not None:
@@ -225,7 +224,7 @@ class _Contents(NamedTuple):
         write_portable(path, header, arrays)
 
     def _store(self, arrays: Arrays, name: str, encoder: Any) -> dict[str, Any]:
-        """Adds the weights of an encoder to arrays; describes the encoder."""
+        """Adds an encoder's weights to `arrays`; returns class and config."""
         if not isinstance(encoder, HybridEncoder):
             return _store_encoder(
                 arrays, name, encoder, [encoder], self.weights
@@ -266,7 +265,7 @@ def _check_encoder(tower: TextEncoder) -> None:
 def _store_encoder(
     arrays: Arrays, path: str, tower: TextEncoder, layers: list[Any], kind: str
 ) -> dict[str, Any]:
-    """Adds the weights of some layers of an encoder; describes the part."""
+    """Adds weights of layers under `path`; returns class and config."""
     _check_encoder(tower)
     for weight, values in _stored_weights(tower, layers, kind):
         arrays[f"{path}/{weight}"] = values
@@ -279,7 +278,6 @@ def _store_encoder(
 
 
 def _stored_postings(postings: Postings) -> Arrays:
-    """Returns the arrays that store BM25's postings."""
     return {
         **stored_texts("terms/forms", [*postings.term_of]),
         "terms/form_terms": np.fromiter(postings.term_of.values(), np.int32),
@@ -296,7 +294,7 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # The path of a weight of no layer begins with the encoder's name.
+        # The encoder's own weights have the encoder's name in their path.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):
@@ -304,7 +302,7 @@ def _stored_weights(
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
             rows = rows if len(rows) else np.array([0])
-            # No layer is behind a sum, so its rounding errors reach the vector.
+            # These rows are summed to a part of the vector: int8 is too coarse.
             is_sum = layer is getattr(tower, "bag_embedding", None)
             dtype = "float16" if is_sum and kind == "int8" else kind
             yield from stored_table(name, values, rows, start, dtype).items()
@@ -317,10 +315,7 @@ def _stored_weights(
 def _stored_documents(
     rows: DocumentRows, kind: str, texts: Sequence[str]
 ) -> Arrays:
-    """Returns the arrays that store documents; each distinct vector once.
-
-    Texts and ids that equal the titles are left out.
-    """
+    """Returns the arrays that store documents, equal vectors only once."""
     titles = [*(rows.titles or rows.ids)]
     arrays = stored_texts("titles", titles)
     if texts and [*texts] != titles:

@@ -21,7 +21,7 @@ SPLIT = "alphanumeric"
 """The rule by which BM25 separates words."""
 
 MAX_WORDS = 128
-"""Maximum number of words of a query. Titles have no maximum."""
+"""Maximum number of words of a query. Documents have no maximum."""
 
 EDGE = "#"
 """Marks the start and the end of a word in its letter trigrams."""
@@ -30,8 +30,8 @@ PAIRED = (
     "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
-"""Regular expression, for Python and RE2, of Chinese, Japanese and Korean
-letters: one to three of these letters make a word."""
+"""Chinese, Japanese and Korean letters, of which one to three make a word: a
+character class for Python's and RE2's regular expressions."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
@@ -49,10 +49,10 @@ ROMAN = {
 often words or signs, as in "2 x 4" and "18 v"."""
 
 UNKNOWN, STOP = -1, -2
-"""Term numbers of forms that occur in no title, and of stop words."""
+"""Term number of a form that occurs in no document, and of a stop word."""
 
 MARKED = "([a-z])[\u0300-\u036f]+"
-"""A Latin letter and its accents, in Unicode's form NFD."""
+"""Regular expression of a Latin letter and its accents in Unicode's NFD."""
 
 _MARKED = re.compile(MARKED)
 
@@ -73,9 +73,8 @@ def unaccented(word: str) -> str:
 def letter_grams(word: str) -> list[str]:
     """Lists the letter trigrams of a word, each around one letter.
 
-    Accents are left out. A letter of `PAIRED` makes a pair with the next letter
-    instead. Chinese is searched by pairs of letters, because it does not
-    separate words.
+    Accents are left out. A Chinese, Japanese or Korean letter makes a pair with
+    the next letter instead, because Chinese does not separate words.
 
     Example:
     >>> letter_grams("good")
@@ -93,9 +92,8 @@ def letter_grams(word: str) -> list[str]:
 def number_forms(word: str) -> list[str]:
     """Lists the forms by which a word may match as a number.
 
-    Each run of digits is a form. A word without digits is itself one, because
-    it may be a Roman numeral: the table `Postings.term_of` decides, which maps
-    "=iv" to the term of "=4".
+    Each run of digits is a form. A word without digits is a form, too, because
+    it may be a Roman numeral: `Postings.term_of` maps "=iv" to the term of 4.
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
@@ -121,8 +119,8 @@ def word_forms(
 ) -> list[tuple[str, str]]:
     """Lists pairs of a word and one of its forms, in the order of the text.
 
-    `forms_of` is a value of `FORMS`. `max_words` is `None` for titles: all
-    words are read.
+    `forms_of` is a value of `FORMS`. `max_words` is `None` for documents, to
+    read all words.
     """
     words = split_words(text, SPLIT, max_words)
     return [(word, form) for word in words for form in forms_of(word)]
@@ -145,8 +143,8 @@ def term_shares(
 ) -> np.ndarray:
     """Returns tf / (tf + k1 (1 - b + b length / mean length)).
 
-    A term that occurs tf = `counts` times in a document adds its IDF times this
-    share to the BM25 score.
+    A term that occurs tf = `counts` times in a document adds its IDF, times
+    this share, to the document's BM25 score.
     """
     return counts / (counts + k1 * (1 - b + b * lengths / mean_length))
 
@@ -213,7 +211,7 @@ class Postings(NamedTuple):
         )
 
     def term(self, form: str) -> int:
-        """Returns the term of a form or of the form without its accents."""
+        """Returns the term of a form, or of the form without its accents."""
         term = self.term_of.get(form, UNKNOWN)
         if term == UNKNOWN and not form.isascii():
             term = self.term_of.get(unaccented(form), UNKNOWN)
@@ -225,7 +223,7 @@ class Postings(NamedTuple):
         return slice(*self.bounds[term : term + 2])
 
     def sums(self, forms: Iterable[str]) -> np.ndarray:
-        """Adds up the scores of forms in all documents, float32 `[size]`."""
+        """Sums the scores of forms in all documents, float32 `[size]`."""
         sums = np.zeros(self.size, np.float32)
         for form in forms:
             if (term := self.term(form)) >= 0:
@@ -262,10 +260,9 @@ class TermScores:
         bm25     sum_t BM25(t, D) / sum_t IDF(t)
         numbers  share of the query's numbers that occur in D
 
-    Both are from 0 to 1. Words that occur in no document count in
-    sum_t IDF(t), the maximum of BM25. Division by the maximum keeps the part
-    small if only one of several words matches; division by the score of the
-    best document would not.
+    Both are from 0 to 1, before their weights. sum_t IDF(t) is the maximum of
+    BM25 and includes words that occur in no document. A document with only one
+    of several words therefore has a small score.
 
     Args:
         postings: The postings of the documents.
@@ -273,7 +270,7 @@ class TermScores:
         weights: Name of a part -> its weight.
 
     Attributes:
-        postings: The postings, their scores multiplied with the weights.
+        postings: The postings, with scores multiplied by the weights.
         idf: The IDF of each term, float32; 0 for a number. The last element is
             the IDF of words that occur in no document.
         kind: See `Args`.
@@ -282,7 +279,9 @@ class TermScores:
     def __init__(
         self, postings: Postings, kind: str, weights: Mapping[str, float]
     ) -> None:
-        bm25, numbers = (np.float32(weights[name]) for name in TERM_PARTS)
+        bm25_weight, number_weight = (
+            np.float32(weights[name]) for name in TERM_PARTS
+        )
         self.kind = kind
         frequency = np.diff(postings.bounds)
         self.idf = np.zeros(len(frequency) + 1, np.float32)
@@ -291,8 +290,8 @@ class TermScores:
         )
         self.idf[UNKNOWN] = idf(0, postings.size)
         first = postings.bounds[postings.words]
-        scores = bm25 * postings.scores
-        scores[first:] = numbers
+        scores = bm25_weight * postings.scores
+        scores[first:] = number_weight
         self.postings = postings._replace(scores=scores)
 
     def matches(self, text: str | bytes) -> list[Match]:
@@ -306,10 +305,10 @@ class TermScores:
                 term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
-        largest = np.float32(sum(self.idf[term] for _, term in words))
+        max_bm25 = np.float32(sum(self.idf[term] for _, term in words))
         return [
             Match(word, term, np.float32(1) / np.float32(total))
-            for terms, total in ((words, largest), (numbers, len(numbers)))
+            for terms, total in ((words, max_bm25), (numbers, len(numbers)))
             for word, term in terms
             if term != UNKNOWN
         ]
@@ -326,7 +325,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns a match's part, and its contribution to documents' scores."""
+        """Returns the part of a match, and its contributions to documents."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

@@ -15,18 +15,14 @@ DAMAGE = (
     csv.Error, StopIteration,
 )  # fmt: skip
 """Exceptions that Python and libraries raise while they read a damaged file.
-
-Code that reads a file from elsewhere catches them, around the reading only, and
-raises `InputError`.
-"""
+Readers of files catch these exceptions and raise `InputError`."""
 
 
 class InputError(ValueError):
     """Raised for wrong input, such as a file, an argument or a port.
 
     The message is one line: what was found and where, what was expected, and
-    what to do. The programs print the message and exit with code 1. Any other
-    exception is a defect of this package.
+    what to do. The programs print the message and exit with code 1.
 
     Example:
     >>> from lstm_dssm_client.signatures import as_bytes
@@ -102,17 +98,17 @@ _GRPC_NAMES = {
 
 
 def code_name(code: Any) -> str:
-    """Returns the name of gRPC's status code for `ServingError.code`."""
+    """Returns the gRPC name of a `ServingError.code`, such as "NOT_FOUND"."""
     return _GRPC_NAMES.get(code) or code.name
 
 
 def serving_error(
     code: Any, details: str, target: str, model: str, status: str = ""
 ) -> ServingError:
-    """Returns the error of a request to `target` that failed.
+    """Returns the error of a failed request to the address `target`.
 
-    `status` is the code as the protocol writes it, such as "404 Not Found", or
-    empty if the server sent none. The other arguments are `ServingError`'s.
+    `status` is the code as the protocol writes it, such as "404 Not Found"; it
+    is empty if there was no reply. See `ServingError` for the other arguments.
     """
     name = code_name(code)
     if name == "UNAVAILABLE" and "HTTP/2" in details:

@@ -1,9 +1,9 @@
 """Clients of TF Serving's gRPC API: `Client`, and `AsyncClient` for asyncio.
 
 `tensorflow_serving.apis` has the protobuf messages, too, but imports
-TensorFlow, which takes seconds. The messages here have the fields that clients
-use, with the same numbers and so the same bytes. They are in a descriptor pool
-of this module, under other names, so that a process may use both.
+TensorFlow, which takes seconds. The messages of this module have the fields
+that clients use, with the same numbers and therefore the same bytes. Other
+names and a separate descriptor pool avoid conflicts with TensorFlow's messages.
 
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
 https://github.com/tensorflow/serving; `core/framework/tensor.proto`,
@@ -125,8 +125,8 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     },
 }
 """Message -> field -> number and type. A type is a protobuf scalar or another
-key of this table; `repeated` and `map` (with string keys) may precede it. Enums
-are written as `int32`, which has the same bytes."""
+message, after `repeated` or `map` (with string keys) if it is not single. Enums
+have the type `int32`, which has the same bytes."""
 
 
 def _file() -> FileDescriptorProto:
@@ -135,8 +135,8 @@ def _file() -> FileDescriptorProto:
     for name, fields in MESSAGES.items():
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
-            form, _, element = kind.rpartition(" ")
-            if form == "map":  # sent as repeated pairs of key and value
+            label, _, element = kind.rpartition(" ")
+            if label == "map":  # protobuf sends repeated pairs of key and value
                 entry = message.nested_type.add(
                     name=f"{field.title().replace('_', '')}Entry"
                 )
@@ -144,7 +144,7 @@ def _file() -> FileDescriptorProto:
                 _add(entry, "key", 1, "string")
                 _add(entry, "value", 2, element)
                 element = f"{name}.{entry.name}"
-            _add(message, field, number, element, repeated=bool(form))
+            _add(message, field, number, element, repeated=bool(label))
     return file
 
 
@@ -178,7 +178,7 @@ def message_class(name: str) -> Any:
     return _CLASSES[f"{_PACKAGE}.{name}"]
 
 
-_KINDS = {
+_FIELDS = {
     "float32": (1, "float_val"),
     "float64": (2, "double_val"),
     "int32": (3, "int_val"),
@@ -199,7 +199,7 @@ _KINDS = {
 """Name of a dtype -> number in TensorFlow's `DataType`, and field of the
 message `TensorProto` with the values."""
 
-_NAMES = {number: name for name, (number, _) in _KINDS.items()}
+_NAMES = {number: name for name, (number, _) in _FIELDS.items()}
 
 _STORED = {
     "half_val": np.uint16,  # the 16 bits of each number
@@ -211,7 +211,7 @@ _STORED = {
 
 def has_field(values: np.ndarray) -> bool:
     """Returns whether `write_tensor` has a field for an array's dtype."""
-    return dtype_name(values) in _KINDS
+    return dtype_name(values) in _FIELDS
 
 
 def write_tensor(values: np.ndarray, proto: Any) -> None:
@@ -221,32 +221,32 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
     """
     if not has_field(values):
         raise TypeError(f"there is no tensor of dtype {values.dtype}")
-    proto.dtype, field = _KINDS[dtype_name(values)]
-    proto.tensor_shape.SetInParent()  # set for a scalar, too
+    proto.dtype, field = _FIELDS[dtype_name(values)]
+    proto.tensor_shape.SetInParent()  # a scalar has an empty shape
     for size in values.shape:
         proto.tensor_shape.dim.add(size=size)
     flat = values.ravel()
     if field in _STORED:
         flat = flat.astype(flat.dtype.newbyteorder("=")).view(_STORED[field])
-    # `tolist` is five times as fast as passing NumPy's own scalars.
+    # Python's numbers take a fifth of the time of NumPy's scalars.
     getattr(proto, field).extend(flat.tolist())
 
 
 def read_tensor(proto: Any) -> np.ndarray:
     """Returns the array of a `TensorProto`, from `tensor_content` or a field.
 
-    If a field has too few values, its last value is repeated. Strings become an
+    The last value of a field stands for all missing values. Strings become an
     object array of bytes.
     """
     name = dtype_of(proto.dtype)
-    if name not in _KINDS:
+    if name not in _FIELDS:
         raise InputError(
             f"found a tensor of {name}, which NumPy does not have; ask for "
             "other outputs"
         )
     shape = [dim.size for dim in proto.tensor_shape.dim]
-    field = _KINDS[name][1]
-    dtype = np.dtype(object) if name == "string" else _numbers(name)
+    field = _FIELDS[name][1]
+    dtype = np.dtype(object) if name == "string" else _number_dtype(name)
     if proto.tensor_content:
         values = np.frombuffer(proto.tensor_content, dtype).copy()
     else:
@@ -261,7 +261,7 @@ def read_tensor(proto: Any) -> np.ndarray:
     return values.reshape(shape)
 
 
-def _numbers(name: str) -> np.dtype:
+def _number_dtype(name: str) -> np.dtype:
     if name == "bfloat16":
         try:
             import ml_dtypes
@@ -303,10 +303,7 @@ def model_spec(model: str, version: Version, signature: str = "") -> Any:
 
 
 def signatures(packed: bytes) -> dict[str, Signature]:
-    """Reads the signatures that Predict can call, sorted by name.
-
-    `packed` is a serialised `SignatureDefMap`.
-    """
+    """Reads Predict's signatures from a serialised `SignatureDefMap`."""
 
     def tensors(infos: Any) -> dict[str, TensorInfo]:
         return {
@@ -314,10 +311,10 @@ def signatures(packed: bytes) -> dict[str, Signature]:
             for name, info in sorted(infos.items())
         }
 
-    packed_map = message_class("SignatureDefMap").FromString(packed)
+    by_name = message_class("SignatureDefMap").FromString(packed).signature_def
     return {
         name: Signature(tensors(value.inputs), tensors(value.outputs))
-        for name, value in sorted(packed_map.signature_def.items())
+        for name, value in sorted(by_name.items())
         # TensorFlow stores the op that initialises the graph as a signature.
         if value.method_name == PREDICT
     }
@@ -368,11 +365,9 @@ def _read(path: str | os.PathLike[str] | None) -> bytes | None:
     return data
 
 
-# gRPC repeats a request that the server did not process (UNAVAILABLE: the
-# server starts or stops, or its queue is full), after 0.1, 0.2, 0.4 and 0.8
-# seconds, each randomly changed by up to a fifth, until the call's deadline. A
-# message above a size limit (RESOURCE_EXHAUSTED) would fail each time.
-# https://grpc.io/docs/guides/retry/
+# UNAVAILABLE: the server has not processed the request, because it starts or
+# stops, or its queue is full. gRPC repeats the request after 0.1, 0.2, 0.4 and
+# 0.8 seconds, with a jitter of 20 %. https://grpc.io/docs/guides/retry/
 _RETRIES = {
     "methodConfig": [
         {
@@ -488,9 +483,9 @@ class _GrpcTransport:
             # gRPC would send even 127.0.0.1 through $http_proxy.
             ("grpc.enable_http_proxy", 0),
             ("grpc.service_config", json.dumps(_RETRIES)),
-            # A request that does not fit into this buffer is not retried.
+            # gRPC does not repeat a request that exceeds this buffer.
             ("grpc.per_rpc_retry_buffer_size", size),
-            # Short enough to reach a restarted server during the retries.
+            # Reconnects to a restarted server before the last repetition.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
             # By default all clients of a process share one connection.
@@ -587,9 +582,9 @@ class Client(TextClient):
     """Sends texts to a server's models over gRPC; threads may share a client.
 
     Inputs are checked against the model's signature before they are sent: on a
-    server that batches, a request without rows, or with a wrong dtype or rank,
-    would make other clients' requests fail. The client reads the signature
-    before the first request for a model, and again when a new version answers.
+    server that batches, a wrong request can make other clients' requests fail.
+    The client reads the signature before the first request for a model, and
+    again after a new version has answered.
 
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.
@@ -597,10 +592,9 @@ class Client(TextClient):
             Many texts are sent in several requests, each of at most 512 texts
             or pairs, half a megabyte and 262,144 hits.
         max_message_mb: Size of the largest message sent or accepted, in MiB,
-            by default 64. (gRPC's default is 4, which holds 10,000 vectors of
-            96 numbers.)
-        credentials: Certificates that encrypt the connection, from
-            `tls_credentials` or gRPC; by default nothing is encrypted.
+            by default 64.
+        credentials: Encryption of the connection, from `tls_credentials` or
+            gRPC; by default nothing is encrypted.
         token: Token to send with each request, from the server's
             `--token_file`.
 

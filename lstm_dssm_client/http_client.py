@@ -1,7 +1,7 @@
 """A client of TF Serving's REST API, with NumPy and the standard library only.
 
-The client keeps connections open, repeats requests that a server did not
-process, and applies one deadline to connecting, sending and receiving.
+The client keeps connections open and repeats requests that a server did not
+process. Connecting, sending and receiving have one common deadline.
 """
 
 import base64
@@ -105,7 +105,7 @@ def _path_and_body(request: Request) -> tuple[str, bytes | None]:
 
 
 def _json_values(name: str, values: np.ndarray) -> Any:
-    """Converts an input to nested lists, with bytes as text or base64."""
+    """Converts an array to nested lists, and its bytes to text or base64."""
     if dtype_name(values) == "string":
         flat = [_json_text(name, value) for value in values.ravel().tolist()]
         return np.array(flat, object).reshape(values.shape).tolist()
@@ -144,16 +144,15 @@ def _tf_serving_form(request: Request) -> Iterator[None]:
         OverflowError,
         RecursionError,
     ) as error:
-        what = {GetMetadata: "metadata", GetStatus: "status"}
+        names = {GetMetadata: "metadata", GetStatus: "status"}
         raise InputError(
-            f"model {request.model}: the {what.get(type(request), 'reply')} is"
+            f"model {request.model}: the {names.get(type(request), 'reply')} is"
             " not in TF Serving's form; give the address of its REST"
             " interface, such as http://127.0.0.1:8501"
         ) from error
 
 
 def _reply(request: Request, body: bytes) -> Any:
-    """Reads the reply to a request."""
     with _tf_serving_form(request):
         reply = json.loads(body)
         if isinstance(request, Predict):
@@ -237,7 +236,7 @@ def _metadata(reply: Any) -> Metadata:
 
 
 _DTYPES = {"float": "float32", "double": "float64", "half": "float16"}
-"""NumPy's names of TensorFlow's dtypes, where they differ."""
+"""TensorFlow's name of a dtype -> NumPy's name, if they differ."""
 
 
 def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
@@ -259,16 +258,16 @@ def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
 class _TimedSocket:
     """Socket for `http.client` with one deadline for all bytes of a request.
 
-    A plain socket's timeout restarts with every byte: a server that sends a
-    byte now and then would never exceed it.
+    A plain socket's timeout restarts at every byte, so that a server which
+    sends a byte every second would never exceed a timeout of two seconds.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        self.end = 0.0  # deadline of the request, in time.monotonic's seconds
+        self.end = 0.0  # deadline of the request, by time.monotonic
 
     def limit_wait(self) -> None:
-        """Limits the next wait to the time until the deadline."""
+        """Sets the timeout of the next call to the time until the deadline."""
         self._sock.settimeout(_remaining(self.end))
 
     def sendall(self, data: bytes) -> None:
@@ -293,7 +292,7 @@ def _remaining(end: float) -> float:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads from a `_TimedSocket`, also after `http.client` has closed it."""
+    """Reads a reply from a `_TimedSocket` within its deadline."""
 
     def __init__(self, sock: _TimedSocket, raw: io.RawIOBase) -> None:
         self._sock = sock
@@ -312,7 +311,8 @@ class _TimedReader(io.RawIOBase):
 
 
 _WAITS = (0.1, 0.2, 0.4, 0.8)
-"""Seconds before each repetition of a request, before up to 20 % jitter."""
+"""Seconds before each repetition of a request, to which up to 20 % jitter is
+added or subtracted."""
 
 _TRY_AGAIN = (
     None,  # no reply
@@ -335,7 +335,7 @@ class _HttpTransport:
         self.target = target
         self.timeout = checked_timeout(timeout)
         self._max_bytes = message_bytes(max_message_mb)
-        self._host, self._port, self._prefix, encrypted = _parts(target)
+        self._host, self._port, self._prefix, encrypted = _split_url(target)
         if credentials is not None and not encrypted:
             raise InputError(
                 f"{target}: credentials are for https, expected an address"
@@ -374,7 +374,7 @@ class _HttpTransport:
     def _fetch(
         self, request: Request, path: str, body: bytes | None, end: float
     ) -> bytes:
-        """Sends a request without repetition; returns the reply's body."""
+        """Sends a request once, and returns the body of the reply."""
 
         def error(code: Any, details: str, status: str = "") -> ServingError:
             return serving_error(
@@ -410,7 +410,7 @@ class _HttpTransport:
     def _answer(
         self, path: str, body: bytes | None, end: float
     ) -> tuple[int, bytes]:
-        """Returns the status and the body of the reply to a request."""
+        """Returns the status and the body of the reply, of any status."""
         while True:
             try:
                 connection, reused = self._idle.pop(), True
@@ -435,16 +435,16 @@ class _HttpTransport:
         addresses = socket.getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM
         )
-        for left in range(len(addresses), 0, -1):
-            family, kind, protocol, _, address = addresses[-left]
+        for untried in range(len(addresses), 0, -1):
+            family, kind, protocol, _, address = addresses[-untried]
             sock = socket.socket(family, kind, protocol)
             try:
-                sock.settimeout(_remaining(end) / left)
+                sock.settimeout(_remaining(end) / untried)
                 sock.connect(address)
                 break
             except OSError:
                 sock.close()
-                if left == 1:
+                if untried == 1:
                     raise
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -465,12 +465,11 @@ class _HttpTransport:
         body: bytes | None,
         end: float,
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        """Sends a request; reads the reply up to one byte above the limit."""
+        """Sends a request, and reads at most `_max_bytes` + 1 of the reply."""
         sock: Any = connection.sock  # a _TimedSocket
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):
-            # A server may refuse a request before reading all of it. The reply
-            # is read below.
+            # A server may reply with an error before it has read the request.
             connection.request(
                 "GET" if body is None else "POST",
                 self._prefix + path,
@@ -484,49 +483,46 @@ class _HttpTransport:
         return reply, data
 
 
-def _parts(target: str) -> tuple[str, int, str, bool]:
+def _split_url(target: str) -> tuple[str, int, str, bool]:
     """Returns host, port, prefix of the path, and whether to use TLS."""
-    url = target if "://" in target else f"http://{target}"
     try:
-        parts = urlsplit(url)
-        port = parts.port
+        url = urlsplit(target if "://" in target else f"http://{target}")
+        port = url.port
     except ValueError:
-        parts, port = urlsplit(""), None
-    encrypted = parts.scheme == "https"
+        url, port = urlsplit(""), None
+    encrypted = url.scheme == "https"
     if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or parts.query
-        or parts.fragment
-        or parts.username is not None
+        url.scheme not in ("http", "https")
+        or not url.hostname
+        or url.query
+        or url.fragment
+        or url.username is not None
     ):
         raise InputError(
             f"{target!r}: expected the address of a server, such as"
             " http://127.0.0.1:8501 or https://db1:8501"
         )
     port = port or (443 if encrypted else 80)
-    return parts.hostname, port, parts.path.rstrip("/"), encrypted
+    return url.hostname, port, url.path.rstrip("/"), encrypted
 
 
 class HttpClient(TextClient):
     """Sends texts to the REST interface of TF Serving or `lstm-dssm-serve`.
 
-    The client needs NumPy and the standard library only. Its methods have the
-    arguments and results of `Client`, with two differences: the `code` of a
-    `ServingError` is an `http.HTTPStatus`, and the version of a `Prediction` is
-    None unless a version number was requested.
+    The methods have the arguments and results of `Client`, with two
+    differences: the `code` of a `ServingError` is an `http.HTTPStatus`, and the
+    version of a `Prediction` is None unless a version number was requested.
 
     Args:
         target: The server's address, such as `http://127.0.0.1:8501` or
             `https://db1:8501/prefix`; `http://` may be left out.
-        timeout: Maximum seconds of a request and its repetitions, from
-            connecting to the last byte of the reply, by default 5. The system's
-            look-up of a host name is not bounded. Many texts are sent in
+        timeout: Maximum seconds of a request and its repetitions, by default 5,
+            without the look-up of the host's name. Many texts are sent in
             several requests, each of at most 512 texts or pairs, half a
             megabyte and 262,144 hits.
         max_message_mb: Size of the largest reply, in MiB, by default 64.
-        credentials: TLS settings for an address with https, such as from
-            `tls_context`; by default the system's authorities.
+        credentials: TLS settings for an address with https, for example from
+            `tls_context`; by default the system's authorities are trusted.
         token: Token to send with each request, from the server's
             `--token_file`.
 
@@ -534,9 +530,8 @@ class HttpClient(TextClient):
         InputError: The address is no URL, a number is out of range, or a
             token would be sent to another machine without encryption.
 
-    If the server cannot be reached, is not available (503) or too busy (429), a
-    request is repeated up to four times within `timeout`. Connections are kept
-    open and reused. `$http_proxy` is ignored.
+    If the server cannot be reached, or replies with 503 or 429, a request is
+    repeated up to four times within `timeout`. `$http_proxy` is ignored.
 
     Example:
         >>> with HttpClient("http://127.0.0.1:8501") as client:

@@ -1,6 +1,6 @@
-"""Ranks as a hybrid retriever in NumPy, and explains the scores.
+"""Ranks documents with a hybrid retriever in NumPy, and explains the scores.
 
-The scores match the TensorFlow graph of `export/graphs/hybrid.py`.
+The scores match those of the TensorFlow graph in `export/graphs/hybrid.py`.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,7 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST_SHARE = 5e-5
-"""Shares of words are rounded to four decimals, as in the graph; those that
-round to 0 are left out."""
+"""Explanations omit words with smaller contributions, which round to 0.0000."""
 
 
 def probability(log_odds: Any) -> Any:
@@ -27,15 +26,15 @@ def probability(log_odds: Any) -> Any:
 
 
 def read_postings(file: PortableFile, count: int) -> Postings:
-    """Reads the postings of a file with `count` documents."""
+    """Reads the postings of the file's `count` documents."""
     bounds = file.array("terms/bounds", None, dtype=np.int64)
     documents = file.array("terms/documents", None, dtype=np.int32)
     forms = file.texts("terms/forms")
     terms = file.array("terms/form_terms", len(forms), dtype=np.int32)
     word_count = int(file.header["hybrid"]["terms"])
     if (
-        not _in_range(documents, 0, count)
-        or not _in_range(terms, STOP, len(bounds) - 1)
+        not _are_in_range(documents, 0, count)
+        or not _are_in_range(terms, STOP, len(bounds) - 1)
         or not 0 <= word_count < len(bounds)
         or [*bounds[[0, -1]]] != [0, len(documents)]
         or (np.diff(bounds) < 1).any()
@@ -46,27 +45,25 @@ def read_postings(file: PortableFile, count: int) -> Postings:
     return Postings(count, term_of, word_count, bounds, documents, scores)
 
 
-def _in_range(numbers: np.ndarray, least: int, end: int) -> bool:
-    return not len(numbers) or bool(
-        least <= numbers.min() <= numbers.max() < end
-    )
+def _are_in_range(numbers: np.ndarray, least: int, end: int) -> bool:
+    return bool(np.all((least <= numbers) & (numbers < end)))
 
 
 class Hybrid:
     """Ranks by the log-odds that a document is relevant, and explains scores.
 
-    The log-odds are `base`, plus a weighted sum of the cosine of the towers,
-    the cosine of the words and the scores of the query's terms, minus the
-    weighted hubness of the document.
+    The log-odds are a weighted sum of the cosine of the towers' vectors, the
+    cosine of the word vectors, the scores of the query's terms and the negative
+    hubness of the document, plus the constant `base`.
 
     Args:
         file: File of a hybrid retriever.
         count: Number of documents in the file.
-        encoder: The parts that encode queries; `None` if only terms rank.
+        encoder: Encodes queries; `None` if only terms have a weight.
 
     Attributes:
-        terms: Scores of terms; `None` if all weights of terms are 0.
-        weak: A match with a smaller probability is called weak.
+        terms: Scores of terms; `None` if terms have no weight.
+        weak: A hit with a smaller probability is called weak.
     """
 
     def __init__(
@@ -89,11 +86,10 @@ class Hybrid:
             self._hubness = np.float32(weights[HUBNESS]) * hubness
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
-        """Computes the log-odds of all documents, without `base`.
+        """Computes log-odds minus `base` of all documents, float32 `[count]`.
 
-        `cosines` are cosines of the documents with the query's vector. Returns
-        float32 `[count]`; without cosines (hubness then has no weight either)
-        0 for documents without a term of the query.
+        `cosines` are cosines of the documents' vectors with the query's vector;
+        `None` if only terms have a weight.
         """
         scores: Any = np.float32(0)
         if self.terms is not None:
@@ -115,9 +111,8 @@ class Hybrid:
         """Explains the scores of the documents `rows` for a query.
 
         `query` is the query's vector, and `vectors` are vectors of the
-        documents. Returns, for each document, the contribution of each part,
-        and for each part the contribution of each word of the query (see
-        `signatures.ExplainedHit`).
+        documents. Returns `parts` and `words` of an `ExplainedHit` for each
+        document.
         """
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {
@@ -137,8 +132,8 @@ class Hybrid:
                 parts[name] = weighted[:, columns] @ query[columns]
             if WORDS in self.encoder.columns:
                 query_words, word_vectors = self._word_vectors(text)
-                columns = self.encoder.columns[WORDS]
-                shares = word_vectors @ weighted[:, columns].T
+                document_vectors = weighted[:, self.encoder.columns[WORDS]]
+                shares = word_vectors @ document_vectors.T
                 for word, share in zip(query_words, shares, strict=True):
                     _add(words[WORDS], word, share)
         parts["base"] = np.full(len(rows), self.base)
@@ -151,10 +146,7 @@ class Hybrid:
         ]
 
     def _word_vectors(self, text: bytes) -> tuple[list[str], np.ndarray]:
-        """Returns the words of a text, and a vector for each word.
-
-        The sum of the vectors is the words part of the text's vector.
-        """
+        """Returns the words of a text, and the vector that each word adds."""
         assert self.encoder is not None
         encoder: LocalEncoder = self.encoder.vectors[-1].source
         scale = self.encoder.scales[-1]
@@ -165,7 +157,7 @@ class Hybrid:
 
 
 def _add(totals: list[dict[str, float]], word: str, shares: Any) -> None:
-    """Adds the shares of a word's occurrence, one for each document."""
+    """Adds a word's contribution to each document to the dictionaries."""
     for by_word, share in zip(totals, shares.tolist(), strict=True):
         by_word[word] = by_word.get(word, 0.0) + share
 

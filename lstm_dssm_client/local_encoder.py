@@ -1,7 +1,6 @@
-"""The encoders of two towers in NumPy: texts to unit vectors.
+"""The two towers' encoders in NumPy, from texts to float32 unit vectors.
 
-Equations, arguments and weight names are the same as in
-`keras_lstm_dssm.encoders`. All computations are in float32.
+Equations, arguments and weight names equal those of `keras_lstm_dssm.encoders`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +28,16 @@ class Words(NamedTuple):
 
     ids: np.ndarray  # trigram ids of all distinct words, word after word
     bounds: np.ndarray  # index in `ids` of each word's first id, and the end
-    flat: np.ndarray  # all texts' words, as numbers of distinct words
+    flat: np.ndarray  # indices of distinct words, for all texts' words
     lengths: np.ndarray  # number of words of each text, descending
 
     def table_sums(self, table: Table) -> np.ndarray:
-        """Sums table rows over each word's trigrams, `[words, width]`."""
+        """Sums the table's rows of each word's trigrams, `[words, width]`."""
         rows = table.rows(self.ids)
         return np.add.reduceat(rows, self.bounds[:-1], axis=0)
 
     def text_sums(self, rows: np.ndarray) -> np.ndarray:
-        """Sums distinct words' rows over each text, `[texts, width]`."""
+        """Sums the rows of each text's words, `[texts, width]`."""
         return np.add.reduceat(rows[self.flat], self.text_starts, axis=0)
 
     @property
@@ -60,7 +59,7 @@ class LocalEncoder:
         self._split = config["split"], config["max_words"]
         self._oov_buckets = config["oov_buckets"]
         self._compose = {**ENCODERS, **PARTS}[kind](config, weights)
-        # Encoding a text reads, and so checks, all arrays of the file.
+        # Encoding a text fails now if the weights do not fit together.
         self.dimension = self.encode([b"one text"]).shape[1]
 
     def encode(self, texts: Sequence[bytes]) -> np.ndarray:
@@ -149,19 +148,18 @@ def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
 def by_time(
     values: np.ndarray, lengths: np.ndarray, reverse: bool
 ) -> tuple[np.ndarray, list[int]]:
-    """Returns values in the order in which a recurrent layer reads them.
+    """Sorts the values of sequences by time step.
 
-    `values`, such as the words of texts, are those of one sequence after the
-    other, the longest sequence first. First come the first values of all
-    sequences, then the second values of those that have two, and so on; with
-    `reverse` the last values come first. Also returns how many sequences have a
-    value at each of these times.
+    `values` has one sequence after another, the longest sequence first, with
+    these lengths. The result has the first values of all sequences, then all
+    second values, and so on; `reverse` reverses each sequence first. Also
+    returns the number of values of each time step.
     """
     if len(lengths) == 1:
         return values[:: -1 if reverse else 1], [1] * len(values)
     mask = np.arange(lengths[0]) < lengths[:, np.newaxis]
     padded = np.zeros(mask.shape, np.int64)
-    if reverse:  # the last text comes first, and its last word
+    if reverse:  # fills the rows from the last to the first
         padded[::-1][mask[::-1]] = values[::-1]
     else:
         padded[mask] = values
@@ -180,22 +178,22 @@ def run_steps(
     step: Step,
     outputs: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Runs a recurrent layer over inputs in the order of `by_time`.
+    """Runs a recurrent layer over inputs and counts in the order of `by_time`.
 
-    Overwrites `inputs`, `[steps, width]`; `kernel` is W_rec, `[units, width]`.
-    Returns the last y of each sequence, `[sequences, units]`, and writes y of
-    all steps to `outputs`, `[steps, units]`.
+    Overwrites `inputs`, `[n, width]`; `kernel` is W_rec, `[units, width]`.
+    Returns the last y of each sequence, `[sequences, units]`, and writes every
+    y to `outputs`, `[n, units]`.
     """
     y = np.zeros((counts[0], len(kernel)), inputs.dtype)
     c, start = np.zeros_like(y), 0
-    for now in counts:
-        z = inputs[start : start + now]
+    for count in counts:
+        z = inputs[start : start + count]
         if start:
-            z += y[:now] @ kernel
-        step(z, c[:now], y[:now])
+            z += y[:count] @ kernel
+        step(z, c[:count], y[:count])
         if outputs is not None:
-            outputs[start : start + now] = y[:now]
-        start += now
+            outputs[start : start + count] = y[:count]
+        start += count
     return y
 
 
@@ -206,10 +204,7 @@ def _recurrent(
     columns: np.ndarray,
     signs: np.ndarray | np.float32,
 ) -> Compose:
-    """Returns a function that computes a recurrent layer's last outputs.
-
-    `step` gets the columns of z in the order `columns`, times `signs`.
-    """
+    """Returns a function that computes a recurrent layer's last outputs."""
     backward = "_backward" if name.endswith("_backward") else ""
     width = len(columns)
     table = weights.table(f"embedding{backward}", width)
@@ -237,22 +232,22 @@ def _lstm(
 ) -> Compose:
     cells, peephole = config["cells"], config["peephole"]
     shape = (cells,) * (2 if peephole == "full" else 1)
-    looks = {
+    peepholes = {
         gate: weights.array(f"{name}/cell/peephole_{gate}", *shape)
         for gate in ("ifo" if config["forget_gate"] else "io")
         if peephole
     }
     gates = "ifgo" if config["forget_gate"] else "igo"
-    return _recurrent(weights, name, *lstm_step(cells, gates, looks))
+    return _recurrent(weights, name, *lstm_step(cells, gates, peepholes))
 
 
 def lstm_step(
     cells: int, gates: str, peepholes: Mapping[str, np.ndarray]
 ) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Returns an LSTM's time step, and order and signs of the columns of z.
+    """Returns an LSTM's time step, and the order and signs of its columns of z.
 
-    The step reads the columns of z in this order, times their signs: one call
-    then computes all sigmoids. `gates` names the gates of z as they come;
+    The step reads the columns of z in this order, times these signs, to compute
+    several sigmoids at once. `gates` has the gates in the order of the weights.
     `peepholes` has a matrix or a diagonal for each gate but g, or is empty.
     """
     order = gates.replace("g", "") + "g"
@@ -260,30 +255,25 @@ def lstm_step(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]
     )
     signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
-    looks = [peepholes[gate] for gate in order[:-1] if peepholes]
 
-    def look(gate: int, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds the peephole's term W_p c to the input of one gate.
-
-        It is subtracted, because `z` holds the inputs with a minus sign.
-        """
-        p = looks[gate]
-        part = z[:, gate * cells : (gate + 1) * cells]
-        part -= c @ p.T if p.ndim == 2 else c * p
+    def add_peephole(gate: str, z: np.ndarray, c: np.ndarray) -> None:
+        """Adds W_p c to a gate's input, which z holds with a minus sign."""
+        start, p = order.index(gate) * cells, peepholes[gate]
+        z[:, start : start + cells] -= c @ p.T if p.ndim == 2 else c * p
 
     def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
         """Computes eq. (2) of Palangi et al. 2016, the LSTM's new states."""
         o = z[:, -2 * cells : -cells]
-        for gate in range(len(looks) - 1):
-            look(gate, z, c)
-        _sigmoid(z[:, : -2 * cells] if looks else z[:, :-cells])
+        for gate in peepholes.keys() - "o":
+            add_peephole(gate, z, c)
+        _sigmoid(z[:, : -2 * cells] if peepholes else z[:, :-cells])
         g = np.tanh(z[:, -cells:])
         g *= z[:, :cells]  # i
         if "f" in gates:
             c *= z[:, cells : 2 * cells]
         c += g
-        if looks:
-            look(len(looks) - 1, z, c)
+        if peepholes:
+            add_peephole("o", z, c)
             _sigmoid(o)
         np.multiply(o, np.tanh(c), out=y)
 
@@ -293,8 +283,8 @@ def lstm_step(
 def _sigmoid(minus_z: np.ndarray) -> None:
     """Replaces -z by the sigmoid of z.
 
-    (1 + tanh(z / 2)) / 2 would take less time, but be 0 for -z above 18: a
-    vector of tiny numbers would lose its direction.
+    (1 + tanh(z / 2)) / 2 takes less time, but is 0 for z below -18. A vector of
+    tiny numbers would lose its direction.
     """
     with np.errstate(over="ignore"):  # exp may be infinite
         np.exp(minus_z, out=minus_z)
@@ -340,15 +330,15 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
     def sketch_columns(words: Words) -> np.ndarray:
         sketch = words.text_sums(sketch_of_words(words))
         m = np.ones((len(sketch), 1), np.float32)  # see `CombinedEncoder`
-        if power:  # of document encoders only
+        if power:  # 0 in query encoders
             length = np.linalg.norm(sketch, axis=1, keepdims=True)
             zeros = np.zeros_like(length)
             m = np.divide(length, long, out=zeros, where=long != 0)
             m = np.minimum(m, 1) ** power
         return np.hstack([unit(sketch, c * m), c * np.sqrt(1 - m**2)])
 
-    fitted = [_scaled(_word_sum(config, weights), d[0])] if d else []
-    return _joined(trained, sketch_columns, *fitted)
+    word_columns = [_scaled(_word_sum(config, weights), d[0])] if d else []
+    return _joined(trained, sketch_columns, *word_columns)
 
 
 _KEY_FACTORS = np.reshape(SKETCH_FACTORS[2:], (3, 1, 1))
@@ -406,10 +396,7 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function that looks up rows by key, as `Rows` does.
-
-    The function returns zero rows for unknown keys, and which keys are known.
-    """
+    """Returns a function from keys to rows, and to whether keys are known."""
     sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
     scales = weights.array(f"{name}/scales", count)
@@ -438,4 +425,4 @@ PARTS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "CombinedEncoder/towers": _trained_columns,
     "CombinedEncoder/words": _word_sum,
 }
-"""The same for parts of an encoder that a hybrid uses."""
+"""Name of an encoder's part -> such a function of the part."""

@@ -52,22 +52,20 @@ class LocalModel:
 
     `encode`, `search`, `explain`, `tags` and `status` have the arguments,
     results and errors of the methods of `Client`. The models are
-    `query_encoder`, `document_encoder` and, if the file has titles,
-    `retriever`. A hybrid retriever that ranks by BM25 alone has no encoders.
+    `query_encoder`, `document_encoder` and, if the file has documents,
+    `retriever`. A hybrid retriever that ranks by terms alone has no encoders.
     The class needs NumPy and `safetensors`, not TensorFlow. Threads may share a
-    model. In memory the titles' vectors are float32, even if the file stores
-    int8.
+    `LocalModel`. In memory the documents' vectors are float32, even if the file
+    stores int8.
 
     Args:
-        path: A file that `lstm-dssm-export --portable` has written, or
+        path: A file that `lstm-dssm-export --portable` wrote; or
             `assets.extra/portable.safetensors` in the folder of an exported
-            retriever's version. The latter has no `document_encoder`.
+            retriever's version, which has no `document_encoder`.
 
     Attributes:
-        version: The models' version number: the time of the export in seconds
-            since 1970.
-        card: Facts about the training: "date", "documents" and, in a file of
-            `--portable`, "run".
+        version: Time of the export, in seconds since 1970.
+        card: Facts about the training, such as "date" and "documents".
 
     Raises:
         InputError: The file is missing or damaged, or of another version of
@@ -89,7 +87,7 @@ class LocalModel:
             self._encoders = (
                 _hybrid_encoders(file)
                 if "hybrid" in file.header
-                else {name: _encoder(file, name) for name in _names(file)}
+                else {n: _encoder(file, n) for n in _encoder_names(file)}
             )
             self._documents = (
                 _Documents(file, self._encoders.get(QUERY))
@@ -155,7 +153,7 @@ class LocalModel:
         k: int,
         tags: Iterable[str],
     ) -> list[list[tuple[int, float]]]:
-        """Checks the tags and searches; see `_Documents.search`."""
+        """Returns numbers and scores of documents, after checking the tags."""
         tag_text = tags_as_bytes(tags)
         if tag_text and not documents.rows_of_tag:
             raise no_tags(self.target)
@@ -168,8 +166,10 @@ class LocalModel:
         self, model: str = RETRIEVER, version: Version = None
     ) -> dict[str, int]:
         """Returns tag -> number of documents; see `Client.tags`."""
-        rows_of = self._checked_documents(model, version).rows_of_tag
-        return {_decoded(tag): len(rows_of[tag]) for tag in sorted(rows_of)}
+        rows_of_tag = self._checked_documents(model, version).rows_of_tag
+        return {
+            _decoded(t): len(rows) for t, rows in sorted(rows_of_tag.items())
+        }
 
     def explain(
         self,
@@ -179,21 +179,20 @@ class LocalModel:
         version: Version = None,
         tags: Iterable[str] = (),
     ) -> list[list[ExplainedHit]]:
-        """Returns the k best documents, and why; see `Client.explain`."""
+        """Returns the k best documents, explained; see `Client.explain`."""
         rows_for(k)
         documents = self._checked_documents(model, version)
         if documents.hybrid is None:
             raise no_explanations(f"{model} of {self.target}")
         encoded = as_bytes(texts)
         vectors = self._query_vectors(encoded)
+        k = min(k, EXPLAINED_K)
         return [
             documents.explained(
                 encoded[row], best, None if vectors is None else vectors[row]
             )
             for row, best in enumerate(
-                self._best(
-                    documents, encoded, vectors, min(k, EXPLAINED_K), tags
-                )
+                self._best(documents, encoded, vectors, k, tags)
             )
         ]
 
@@ -251,8 +250,8 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Documents with equal vectors share a row. The last bits of a matrix
-        # product depend on a row's position, so copies would differ in score.
+        # Documents with equal vectors share a row of `_vectors`. Copies would
+        # differ in score: a row's position changes the last bits of a product.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -270,10 +269,9 @@ class _Documents:
                 vectors if scales is None else vectors * scales[:, np.newaxis]
             )
         self.rows_of_tag: dict[bytes, list[int]] = {}
-        for row, tags in enumerate(
-            file.texts("tags", count) if "tags" in file else ()
-        ):
-            for tag in filter(None, tags.split(b",")):
+        tag_texts = file.texts("tags", count) if "tags" in file else ()
+        for row, tag_text in enumerate(tag_texts):
+            for tag in filter(None, tag_text.split(b",")):
                 self.rows_of_tag.setdefault(tag, []).append(row)
 
     def title(self, row: int) -> str:
@@ -288,17 +286,16 @@ class _Documents:
     ) -> Iterator[list[tuple[int, float]]]:
         """Yields the numbers and scores of each text's k best documents.
 
-        `queries` are the texts' unit vectors, float32 `[n, d]`, if there is an
-        encoder. Tags are separated by commas; b"" admits all documents.
+        `queries` are the texts' unit vectors, float32 `[n, d]`, or None if only
+        terms rank. `tags` are separated by commas; b"" admits all documents.
         """
         tagged = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
             rows = tagged
-            if queries is None:  # other documents have no term of the query
-                matching = scores > 0
-                rows = np.flatnonzero(matching)
+            if queries is None:  # documents without a term of the query have 0
+                rows = np.flatnonzero(scores > 0)
                 if tagged is not None:
-                    rows = tagged[matching[tagged]]
+                    rows = np.intersect1d(rows, tagged)
             if rows is None:
                 best = _largest(scores, k)
             else:
@@ -309,7 +306,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns the documents that have, for each name, one of its tags."""
+        """Returns documents that have a tag of each group of `by_name`."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [
@@ -326,9 +323,9 @@ class _Documents:
             assert self.hybrid
             yield from (self.hybrid.scores(text, None) for text in texts)
             return
-        step = max(1, _SCORES // len(self.ids))
-        for start in range(0, len(queries), step):
-            rows = slice(start, start + step)
+        block_size = max(1, _SCORES // len(self.ids))
+        for start in range(0, len(queries), block_size):
+            rows = slice(start, start + block_size)
             block = (self._vectors @ queries[rows].T).T
             for text, cosines in zip(texts[rows], block, strict=True):
                 if len(cosines) < len(self.ids):
@@ -345,7 +342,7 @@ class _Documents:
         best: list[tuple[int, float]],
         query: np.ndarray | None,
     ) -> list[ExplainedHit]:
-        """Explains what a hybrid retriever has found for a query."""
+        """Explains the best documents of a hybrid retriever for a query."""
         assert self.hybrid
         rows = np.array([row for row, _ in best], np.int64)
         vectors = None
@@ -365,10 +362,7 @@ class _Documents:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns the indices of the k largest scores, in descending order.
-
-    Equal scores are in the order of their indices.
-    """
+    """Returns the indices of the k largest scores, by score and then index."""
     if k < len(scores):
         smallest = np.partition(scores, -k)[-k]
         indices = np.flatnonzero(scores >= smallest)
@@ -381,17 +375,16 @@ def _decoded(text: bytes) -> str:
     return text.decode(errors="replace")
 
 
-def _names(file: PortableFile) -> list[str]:
-    """Returns the names of the file's encoders."""
+def _encoder_names(file: PortableFile) -> list[str]:
     return [QUERY, DOCUMENT][: 1 + (DOCUMENT in file.header["encoders"])]
 
 
 def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
-    """Makes the encoders of a hybrid retriever from its parts with vectors."""
+    """Makes the encoders of a hybrid retriever; none if only terms rank."""
     weights = read_weights(file.header["hybrid"])
     used = [part for part in (TOWERS, WORDS) if weights[part]]
     encoders = {}
-    for name in _names(file)[: 2 * len(used)]:
+    for name in _encoder_names(file) if used else ():
         parts = []
         for part in used:
             encoder = _encoder(file, name, part)
@@ -405,13 +398,13 @@ def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
 
 def _encoder(file: PortableFile, name: str, part: str = "") -> LocalEncoder:
     """Makes an encoder, after checking the numbers of its configuration."""
-    described = file.header["encoders"][name]
+    record = file.header["encoders"][name]
     if part:
-        name, described = f"{name}/{part}", described[part]
-    config = described["config"]
+        name, record = f"{name}/{part}", record[part]
+    config = record["config"]
     for key, value in config.items():
         for number in value if isinstance(value, list) else [value]:
             if isinstance(number, int | float) and not 0 <= number <= _MAX_SIZE:
                 raise ValueError(f"{key} is {value!r:.40}")
     weights = Weights(file, name, config["oov_buckets"])
-    return LocalEncoder(described["class"], config, weights)
+    return LocalEncoder(record["class"], config, weights)

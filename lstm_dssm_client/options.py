@@ -10,14 +10,11 @@ from pathlib import Path
 
 from lstm_dssm_client.errors import InputError
 
-_DAY = 86_400
+_DAY = 86_400  # gRPC takes a huge timeout for a deadline in the past
 
 
 def checked_timeout(timeout: float) -> float:
-    """Checks and returns the timeout of a request, in seconds.
-
-    gRPC treats far too large timeouts as deadlines that have passed.
-    """
+    """Checks and returns the timeout of a request, in seconds."""
     if not 0 < timeout <= _DAY:
         raise InputError(
             f"timeout is {timeout}; expected seconds above 0, {_DAY:,} at most"
@@ -47,10 +44,7 @@ def check_certificate_and_key(
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether a host, without a port, is this machine's loopback.
-
-    An IPv6 address may be in brackets.
-    """
+    """Returns whether a host name or address is this machine's loopback."""
     host = host.removeprefix("[").removesuffix("]")
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -61,7 +55,7 @@ def is_loopback(host: str) -> bool:
 def token_headers(
     token: str | None, host: str, encrypted: bool
 ) -> list[tuple[str, str]]:
-    """Returns the header with a token, or no header for None."""
+    """Returns the HTTP or gRPC header that carries a token, if there is one."""
     if token is None:
         return []
     if not token.isascii() or not token.isprintable() or " " in token:
@@ -89,7 +83,7 @@ def read_token(path: str | os.PathLike[str]) -> str:
     """Reads the first token of a file, for a client.
 
     Raises:
-        InputError: See `read_tokens`.
+        InputError: The file cannot be read, or has an invalid token or none.
 
     Example:
     >>> _ = Path("tokens.txt").write_text("0123456789abcdef0123456789abcdef")
@@ -103,9 +97,8 @@ def read_tokens(path: str | os.PathLike[str]) -> list[str]:
     """Reads a file with a token in each line; skips blank and `#` lines.
 
     Raises:
-        InputError: The file cannot be read or has more than a megabyte; a line
-            is no token, which has 16 to 512 printable ASCII characters without
-            spaces; or there is no token.
+        InputError: The file cannot be read, has more than 1 MiB or no token; or
+            a line is not 16 to 512 printable ASCII characters without spaces.
     """
     path = Path(path)
     try:

@@ -24,10 +24,10 @@ from lstm_dssm_client.words import TRIGRAMS, Shift
 Arrays = dict[str, np.ndarray]
 
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
-"""Names of the models, the same as in an export for a server."""
+"""Names of the models, as on a server."""
 
 PORTABLE_PART = Path("assets.extra", "portable.safetensors")
-"""Path of a portable model beside a SavedModel, in the folder of a version."""
+"""Path of the portable model in the folder of a SavedModel."""
 
 VARIABLES = Path("variables", "variables.data-00000-of-00001")
 """Path of a SavedModel's file with the raw bytes of all variables."""
@@ -35,7 +35,7 @@ VARIABLES = Path("variables", "variables.data-00000-of-00001")
 FORMAT = 3
 """Number of the format. Files with other numbers cannot be read."""
 
-_PAGE = 4096  # bytes; smaller arrays are always stored, never shared
+_LEAST_SHARED = 4096  # bytes; smaller arrays are always stored in this file
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
 
@@ -45,10 +45,10 @@ def write_portable(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Writes a file, without a temporary name.
+    """Writes a portable model directly to `path`.
 
-    A file at `PORTABLE_PART` refers to the variables of the SavedModel in the
-    same folder instead of storing arrays whose bytes they contain.
+    A file at `PORTABLE_PART` omits the arrays that the SavedModel's `VARIABLES`
+    contain, and stores their offsets instead.
     """
     arrays = {
         name: values
@@ -63,7 +63,7 @@ def write_portable(
     text = json.dumps({"format": FORMAT, **header, "variables": shared})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
     stored = {n: values for n, values in arrays.items() if n not in shared}
-    # safetensors' `save_file` would change the file's permissions.
+    # Unlike this line, safetensors' `save_file` changes the permissions.
     Path(path).write_bytes(save(stored, metadata))
 
 
@@ -74,7 +74,7 @@ def _variables_of(path: str | os.PathLike[str]) -> Path:
 def _shared_arrays(
     variables: Path, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[int, str, tuple[int, ...]]]:
-    """Finds arrays in a file: name -> offset, dtype and shape."""
+    """Finds arrays in `variables`; returns name -> offset, dtype and shape."""
     shared: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     if not variables.is_file():
         return shared
@@ -83,10 +83,10 @@ def _shared_arrays(
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
     ):
         for name, values in arrays.items():
-            if values.nbytes < _PAGE:
+            if values.nbytes < _LEAST_SHARED:
                 continue
             content = np.ascontiguousarray(values).data.cast("B")
-            start = data.find(content[:_PAGE])
+            start = data.find(content[:_LEAST_SHARED])
             with memoryview(data) as view:
                 end = start + len(content)
                 if start >= 0 and view[start:end] == content:
@@ -101,11 +101,10 @@ def stored_table(
     start: tuple[int, float],
     kind: str,
 ) -> Arrays:
-    """Returns the arrays that store the given rows of a table.
+    """Returns the arrays that store the rows with numbers `rows` of a table.
 
-    `kind` is the rows' dtype: float32, float16, or int8 with a scale for each
-    row. `start` has the seed and limit from which `start_rows` computes all
-    other rows.
+    `kind` is the stored dtype: float32, float16, or int8 with a scale for each
+    row. `start_rows` computes the other rows from `start`, a seed and a limit.
     """
     values = table[rows].astype(np.float32)
     arrays: Arrays = {
@@ -121,7 +120,7 @@ def stored_table(
 
 
 def stored_texts(name: str, texts: Sequence[str]) -> Arrays:
-    """Returns the arrays that store texts: joined bytes, and ends of texts."""
+    """Returns two arrays that store texts: all bytes, and each text's end."""
     encoded = as_bytes(texts)
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
     return {
@@ -139,15 +138,15 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 class Table(NamedTuple):
-    """A trigram table: stored rows, and initial values of all other rows."""
+    """A trigram table; rows that are not stored have their initial values."""
 
-    indices: np.ndarray  # index of each row in `values`, or -1; int32
+    indices: np.ndarray  # number of a row -> index in `values`, or -1; int32
     values: np.ndarray  # the stored rows, float32, float16 or int8
     scales: np.ndarray | None  # scale of each int8 row, otherwise None
-    start: tuple[int, float]  # seed and limit of all other rows
+    start: tuple[int, float]  # seed and limit of the initial values
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns rows, float32 `[n, width]`."""
+        """Returns the rows with these numbers, float32 `[n, width]`."""
         indices = self.indices[numbers]
         rows = self.values[indices]
         if self.scales is not None:
@@ -161,10 +160,10 @@ class Table(NamedTuple):
 
 
 class PortableFile:
-    """The content of a file. Methods check each array that they return.
+    """Reads a portable model; methods check each array that they return.
 
-    Use it within `reading`, which converts the errors that Python, NumPy and
-    safetensors raise for damaged files.
+    Callers use the class inside `reading`, which converts the errors that
+    Python, NumPy and safetensors raise for damaged files.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -193,7 +192,11 @@ class PortableFile:
     def array(
         self, name: str, *shape: int | None, dtype: Any = np.float32
     ) -> Any:
-        """Returns an array of this dtype and shape; None is any size."""
+        """Returns an array of this dtype and shape. None stands for any size.
+
+        Raises:
+            ValueError: The array has another dtype or shape, or is not finite.
+        """
         values = self._arrays[name]
         if not TensorInfo(np.dtype(dtype).name, shape).fits(values):
             raise ValueError(f"{name} is {values.dtype} {values.shape}")
@@ -213,7 +216,7 @@ class PortableFile:
         return codes, self.array(f"{name}.scales", len(codes))
 
     def table(self, name: str, size: int, width: int) -> Table:
-        """Returns a table from the arrays that `stored_table` makes."""
+        """Returns the table that `stored_table` has converted to arrays."""
         rows = self.array(f"{name}.rows", None, dtype=np.int32)
         start = self.array(f"{name}.start", 3, dtype=np.float64).tolist()
         stored_size, seed, limit = start
@@ -228,12 +231,12 @@ class PortableFile:
         return Table(indices, *stored, (int(seed), limit))
 
     def texts(self, name: str, count: int | None = None) -> list[bytes]:
-        """Returns the texts from the arrays that `stored_texts` makes."""
+        """Returns the texts that `stored_texts` has converted to arrays."""
         joined = self.array(name, None, dtype=np.uint8).tobytes()
         ends = self.array(f"{name}.ends", count, dtype=np.int64)
         starts = np.append(0, ends)
         if (np.diff(starts) < 0).any() or starts[-1] != len(joined):
-            raise ValueError(f"{name} end elsewhere than their texts")
+            raise ValueError(f"{name}.ends does not fit {name}")
         spans = zip(starts[:-1].tolist(), ends.tolist(), strict=True)
         return [joined[start:end] for start, end in spans]
 
@@ -252,7 +255,7 @@ def _mapped(
 
 
 class Weights:
-    """The weights of one encoder of a file."""
+    """Reads and checks the weights of one encoder in a portable model."""
 
     def __init__(self, file: PortableFile, name: str, oov_buckets: int) -> None:
         self._file = file
@@ -262,11 +265,11 @@ class Weights:
     def array(
         self, name: str, *shape: int | None, dtype: Any = np.float32
     ) -> Any:
-        """Returns an array of this dtype and shape."""
+        """Returns an array, see `PortableFile.array`."""
         return self._file.array(f"{self._name}/{name}", *shape, dtype=dtype)
 
     def table(self, name: str, width: int) -> Table:
-        """Returns the table of an embedding."""
+        """Returns the trigram table of an embedding layer."""
         return self._file.table(f"{self._name}/{name}/table", self._size, width)
 
 
@@ -287,11 +290,10 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 START_BITS = 23
-"""Initial values are k / 2^23 times the limit, with k an integer: exact in
-float32."""
+"""An initial value is limit * k / 2^23, with an integer k."""
 
 _BLOCK = 1 << 17
-"""Numbers that are hashed at once, to fit a processor's cache."""
+"""Number of initial values to compute at once, to fit into a cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
@@ -312,14 +314,15 @@ def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
 
 
 def start_unit(limit: float) -> np.float32:
-    """Returns the smallest difference of two initial values."""
+    """Returns limit / 2^23, the unit of initial values."""
     return np.float32(limit / (1 << START_BITS))
 
 
 def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
-    """Returns uint32 `[n, width]`; `mix` hashes them to initial values.
+    """Returns a key for each element of table rows, uint32 `[n, width]`.
 
-    `numbers` are row numbers, uint32 `[n]`.
+    `numbers` are row numbers, uint32 `[n]`. `mix` hashes a key; the
+    first bits of the result give the element's initial value.
     """
     mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
     columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
@@ -327,7 +330,7 @@ def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
 
 
 def mix(x: Any, shift: Shift) -> Any:
-    """Hashes uint32 bijectively ("lowbias32", C. Wellons 2018)."""
+    """Hashes uint32 numbers bijectively ("lowbias32", C. Wellons 2018)."""
     x = x ^ shift(x, np.uint32(16))
     x = x * np.uint32(0x21F0AAAD)
     x = x ^ shift(x, np.uint32(15))

@@ -1,8 +1,7 @@
-"""Signatures of served models: request inputs from texts, hits from outputs.
+"""Converts texts to inputs of served models, and outputs to hits.
 
 Texts, pairs of texts and tags are checked, converted to UTF-8 and divided into
-chunks. A chunk has the rows of one request, whose size is limited. Outputs
-become `Hit`s and other tuples.
+chunks. A chunk has the texts of one request.
 """
 
 import json
@@ -21,16 +20,16 @@ Version = int | str | None
 configuration, such as "canary"), or None for the newest version."""
 
 DEFAULT = "serving_default"
-"""Signature of requests that name no signature."""
+"""The signature that runs if a request names none."""
 
 KEYS = "keys"
 """Signature of a KeyVec that returns key sentences and key words."""
 
 FILTERED = "filtered"
-"""Signature of a retriever with tags that searches the documents of tags."""
+"""Signature of a retriever that searches only documents with given tags."""
 
 KNOWN_TAGS = "known_tags"
-"""Signature of a retriever with tags that lists all tags."""
+"""Signature of a retriever that lists the tags of its documents."""
 
 EXPLAINED = "explained"
 """Signature of a hybrid retriever that explains its scores."""
@@ -39,8 +38,8 @@ EXPLAINED_K = 100
 """Maximum number of explained results for a query. A larger k counts as 100."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness", "base")
-"""Terms of the sum that is the log-odds of a hybrid retriever's hit, in the
-order of its outputs. All but `base` have a weight."""
+"""Parts of a hybrid retriever's score, in the order of the output `parts`. The
+log-odds of a hit are their sum. All but `base` have a weight."""
 
 EXPLAINED_PARTS = ("bm25", "numbers", "words")
 """The parts that are explained for each word of the query."""
@@ -54,8 +53,8 @@ class TensorInfo(NamedTuple):
 
     Attributes:
         dtype: NumPy's name of the dtype, or `string`.
-        shape: The size of each dimension, None for any size; or None for any
-            rank.
+        shape: The size of each dimension, or None for a dimension of any size.
+            The shape is None for any rank.
 
     Example:
     >>> vectors = TensorInfo("float32", (None, 96))
@@ -109,10 +108,7 @@ def dtype_name(values: np.ndarray) -> str:
 def describe_misfit(
     arrays: Mapping[str, np.ndarray], signature: Signature | None
 ) -> str:
-    """Describes an input whose dtype or shape does not fit the signature.
-
-    Returns "" if all fit. The server checks the names before it batches.
-    """
+    """Describes an input that does not fit the signature, or returns ""."""
     specs = signature.inputs if signature else {}
     for name in arrays.keys() & specs.keys():
         values, spec = arrays[name], specs[name]
@@ -129,10 +125,11 @@ class Hit(NamedTuple):
 
     Attributes:
         id: The document's id.
-        score: Cosine of the query's and the document's vector, from -1 to 1; or
-            a hybrid retriever's probability that the document is relevant.
-        title: The document's title; the id if the retriever has no titles; ""
-            if an `Index` made the hit.
+        score: Cosine of the query's and the document's vectors, from -1 to 1. A
+            hybrid retriever's score is the probability that the document is
+            relevant.
+        title: The document's title, or the id if the retriever has no titles;
+            "" if an `Index` made the hit.
 
     Example:
     >>> Hit("d1", 0.83, "hex bolt").title
@@ -152,8 +149,8 @@ class ExplainedHit(NamedTuple):
         score: The probability that the document is relevant.
         parts: Weighted contribution of each of `HYBRID_PARTS` to the log-odds
             of the score; 0 for a part that the retriever lacks.
-        words: Contribution of each word of the query to each of
-            `EXPLAINED_PARTS`.
+        words: Name in `EXPLAINED_PARTS` -> word of the query -> the word's
+            contribution.
         title: See `Hit`.
         weak: Whether the score is below the retriever's limit of good matches.
 
@@ -173,7 +170,7 @@ class ExplainedHit(NamedTuple):
 
     @property
     def why(self) -> str:
-        """All parts but 0 in one line, with the words' contributions."""
+        """The contributions of parts and words in one line, without zeros."""
         return ", ".join(
             f"{name} {share:.2f}{_word_list(self.words.get(name, {}))}"
             for name, share in self.parts.items()
@@ -182,7 +179,7 @@ class ExplainedHit(NamedTuple):
 
 
 def _word_list(shares: Mapping[str, float]) -> str:
-    """Lists words in brackets, largest share first."""
+    """Lists words in brackets, the largest contribution first."""
     ordered = sorted(shares.items(), key=lambda share: -abs(share[1]))
     listed = ", ".join(f"{word} {share:.2f}" for word, share in ordered)
     return f" ({listed})" if listed else ""
@@ -192,10 +189,10 @@ class KeyParts(NamedTuple):
     """The key sentences and the key words of a document.
 
     Attributes:
-        sentences: Pairs of a sentence and its probability p_i of being salient,
-            most probable first.
+        sentences: Pairs of a sentence and the probability p_i that the sentence
+            is salient, most probable first.
         words: Words that the document's vector predicts, most probable first.
-            They need not occur in the document.
+            The document need not contain these words.
 
     Example:
     >>> parts = KeyParts([("Warm the glue.", 0.9), ("Wait.", 0.1)], ["glue"])
@@ -212,8 +209,8 @@ class Prediction(NamedTuple):
 
     Attributes:
         model: The model's name.
-        version: The version's number. None over HTTP if the request had a label
-            or no version: the reply does not name the version.
+        version: The version's number. None if the request, over HTTP, did not
+            have the number: HTTP replies do not name the version.
         signature: The signature's name.
         outputs: Arrays by the outputs' names.
 
@@ -237,7 +234,7 @@ class VersionStatus(NamedTuple):
     Attributes:
         state: START, LOADING, AVAILABLE, UNLOADING or END.
         code: "OK", or the error code if the version did not load.
-        message: The reason if the version did not load, or empty.
+        message: Why the version did not load, or empty.
 
     Example:
     >>> VersionStatus("AVAILABLE", "OK", "").state
@@ -250,8 +247,8 @@ class VersionStatus(NamedTuple):
 
 
 Outputs = Mapping[str, tuple[type, int]]
-"""Outputs that a client expects: name -> NumPy dtype and number of dimensions,
-including the batch dimension."""
+"""Outputs that a client expects: name -> NumPy dtype and rank, with the batch
+dimension."""
 
 EMBEDDING: Outputs = {"embedding": (np.float32, 2)}
 RANKING: Outputs = {
@@ -268,7 +265,7 @@ EXPLANATION: Outputs = {
 TAG_LIST: Outputs = {"tags": (object, 2), "counts": (np.int32, 2)}
 
 OPTIONAL = frozenset({"titles"})
-"""Outputs that may be missing in retrievers that other programs exported."""
+"""Outputs that other programs' retrievers may lack."""
 
 SCORE: Outputs = {"score": (np.float32, 1)}
 KEY_PARTS: Outputs = {
@@ -281,10 +278,7 @@ KEY_PARTS: Outputs = {
 def checked_outputs(
     prediction: Prediction, outputs: Outputs, rows: int
 ) -> dict[str, np.ndarray]:
-    """Checks and returns the outputs of a prediction of `rows` rows, by name.
-
-    `OPTIONAL` outputs may be missing.
-    """
+    """Checks and returns the outputs for `rows` texts, by name."""
     arrays = {}
     for name, (dtype, rank) in outputs.items():
         shape = ", ".join([str(rows), *["any"] * (rank - 1)])
@@ -316,9 +310,9 @@ def hits_from_outputs(
 ) -> list[list[Hit]]:
     """Returns the hits in a retriever's outputs `[batch, width]`.
 
-    A row with fewer hits ends with empty ids. The width exceeds k if the server
-    batched the request with a request for a larger k. Without titles, each id
-    is also the title.
+    The ids of a query with fewer hits end with empty ids. The width exceeds k
+    if the server batched the request with a request for a larger k. Without
+    titles, each id is also the title.
     """
     shown = ids if titles is None else titles
     rows = (ids[:, :k], scores[:, :k].tolist(), shown[:, :k])
@@ -345,7 +339,7 @@ def explained_from_outputs(
     k: int,
     titles: np.ndarray | None = None,
 ) -> list[list[ExplainedHit]]:
-    """Returns the hits in the outputs of `explained`, `[batch, width, ...]`."""
+    """Returns the hits in the outputs of the signature `explained`."""
     return [
         [
             ExplainedHit(
@@ -356,7 +350,7 @@ def explained_from_outputs(
                 hit.title,
                 bool(is_weak),
             )
-            # Columns without a hit are the last ones.
+            # The outputs may be wider than the number of hits.
             for hit, shares, text, is_weak in zip(hits, *row, strict=False)
         ]
         for hits, *row in zip(
@@ -370,7 +364,7 @@ def explained_from_outputs(
 
 
 def tags_from_outputs(tags: np.ndarray, counts: np.ndarray) -> dict[str, int]:
-    """Returns tag -> number of documents, from a one-row reply."""
+    """Returns tag -> number of documents, from outputs with one row."""
     names = (tag.decode(errors="replace") for tag in tags[0])
     return dict(zip(names, counts[0].tolist(), strict=True))
 
@@ -396,7 +390,7 @@ def key_parts_from_outputs(
 ) -> list[KeyParts]:
     """Returns the key parts in the outputs `[batch, width]` of a KeyVec.
 
-    A row with fewer parts ends with probabilities of 0 and empty words. The
+    A document with fewer parts has probabilities of 0 and empty words. The
     width exceeds n if the server batched the request with a larger n.
     """
     return [
@@ -421,7 +415,7 @@ _NEAREST = 3
 
 
 def tag_name(tag: bytes) -> bytes:
-    """Returns the start of a tag up to its colon, or a plain tag itself."""
+    """Returns the start of a tag, up to its colon if it has one."""
     name, colon, _ = tag.partition(b":")
     return name + colon
 
@@ -474,7 +468,7 @@ def facets(known: Sequence[str], most: int) -> dict[str, list[str]]:
 def as_bytes(texts: Any) -> list[bytes]:
     """Converts any iterable of strings or bytes to a list of UTF-8 bytes.
 
-    Surrogates that stand for undecodable bytes become these bytes again. Other
+    Surrogates of `surrogateescape` become the bytes that they stand for. Other
     lone surrogates become "?".
     """
     if isinstance(texts, str | bytes):
@@ -493,8 +487,8 @@ def as_bytes(texts: Any) -> list[bytes]:
 def distinct_values(values: Sequence[Any]) -> tuple[list[int], np.ndarray]:
     """Finds the distinct values of a sequence, like `np.unique`.
 
-    Returns the index of each distinct value's first occurrence, and the inverse
-    `[n]`: for each value the position of its equal among the distinct values.
+    Returns the index of each distinct value's first occurrence and, for each
+    value, its index among the distinct values, `[n]`.
     """
     positions: dict[Any, int] = {}
     inverse = [positions.setdefault(value, len(positions)) for value in values]
@@ -517,7 +511,7 @@ def _encoded(index: int, text: Any) -> bytes:
 
 
 def query_as_bytes(query: Any) -> bytes:
-    """Converts one query to UTF-8 bytes, see `as_bytes`."""
+    """Converts one query to UTF-8 bytes."""
     if not isinstance(query, str | bytes):
         raise InputError(
             f"query is {query!r:.60} ({type(query).__name__}), expected"
@@ -562,9 +556,9 @@ def tags_as_bytes(tags: Any) -> bytes:
 def slices_of_size(
     sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
 ) -> Iterator[slice]:
-    """Divides rows into slices of limited length and total size.
+    """Divides rows into non-empty slices of limited length and total size.
 
-    A row larger than `max_size` is a slice by itself. No slice is empty.
+    A row larger than `max_size` is a slice by itself.
     """
     start, total = 0, 0
     for row, size in enumerate(sizes):
@@ -577,10 +571,10 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request. They are half of the limits of exported graphs, because
-# servers that batch pad the rows.
+# Limits of one request, half of the limits of exported graphs: a server that
+# batches adds rows as padding.
 _ROWS = 512  # texts
-_BYTES = 1 << 19  # of texts
+_BYTES = 1 << 19  # of all texts
 _HITS = 1 << 18  # in the reply
 _EXPLAINED = 1 << 21  # sum over texts of bytes times hits to explain
 
@@ -596,10 +590,7 @@ def check_count(count: Any, name: str) -> None:
 
 
 def rows_for(k: int, name: str = "k") -> int:
-    """Returns the maximum number of texts in a request for k results each.
-
-    `name` is the name of `k` in the error message.
-    """
+    """Returns the maximum number of texts in a request for k results each."""
     check_count(k, name)
     return min(_ROWS, max(1, _HITS // k))
 
@@ -607,10 +598,7 @@ def rows_for(k: int, name: str = "k") -> int:
 def chunked(
     texts: Iterable[str | bytes], max_rows: int = _ROWS
 ) -> Iterator[np.ndarray]:
-    """Divides texts into object arrays of bytes, one for each request.
-
-    An array has at most half a megabyte, or a single longer text.
-    """
+    """Divides texts into object arrays of bytes, one for each request."""
     encoded = as_bytes(texts)
     for rows in slices_of_size(
         [len(text) for text in encoded], max_rows, _BYTES
@@ -621,10 +609,7 @@ def chunked(
 def chunked_with_count(
     texts: Iterable[str | bytes], count: int, name: str = "k", tags: bytes = b""
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the inputs of requests for `count` results of each text.
-
-    The inputs are `text`, the count as `name`, and `tags` unless empty.
-    """
+    """Yields inputs of requests for `count` results of each text."""
     for rows in chunked(texts, rows_for(count, name)):
         inputs = {"text": rows, name: np.full(len(rows), count, np.int32)}
         if tags:
@@ -637,8 +622,8 @@ def chunked_to_explain(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yields the inputs `text`, `k` and `tags` of requests for explanations.
 
-    A reply has the words of each text k times. A request therefore has few
-    texts if the texts are long or k is large.
+    A reply has the words of each text k times. A request with long texts or a
+    large k therefore has few texts.
     """
     for rows in chunked(texts, rows_for(k)):
         sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]

@@ -1,7 +1,7 @@
-"""The methods of all clients, whatever the protocol.
+"""The methods of all clients, independent of the protocol.
 
 `AsyncTextClient` divides texts into requests and reads the replies.
-`TextClient` offers the same methods without coroutines.
+`TextClient` has the same methods without coroutines.
 """
 
 import functools
@@ -50,7 +50,7 @@ from lstm_dssm_client.signatures import (
     tags_from_outputs,
 )
 
-_ATTEMPTS = 3  # to encode all texts before their version is unloaded
+_ATTEMPTS = 3  # to encode all texts by one version of a model
 
 
 class Predict(NamedTuple):
@@ -71,7 +71,7 @@ class GetMetadata(NamedTuple):
 
 
 class GetStatus(NamedTuple):
-    """Request for the state of each version of a model, by its number."""
+    """Request for the states of a model's versions, by version number."""
 
     model: str
 
@@ -90,8 +90,7 @@ class PredictReply(Protocol):
     ) -> dict[str, np.ndarray] | None:
         """Decodes the outputs, by name; None if `signature` does not fit.
 
-        Replies over HTTP can be decoded with the signature of their version
-        only.
+        A reply over HTTP needs the signature of the version that answered.
         """
 
 
@@ -103,7 +102,7 @@ class Metadata(NamedTuple):
 
 
 class AsyncTextClient:
-    """Sends texts to a server's models by any coroutine `send`.
+    """Sends texts to a server's models by the coroutine function `send`.
 
     Inputs are compared with cached signatures before they are sent: on a server
     that batches, a wrong request can make other clients' requests fail.
@@ -219,8 +218,7 @@ class AsyncTextClient:
 
         Args:
             texts: n queries.
-            k: Number of documents for each query, by default 5. A k above 100
-                counts as 100. See `search`.
+            k: Number of documents for each query, by default 5 and at most 100.
             model: The name of a retriever that `lstm-dssm-export --hybrid`
                 wrote.
             version: See `search`.
@@ -281,8 +279,8 @@ class AsyncTextClient:
                 newest version.
 
         Returns:
-            float32 `[n]`, in the order of the documents, all by one version of
-            the scorer, see `encode`. Only the order of scores has a meaning.
+            float32 `[n]`, in the order of the documents. One version of the
+            scorer computes all scores. Only their order has a meaning.
 
         Raises:
             InputError: `query` is not one text, `documents` are no texts, the
@@ -304,16 +302,9 @@ class AsyncTextClient:
         model: str = "scorer",
         version: Version = None,
     ) -> np.ndarray:
-        """Returns the scores of pairs of a query and a document.
+        """Returns the scores of n queries for n documents, float32 `[n]`.
 
-        Args:
-            queries: n queries.
-            documents: n documents.
-            model: See `score`.
-            version: See `score`.
-
-        Returns:
-            float32 `[n]`; see `score`.
+        See `score` for `model`, `version` and the scores.
 
         Raises:
             InputError: The numbers of queries and documents differ; or see
@@ -335,9 +326,8 @@ class AsyncTextClient:
 
         Args:
             texts: Any number of documents, each one string.
-            n: Number of sentences, and of words, of each document, by default
-                5. A short document has fewer sentences, and the server
-                returns at most 250.
+            n: Number of sentences, and number of words, of each document, by
+                default 5 and at most 250. A short document has fewer sentences.
             model: The name of the KeyVec on the server.
             version: Number or label of the KeyVec's version, by default the
                 newest version.
@@ -373,9 +363,9 @@ class AsyncTextClient:
 
         Args:
             model: The model's name on the server.
-            inputs: Arrays by the inputs' names, with the signature's dtypes and
-                ranks and at least one row. Strings are an object array of
-                bytes.
+            inputs: Name of an input -> array with the signature's dtype and
+                rank, and at least one row. An array of strings has the dtype
+                object and contains bytes.
             outputs: Names of the outputs to return, by default all.
             version: Number or label of the version, by default the newest
                 version.
@@ -405,7 +395,7 @@ class AsyncTextClient:
             Predict(model, version, name, arrays, list(outputs))
         )
         by_name = reply.outputs(cached.signatures.get(name))
-        if by_name is None:  # a new version has answered
+        if by_name is None:  # a version with another signature has answered
             cached = await self._metadata(model, version)
             by_name = reply.outputs(cached.signatures.get(name))
         elif reply.version not in (None, cached.version):
@@ -459,11 +449,11 @@ class AsyncTextClient:
         outputs: Outputs,
         version: Version,
     ) -> np.ndarray:
-        """Predicts an output of all chunks with the same version of the model.
+        """Computes an output of all chunks by the same version of the model.
 
-        Vectors or scores of two versions cannot be compared. Several requests
-        therefore name the version's number. If the server unloads the version
-        meanwhile, all requests are sent again with the next version's number.
+        The requests name the version's number, because vectors or scores of two
+        versions cannot be compared. If the server unloads the version, all
+        requests are sent again with the number of the next version.
         """
         if len(chunks) == 1 or isinstance(version, int):
             return await self._joined(model, chunks, outputs, version)
@@ -505,7 +495,7 @@ class AsyncTextClient:
         signature: str = "",
     ) -> dict[str, np.ndarray]:
         """Runs a signature, and checks and returns its outputs."""
-        # Servers reject the name of a missing output.
+        # A server rejects a request that names an output it does not have.
         names = () if OPTIONAL & outputs.keys() else outputs
         prediction = await self.predict(
             model, inputs, names, version, signature
@@ -545,11 +535,7 @@ def _blocking(
         Concatenate[AsyncTextClient, Arguments], Coroutine[Any, Any, Answer]
     ],
 ) -> Callable[Concatenate["TextClient", Arguments], Answer]:
-    """Converts a method of `AsyncTextClient` to a method of `TextClient`.
-
-    The coroutines await nothing but a `Transport`, which blocks until the reply
-    arrives.
-    """
+    """Converts a coroutine method to a method of `TextClient`, which blocks."""
 
     @functools.wraps(method)
     def call(

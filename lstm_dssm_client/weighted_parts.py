@@ -1,6 +1,6 @@
-"""`WeightedParts`: one vector for a score that is a sum of several cosines.
+"""`WeightedParts` computes a weighted sum of cosines as one inner product.
 
-Hybrids use it in evaluation, in exported graphs and in `LocalModel`.
+Hybrid retrievers use the class in evaluation, exports and `LocalModel`.
 """
 
 import math
@@ -18,7 +18,7 @@ class Part(NamedTuple):
         weight: Weight in the score; 0 for an unused part.
         encode: Function from n texts to unit vectors, float32 `[n, width]`.
         width: Number of columns of the vectors; 0 if unknown.
-        source: The encoder behind `encode`, for callers that need the object.
+        source: The encoder object behind `encode`, if callers need it.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
 
 class WeightedParts:
-    """Concatenates the vectors of the parts of sum_i w_i cos_i(Q, D).
+    """Concatenates the vectors behind the score sum_i w_i cos_i(Q, D).
 
     With unit vectors v_i of the parts and the sum W of the weights, the vector
     of a text is `[sqrt(w_1/W) v_1, sqrt(w_2/W) v_2, ...]`. The inner product of
@@ -45,8 +45,8 @@ class WeightedParts:
         columns: Name of a part -> its columns in the vectors.
 
     Example:
-    >>> vectors = Part("towers", 0.36, np.ones), Part("words", 0.64, np.ones)
-    >>> WeightedParts(vectors).encode([1, 1]).round(1)
+    >>> parts = Part("towers", 0.36, np.ones), Part("words", 0.64, np.ones)
+    >>> WeightedParts(parts).encode([1, 1]).round(1)
     array([[0.6, 0.8]])
     """
 
@@ -65,7 +65,7 @@ class WeightedParts:
             self.dimension = end
 
     def scaled(self, vectors: Iterable[Any]) -> list[Any]:
-        """Scales the vectors of each part, arrays or tensors."""
+        """Multiplies each part's array or tensor of vectors by its scale."""
         return [s * v for s, v in zip(self.scales, vectors, strict=True)]
 
     def encode(self, texts: Any) -> np.ndarray:

@@ -1,15 +1,13 @@
 """Splits texts into words and letter trigrams, without TensorFlow.
 
-BM25, baselines, statistics and the search page use `split_words`. It returns
-the same words as exported graphs, which normalise texts with TF.Text and RE2.
-`unicode_tables` records how TF.Text and RE2 treat each code point, because each
-version of Python has another version of Unicode. release/unicode_tables.py
-writes `unicode_tables`.
+`split_words` returns the same words as exported graphs, which normalise texts
+with TF.Text and RE2. `unicode_tables` records how TF.Text and RE2 treat each
+code point, because the versions of Python have different versions of Unicode.
 
 Unicode's form NFKC replaces many signs (trademarks, fractions, primes) by
 letters and digits, without a space: `Quikrete™` would become `quikretetm`, and
-`3½` the numbers `31` and `2`. `SignRules` prevent this, by regular expressions
-that Python and RE2 interpret alike. docs/words.md lists the rules with reasons.
+`3½` the numbers `31` and `2`. `SignRules` prevent this by regular expressions
+that Python and RE2 interpret alike. docs/words.md explains each rule.
 """
 
 import functools
@@ -30,14 +28,13 @@ IGNORED_MARKS = (
     "\u00a9\u00ae\u2117\u2120\u2122\u212e"
     "\U0001f12e\U0001f12f\U0001f16a-\U0001f16c\U0001f1ad"
 )
-"""Copyright, trademark and similar signs; the estimated sign on packages."""
+"""Copyright and trademark signs, and the estimated sign on packages."""
 
 QUOTES = "\u02ba\u02dd\u02ee\u05f4\u201c-\u201f\u2033\u2034\u2036\u2037\u2057"
-"""Double quotation marks, double primes and modifier letters that look alike.
-They become the `"` of keyboards."""
+"""Double quotation marks, double primes and similar letters; become `"`."""
 
 APOSTROPHES = "\u00b4\u0384\u055a\u05f3\u1fbd\u1ffd\u2018-\u201b\u2032\u2035"
-"""Apostrophes, primes and acute accents without a letter. They become '."""
+"""Apostrophes, primes and acute accents without a letter; become `'`."""
 
 ORDINALS = "\u00aa\u00ba"
 
@@ -48,7 +45,7 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters that the rules name. The `signs` of `unicode_tables` omit them."""
+"""Characters with rules of their own, which `signs` of the tables omit."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -80,7 +77,7 @@ _LETTERS = (
 )
 _NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
 
-# ASCII signs. No space is inserted beside them: it would divide a word.
+# ASCII signs. A space beside such a sign would divide a word.
 _TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
@@ -113,8 +110,8 @@ def _without_thousands(
 ) -> Rule:
     """Returns the rule that removes thousands separators below 10^15.
 
-    The last alternative matches any other number as a whole, after `before`.
-    RE2 has no look-behind, and a match must not begin inside of a number.
+    The last alternative of the pattern matches other numbers as a whole, after
+    `before`, because a match must not begin inside of a number.
     """
     group = f"[{separators}]([{_DIGITS}]{{3}})"
     return Rule(
@@ -146,7 +143,7 @@ _WITHOUT_FIXED_SPACES = _without_thousands(
 class SignRules:
     """Replacement rules for texts with signs, and a test for such texts.
 
-    Arguments are bounds of ranges of code points, `[start, end, start, ...]`.
+    Each argument has ranges of code points, `[start, end, start, end, ...]`.
 
     Args:
         accents: Accents without a letter.
@@ -218,8 +215,8 @@ class SignRules:
             f"(?:[^{all_signs}{_ALL_COMMAS}]|[{_ALL_COMMAS}]+[{_AFTER_COMMAS}])*"
             f"[{_ALL_COMMAS}]?"
         )
-        """Regular expression that matches, as a whole, texts that no rule
-        changes. Invalid UTF-8 does not match."""
+        """Regular expression of texts that no rule changes, without invalid
+        UTF-8."""
         self._sign = re.compile(
             f"[{all_signs}]|[{_ALL_COMMAS}][^{_AFTER_COMMAS}]"
         )
@@ -240,12 +237,11 @@ class SignRules:
 
 
 PLAIN = r"(?:[\x00-+\--_a-\x7f]|,+[ A-Za-z])*,?"
-"""Regular expression that matches, as a whole, ASCII texts that no rule
-changes. Most texts match, and need no Unicode table."""
+"""Regular expression of ASCII texts that no rule changes, as most texts are."""
 
 
 def _characters(bounds: Sequence[int]) -> str:
-    """Writes ranges `[start, end, start, ...]` for a regular expression."""
+    """Writes ranges `[start, end, start, ...]` as part of a character class."""
     return "".join(
         f"{chr(start)}-{chr(end - 1)}"
         for start, end in zip(bounds[::2], bounds[1::2], strict=True)
@@ -274,17 +270,16 @@ An average word and its space take 6 bytes in European languages. The default of
 """
 
 MAX_LETTERS = 1024
-"""Number of letters of a word, from its start, that are hashed."""
+"""Only this many letters of a word, from its start, are hashed."""
 
 LETTERS = "#" + string.ascii_lowercase + string.digits
-"""The 37 letters. A letter's code is its index. `#` delimits a word."""
+"""The 37 letters. The code of a letter is its index. `#` delimits a word."""
 
 TRIGRAMS = len(LETTERS) ** 3
-"""Number of trigrams of the 37 letters, 50,653: the "50 k" of Palangi et al.
-2016."""
+"""Number of trigrams of 37 letters, 50,653; "50 k" in Palangi et al. 2016."""
 
 LETTER_CODES = np.zeros(128, np.int64)
-"""The code of each ASCII character, 0 for other characters than letters."""
+"""Code of each ASCII character; 0 for a character outside of `LETTERS`."""
 for _code, _letter in enumerate(LETTERS):
     LETTER_CODES[ord(_letter)] = _code
 
@@ -294,36 +289,35 @@ TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""Sizes of the layer `WordSketch`: rows of each of its two sign tables;
-counters of document frequencies; trigrams that make the key of a word's
-start."""
+"""Sizes of the layer `WordSketch`: rows of each of its two sign tables, number
+of document frequencies, and number of trigrams in the start of a word."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""Added to the key of a word's start. Otherwise the word `cat` would have the
-same key as the start of the word `cats`."""
+"""Added to the key of a word's start, to distinguish the word `cat` from the
+start of the word `cats`."""
 
 Shift = Callable[[Any, Any], Any]
 """Shifts numbers to the right: `np.right_shift` or TensorFlow's equivalent."""
 
 
 def sketch_mix(numbers: Any, shift: Shift) -> Any:
-    """Hashes int64 numbers to below `PRIME`; sums of hashes rarely collide."""
+    """Hashes int64 numbers to [0, PRIME); sums of hashes rarely collide."""
     numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers = numbers ^ shift(numbers, 15)
     return numbers * SKETCH_FACTORS[1] % PRIME
 
 
 OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
-"""White space, without the plain space, that NFKC does not change: ranges for a
-regular expression."""
+"""White space that NFKC does not change, except the plain space: part of a
+character class."""
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# Translation of bytes: word separators to spaces, capitals to small letters.
+# Argument of `bytes.translate`: replaces word separators and capitals.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -337,20 +331,20 @@ _ASCII = {
 
 
 class _Tables(NamedTuple):
-    """Content of `unicode_tables`; bounds are `[start, end, start, ...]`."""
+    """Content of `unicode_tables`. Ranges are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    folded: dict[str, str]  # the same after case folding, if different
-    ignored: list[int]  # bounds of ranges that folding removes
-    order: list[str]  # marks by ascending combining class
+    folded: dict[str, str]  # the same after case folding, if it differs
+    ignored: list[int]  # ranges that case folding removes
+    order: list[str]  # marks of each combining class, ascending
     composed: dict[str, str]  # two characters -> the composed character
-    letters: list[int]  # bounds of letters
-    alphanumeric: list[int]  # bounds of letters, numbers and marks
+    letters: list[int]  # ranges of letters
+    alphanumeric: list[int]  # ranges of letters, numbers and marks
     signs: dict[str, list[int]]  # arguments of `SignRules`
 
 
 class Normalizer:
-    """Normalises texts as the graphs do: signs, NFKC, case folding."""
+    """Normalises texts as exported graphs do: signs, NFKC, case folding."""
 
     def __init__(self, tables: _Tables) -> None:
         self._tables = tables
@@ -365,7 +359,7 @@ class Normalizer:
             tables.ignored[::2], tables.ignored[1::2], strict=True
         ):
             self._folded.update(dict.fromkeys(range(start, end), ""))
-        # Without these characters, each character can be translated alone.
+        # Characters that may change together with the character before them.
         self._joining = {*self._rank, *(pair[1] for pair in tables.composed)}
         self._joining |= set(map(chr, range(0x1161, 0x11C3)))  # of Hangul
         self._joining |= {
@@ -373,7 +367,7 @@ class Normalizer:
             for char, text in tables.compatible.items()
             if text[0] in self._joining
         }
-        self._single = _Filled(self._both)
+        self._single = _Filled(self._nfkc_folded)
         self.signs = SignRules(**tables.signs)
         self._split = {
             "space": _Filled(lambda char: " " if _SPACE.match(char) else char),
@@ -383,33 +377,30 @@ class Normalizer:
         }
 
     def normalize(self, text: str, split: str) -> str:
-        """Normalises a text, with a space for each separator of words.
-
-        `split` is `"space"` or `"alphanumeric"`.
-        """
+        """Normalises a text, and replaces separators of words by spaces."""
         has_signs = self.signs.are_in(text)
         if has_signs:
             text = self.signs.apply_before(text)
         if self._joining.isdisjoint(text):
             text = text.translate(self._single)
         else:
-            text = self._both(text)
+            text = self._nfkc_folded(text)
         if has_signs:
             text = self.signs.apply_after(text)
         return text.translate(self._split[split])
 
     def is_letter(self, char: str) -> bool:
-        """Returns whether RE2 takes a character for a letter."""
+        """Returns whether a character is a letter for RE2."""
         return _inside(self._tables.letters, char)
 
-    def _both(self, text: str) -> str:
+    def _nfkc_folded(self, text: str) -> str:
         compatible = self._compose(text.translate(self._compatible))
         return self._compose(compatible.translate(self._folded))
 
     def _compose(self, text: str) -> str:
-        """Composes the letters and accents of a decomposed text (NFC)."""
+        """Converts a decomposed text to Unicode's form NFC."""
         result: list[str] = []
-        starter, last_rank = -1, 0  # index of the letter; rank of its last mark
+        starter, last_rank = -1, 0  # index of a letter, rank of its last mark
         for char in self._ordered(text):
             rank = self._rank.get(char, 0)
             if starter >= 0 and last_rank < rank + (last_rank == 0):
@@ -437,7 +428,7 @@ class Normalizer:
 
 
 class _Filled(dict[int, str]):
-    """Dictionary from code points to texts; `function` adds missing texts."""
+    """Code point -> text, as `function` computes it at the first access."""
 
     def __init__(
         self,
@@ -458,13 +449,13 @@ def _decomposed(char: str) -> str:
 
 
 def _inside(bounds: list[int], char: str) -> bool:
-    """Returns whether a code point is in ranges `[start, end, start, ...]`."""
+    """Returns whether a character is in ranges `[start, end, start, ...]`."""
     return bisect_right(bounds, ord(char)) % 2 == 1
 
 
 @functools.cache
 def normalizer() -> Normalizer:
-    """Reads the tables, at the first text beyond ASCII."""
+    """Reads the Unicode tables at the first call."""
     # A Python module, because freezing tools do not collect data files.
     from lstm_dssm_client.unicode_tables import TABLES
 
@@ -477,8 +468,8 @@ def split_words(
     """Splits a text into normalised words, as an exported graph does.
 
     See `keras_lstm_dssm.text.normalize_texts` for the rules and the arguments.
-    A text without words gives an empty list, which encoders replace by
-    `[EMPTY_TEXT]`. Invalid UTF-8 becomes U+FFFD.
+    Returns an empty list for a text without words. Invalid UTF-8 becomes
+    U+FFFD.
 
     Example:
     >>> split_words("Quikrete™ mix, 3½ lb.", "alphanumeric")
@@ -499,12 +490,12 @@ def split_words(
     return words[:max_words]
 
 
-_IN_WORD = re.compile(rb"`|,[^ A-Za-z]")
+_ASCII_SIGN = re.compile(rb"`|,[^ A-Za-z]")
 
 
 def _is_plain(text: bytes) -> bool:
-    """Returns whether a text is ASCII and no sign rule changes it."""
-    has_signs = (b"," in text or b"`" in text) and _IN_WORD.search(text)
+    """Returns whether a text is ASCII and has no sign with a rule."""
+    has_signs = (b"," in text or b"`" in text) and _ASCII_SIGN.search(text)
     return text.isascii() and not has_signs
 
 
@@ -532,8 +523,8 @@ def trigram_ids(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lists the ids of the letter trigrams of all words, word after word.
 
-    The ids equal those of `keras_lstm_dssm.text.word_hashing.trigram_ids`. Also
-    returns the bounds of each word's ids, `[words + 1]`.
+    Also returns the bounds of each word's ids, `[words + 1]`. Equals
+    `keras_lstm_dssm.text.word_hashing.trigram_ids`.
     """
     if max(map(len, words)) > MAX_LETTERS:
         words = [word[:MAX_LETTERS] for word in words]
@@ -544,17 +535,17 @@ def trigram_ids(
     else:
         points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
         codes = LETTER_CODES[np.minimum(points, 127)]
-    between = points == ord(" ")
+    is_space = points == ord(" ")
     first, second, third = codes[:-2], codes[1:-1], codes[2:]
     ids = (first * len(LETTERS) + second) * len(LETTERS) + third
     if oov_buckets:
-        known = (codes > 0) | (points == ord("#")) | between
-        numbers = np.where(between, 0, points).astype(np.int64)
+        known = (codes > 0) | (points == ord("#")) | is_space
+        numbers = np.where(is_space, 0, points).astype(np.int64)
         mixed = sum(
             factor * numbers[shift : len(ids) + shift]
             for shift, factor in enumerate(TRIGRAM_FACTORS)
         )
         bucket = TRIGRAMS + mixed % PRIME % oov_buckets
         ids = np.where(known[:-2] & known[1:-1] & known[2:], ids, bucket)
-    spaces = np.flatnonzero(between)
-    return ids[~between[1:-1]], spaces - np.arange(len(spaces))
+    spaces = np.flatnonzero(is_space)
+    return ids[~is_space[1:-1]], spaces - np.arange(len(spaces))

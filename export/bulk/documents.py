@@ -1,8 +1,4 @@
-"""Reads files of documents: text files of titles, JSON lines, and parquet.
-
-`read_documents` reads files into memory. `open_document_file` streams a file of
-any size.
-"""
+"""Reads files of documents: text files of titles, JSON lines, and parquet."""
 
 import functools
 import glob
@@ -27,9 +23,9 @@ from lstm_dssm_client.signatures import tags_as_bytes
 ID, TITLE, TAGS = "id", "title", "tags"
 """Columns of a parquet file. `id` and `tags` are optional."""
 
-_EMPTY_LINE = "\n\n"  # a KeyVec splits a text into sentences here
+_EMPTY_LINE = "\n\n"  # separates sentences in the text of a document
 _ALL = 1 << 62
-_PARQUET_ROWS = 65_536  # in memory at once
+_PARQUET_ROWS = 65_536  # maximum in memory at once
 
 _Row = tuple[str, str, list[str], tuple[str, ...], str]
 """Id, text, sentences, tags and display title of one document."""
@@ -43,13 +39,13 @@ class Documents(NamedTuple):
         titles: The text of each document to encode: a title, or the whole
             document.
         sentences: The sentences of each document, which a KeyVec encodes
-            instead of the text; empty if there are texts only.
-        tags: The tags of each document, by which a search can be restricted;
+            instead of `titles`; empty without sentences.
+        tags: The tags of each document, for searches of tagged documents only;
             empty without tags.
         display: The title of each document to show with a hit; empty to show
             `titles`.
-        fields: The fields of the documents for BM25; `None` if `titles` are
-            all text.
+        fields: The fields of the documents for BM25; by default BM25 reads
+            `titles`.
 
     Example:
     >>> Documents(["d1", "d2"], ["hex bolt", "wood glue"]).titles[1]
@@ -145,9 +141,8 @@ def read_documents(
     A title without an id is also the id. A third field has the tags, separated
     by commas. A repeated line of a text file is read once, and blank lines are
     skipped. Folders, and files that end in `.jsonl`, hold documents of many
-    sentences, in the form of docs/documents.md; a repeated `_id` is an error
-    there. Their sentences are joined by empty lines, where a KeyVec splits them
-    again.
+    sentences (see docs/documents.md), and a repeated `_id` is an error. Empty
+    lines join the sentences of such a document to its text.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
@@ -195,7 +190,7 @@ def read_documents(
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder or a file of documents as JSON."""
+    """Returns whether a path is a folder, or a file of documents as JSON."""
     name = os.fspath(path).removesuffix(".gz")
     return name.endswith(".jsonl") or os.path.isdir(path)
 
@@ -223,11 +218,11 @@ def document_files(spec: str) -> list[str]:
 
 
 class DocumentReader(ABC):
-    """Reads one file of documents from its start to its end.
+    """Reads one file of documents from the start to the end.
 
-    `distinct` has the documents of all readers so far, by id. Repeated
+    `distinct` maps ids to the documents that all readers have read. Repeated
     documents are left out; two different documents with the same id are an
-    error. With `None` all documents are read, and nothing is remembered.
+    error. With `None` all documents are read, also repeated documents.
     """
 
     def __init__(
@@ -237,15 +232,12 @@ class DocumentReader(ABC):
         self._distinct = distinct
 
     def take(self, lines: int, at_once: int) -> Iterator[Documents]:
-        """Reads the next `lines` lines or rows, at most `at_once` in memory.
-
-        Exhaust the iterator before the next call of any method.
-        """
+        """Reads the next `lines` lines or rows, at most `at_once` in memory."""
         return map(Documents.from_rows, self.rows(lines, at_once))
 
     @abstractmethod
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Reads what `take` reads, as lists of rows in place of `Documents`."""
+        """Reads documents as `take` does, but yields lists of rows."""
 
     @abstractmethod
     def skip(self, lines: int) -> None:
@@ -273,7 +265,7 @@ class DocumentReader(ABC):
 def open_document_file(
     path: str, distinct: dict[str, _Row] | None = None
 ) -> DocumentReader:
-    """Opens a file of documents; see `DocumentReader`."""
+    """Returns a reader for the format of a file of documents."""
     if is_parquet(path):
         return ParquetDocuments(path, distinct)
     if path.removesuffix(".gz").endswith((".csv", ".json", ".ndjson")):
@@ -296,10 +288,7 @@ def count_lines(path: str) -> int:
 
 
 class TextDocuments(DocumentReader):
-    """Reads a file of titles or JSON (`.jsonl`); with gzip if it ends in `.gz`.
-
-    See `DocumentReader`.
-    """
+    """Reads a text file of titles or of JSON (`.jsonl`), or `.gz` of either."""
 
     def __init__(
         self, path: str, distinct: dict[str, _Row] | None = None
@@ -357,7 +346,7 @@ class TextDocuments(DocumentReader):
 
 
 def _parse_title(line: bytes) -> _Row | None:
-    """Parses tab-separated fields: a title; or an id, a title, maybe tags."""
+    """Parses a title; or an id, a title and maybe tags, separated by tabs."""
     try:
         text = line.decode()
     except UnicodeDecodeError:
@@ -388,7 +377,7 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Makes the row of a document; the first sentence may be its title."""
+    """Returns a document as a row; its title may be the first sentence."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title
@@ -422,16 +411,16 @@ class ParquetDocuments(DocumentReader):
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows
-        self._number = 0  # of the next row, counted from 0
+        self._next_row = 0  # counted from 0
 
     @property
     def at_end(self) -> bool:
         """See `DocumentReader`."""
-        return self._number >= self.count
+        return self._next_row >= self.count
 
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
         """See `DocumentReader`."""
-        stop = min(self._number + lines, self.count)
+        stop = min(self._next_row + lines, self.count)
         groups, skipped = self._groups(stop)
         with self._reading():
             batches = self._file.iter_batches(
@@ -440,27 +429,24 @@ class ParquetDocuments(DocumentReader):
                 columns=self._columns,
             )
             for batch in batches:
-                rows = batch.slice(skipped, stop - self._number)
+                rows = batch.slice(skipped, stop - self._next_row)
                 skipped = max(0, skipped - len(batch))
                 if len(rows):
                     yield [row for row in self._parsed(rows) if row]
 
     def skip(self, lines: int) -> None:
         """See `DocumentReader`."""
-        self._number = min(self._number + lines, self.count)
+        self._next_row = min(self._next_row + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Returns the row groups that hold the next rows.
-
-        Also returns how many rows to skip at the start of the first group.
-        """
+        """Returns row groups up to row `stop`, and the rows to skip first."""
         groups: list[int] = []
         before = skipped = 0
         for number in range(self._file.num_row_groups):
             size = self._file.metadata.row_group(number).num_rows
-            if before + size > self._number and before < stop:
+            if before + size > self._next_row and before < stop:
                 if not groups:
-                    skipped = self._number - before
+                    skipped = self._next_row - before
                 groups.append(number)
             before += size
         return groups, skipped
@@ -476,10 +462,10 @@ class ParquetDocuments(DocumentReader):
                 yield row if self._is_new(row) else None
             except InputError as error:
                 raise InputError(
-                    f"{self.path}: row {self._number}: {error}: correct or "
+                    f"{self.path}: row {self._next_row}: {error}: correct or "
                     "remove it"
                 ) from None
-            self._number += 1
+            self._next_row += 1
 
 
 def _parse_values(key: Any, title: Any, tags: Any) -> _Row:

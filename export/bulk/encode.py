@@ -1,9 +1,9 @@
 """Encodes large files of documents into parts, in shards or on Ray.
 
 `encode_shard` encodes the parts of a shard in this process. `encode_with_ray`
-makes a Ray dataset with a row for each part. Ray Data assigns the rows to idle
-actors, and reassigns the rows of lost actors. Both functions write the same
-bytes. All machines must see the input and the output under the same paths.
+makes a Ray dataset with a row for each part, which Ray Data assigns to idle
+actors. Both functions write the same bytes. All machines must see the input and
+the output under the same paths.
 
 Source: https://docs.ray.io/en/latest/data/batch_inference.html
 """
@@ -42,11 +42,11 @@ from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.version import __version__
 
 LINES_AT_ONCE = 65_536
-"""Number of titles to encode at once; all are in memory."""
+"""Maximum number of titles in memory and to encode at once."""
 
 
 class Shard(NamedTuple):
-    """A shard: parts are assigned to the shards 0 to `shards - 1` in turn."""
+    """Shard `number` of `shards`, which get the parts in turn."""
 
     number: int = 0
     shards: int = 1
@@ -68,9 +68,9 @@ class PartJob(NamedTuple):
 
     folder: Path  # output
     files: Sequence[str]  # input
-    lines: int  # lines of each part
-    kind: str  # one of FORMATS
-    encoder_sha256: str
+    lines: int  # number of lines in a part
+    kind: str  # format of parts, one of `FORMATS`
+    encoder_sha256: str  # fingerprint
 
 
 class PartResult(NamedTuple):
@@ -80,23 +80,20 @@ class PartResult(NamedTuple):
     rows: int  # number of titles
     seconds: float  # time of encoding and writing
     was_complete: bool  # whether an earlier run wrote the part
-    last: bool  # whether it is the last part of its input file
+    last: bool  # whether this is the last part of the input file
 
 
 Encode = Callable[[list[str]], Any]
 """A function from n texts to their vectors, float32 `[n, d]`."""
 
 LoadEncoder = Callable[[], Encode]
-"""Loads an encoder; it is pickled and called in other processes."""
+"""Picklable function that loads an encoder in another process."""
 
 
 def encode_shard(
     encode: Encode, job: PartJob, shard: Shard | None = None
 ) -> Iterator[PartResult]:
-    """Encodes the incomplete parts of a shard, by default of the whole input.
-
-    Yields the result of each part, in the order of the input.
-    """
+    """Encodes the parts of a shard, by default of the whole input."""
     number, shards = shard or Shard()
     for file_number, path in enumerate(job.files):
         reader, part = open_document_file(path), 0
@@ -115,11 +112,7 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes part number `part` of a file, or checks it if it is complete.
-
-    `reader` is at the first line of the part. If another process is encoding
-    the part, the function waits for it.
-    """
+    """Encodes the part at which `reader` is, or checks the complete part."""
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
         if known := read_info(job.folder, name):
@@ -151,7 +144,7 @@ def encode_part(
 def _compare_part(
     job: PartJob, name: str, known: PartInfo, reader: DocumentReader
 ) -> PartResult:
-    """Checks that a part on disk was encoded from the reader's titles."""
+    """Checks that a part on disk has the settings and titles of this job."""
     for what, found, expected in (
         ("encoder", known.encoder_sha256, job.encoder_sha256),
         ("--rows_per_file", known.lines, job.lines),
@@ -169,7 +162,7 @@ def _compare_part(
 
 
 def _hash(digest: Any, documents: Documents) -> np.ndarray:
-    """Adds ids, texts and tags to a digest; returns the texts' hashes."""
+    """Adds ids, titles and tags to a digest; returns the titles' hashes."""
     hashes = title_hashes(documents.titles)
     tag_rows = documents.tags or [()] * len(documents.ids)
     for key, text_hash, tags in zip(
@@ -193,8 +186,8 @@ def _check(
         )
 
 
-_STORE_BYTES = 200 << 20  # vectors never pass through Ray's object store
-# TensorFlow reads these variables when it loads its first model.
+_STORE_BYTES = 200 << 20  # of Ray's object store, which holds no vectors
+# Environment variables of TensorFlow.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -204,11 +197,10 @@ def encode_with_ray(
     workers: int,
     address: str | None = None,
 ) -> Iterator[PartResult]:
-    """Encodes all incomplete parts with actors of Ray Data.
+    """Encodes all incomplete parts with `workers` actors of one CPU each.
 
-    Each of the `workers` actors uses one CPU. Without an `address`, Ray is
-    started on this machine unless this process has started it before. Yields
-    the result of each part.
+    Without an `address`, the function starts Ray on this machine, unless Ray
+    runs in this process. Yields the result of each part.
     """
     ray = import_optional("ray", "ray")
     data = import_optional("ray.data", "ray")
@@ -257,12 +249,7 @@ def encode_with_ray(
 
 
 class PartEncoder:
-    """The actor of Ray Data that encodes parts.
-
-    A call takes a batch of `file_number` and `part`, int `[n]`, and returns
-    the fields of `PartResult` and `error` ("" or a line), arrays `[n]`.
-    `version` is the package's version in the process that starts the actors.
-    """
+    """The actor of Ray Data that encodes parts."""
 
     def __init__(
         self,
@@ -274,11 +261,14 @@ class PartEncoder:
         self._job = job
         self._version = version
         self._encode: Encode | None = None
-        # Number and reader of the last file, and its next part.
+        # Number of the last file, number of the next part, reader of the file.
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes the parts of a batch."""
+        """Encodes the parts of a batch, `file_number` and `part`, int `[n]`.
+
+        Returns the fields of `PartResult` and `error`, "" or a line, `[n]`.
+        """
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(
@@ -294,11 +284,11 @@ class PartEncoder:
         try:
             result = self._part(file_number, part)
         except (InputError, OSError) as problem:
-            # A full disk's error names no file in its message.
-            where = getattr(problem, "filename", None)
+            # The message of an OSError may omit the file.
+            path = getattr(problem, "filename", None)
             error = f"{socket.gethostname()}, {name}: " + (
-                f"{where}: {getattr(problem, 'strerror', problem)}"
-                if where
+                f"{path}: {getattr(problem, 'strerror', problem)}"
+                if path
                 else str(problem)
             )
         return {**result._asdict(), "error": error}
@@ -326,11 +316,7 @@ class PartEncoder:
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
-    """Counts the lines of all files, several files at once.
-
-    Uses the machines of a cluster, but threads on a single machine, because
-    each process would first import TensorFlow.
-    """
+    """Counts the lines of all files, in threads or, with an address, in Ray."""
     if address is None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [*pool.map(count_lines, job.files)]

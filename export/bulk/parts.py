@@ -1,7 +1,7 @@
 """Vectors of documents on disk: a file `.npy`, or many parts in a folder.
 
-A part is an `npy` or `parquet` file, with a `.json` file that describes it.
-Interrupted writing leaves no part. `EncodedParts` reads all parts of a folder.
+A part is an `npy` or `parquet` file. A `.json` file describes the part and is
+written last. `EncodedParts` reads all parts of a folder.
 """
 
 import fcntl
@@ -40,12 +40,12 @@ class PartInfo(NamedTuple):
     """Description of a part: the content of its `.json` file."""
 
     format: str  # one of `FORMATS`
-    file: str  # name of the input file, without its folder
+    file: str  # name of the input file, without the folder
     file_number: int  # index of the input file
     files: int  # number of input files
-    part: int  # index of the part in its file
-    last: bool  # whether it is the last part of its file
-    lines: int  # number of lines in each part but the last of a file
+    part: int  # index of the part in the input file
+    last: bool  # whether this is the last part of the input file
+    lines: int  # number of lines of a part; the last part may have fewer
     rows: int  # number of titles
     dimension: int  # width of a vector
     input_sha256: str  # hash of ids, titles and tags
@@ -77,7 +77,7 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
     if not data.exists():
         raise InputError(f"{data}: not found, expected a part {_EXPECTED}")
     check_plain_file(data)
-    # A wrong number of rows must not allocate a huge array.
+    # `EncodedParts.read` allocates an array of this size.
     least = info.rows * info.dimension * _FLOAT_BYTES
     if (size := data.stat().st_size) < least:
         raise InputError(
@@ -100,7 +100,7 @@ def locked_part(folder: Path, name: str) -> Iterator[None]:
     while True:
         lock = file_lock(path)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # The last owner may have removed the file.
+        # The last process with the lock may have removed the file.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 break
@@ -120,26 +120,22 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
 
 
 class PartRows(NamedTuple):
-    """Encoded titles: a part, or some rows of a part."""
+    """Encoded titles: all or some rows of a part."""
 
     ids: Sequence[str]
     vectors: np.ndarray  # unit vectors, float32 [n, d]
-    hashes: np.ndarray  # of the encoded texts, uint8 [n, 16]
+    hashes: np.ndarray  # hashes of the encoded texts, uint8 [n, 16]
     titles: Sequence[str]  # to show with hits, without line breaks
     tags: Sequence[Sequence[str]] = ()  # empty without tags
 
     @property
     def tag_rows(self) -> Sequence[Sequence[str]]:
-        """The tags of each title; an empty sequence for no tags."""
+        """The tags of each title, none if `tags` is empty."""
         return self.tags or [()] * len(self.ids)
 
 
 class EncodedParts:
-    """Reads the parts that `lstm-dssm-encode --shard` has written.
-
-    Iterating reads one part at a time, in the order of the input, and yields
-    its `PartRows`.
-    """
+    """Iterates over the parts that `lstm-dssm-encode --shard` has written."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -197,7 +193,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new]
             for row in range(start, len(ids)):
-                # The same title has other last bits in another batch.
+                # Vectors of equal titles differ in the last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]
@@ -263,11 +259,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
 def writing_part(
     folder: Path, name: str, kind: str, dimension: int
 ) -> Iterator[Callable[[PartRows], None]]:
-    """Yields a function that appends rows to a part in one of the `FORMATS`.
-
-    The files get their names at the end of the block, unless it raises an
-    exception. `write_info` must complete the part.
-    """
+    """Writes the files of a part, which `write_info` must complete."""
     base = folder / name
     with ExitStack() as files:
         part = _FORMATS[kind](
@@ -289,7 +281,7 @@ def writing_part(
 
 
 class _NpyPart:
-    """Writes and reads a part as `.npy` and files of ids, hashes, titles..."""
+    """Writes and reads a part as files `.npy`, `.ids`, `.hashes` and others."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -322,7 +314,7 @@ class _NpyPart:
         self._write_header()
 
     def _write_header(self) -> None:
-        # NumPy pads the header, so the final number of rows fits, too.
+        # NumPy pads the header, so that the final number of rows fits.
         np.lib.format.write_array_header_1_0(
             self._vectors,
             {
@@ -373,7 +365,7 @@ class _ParquetPart:
                 ("tags", arrow.list_(arrow.string())),
             ]
         )
-        # Vectors and hashes neither compress nor repeat.
+        # Vectors and hashes are random bits.
         self._parquet = parquet.ParquetWriter(
             open_file("parquet"),
             self._schema,
@@ -404,7 +396,7 @@ class _ParquetPart:
     def finish(self) -> None:
         try:
             self._parquet.close()
-        finally:  # otherwise the destructor would write
+        finally:  # an open writer would write again in its destructor
             self._parquet.is_open = False
 
     @staticmethod
@@ -442,10 +434,7 @@ class _ParquetPart:
 
 
 def _check_unpacked(metadata: Any, path: Path) -> None:
-    """Checks that a parquet file is not compressed.
-
-    A compressed file from elsewhere could fill the memory.
-    """
+    """Checks that a parquet file cannot fill the memory when it is unpacked."""
     groups = range(metadata.num_row_groups)
     unpacked = sum(metadata.row_group(n).total_byte_size for n in groups)
     if unpacked > 2 * (size := path.stat().st_size):
@@ -497,7 +486,7 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
-    """Writes an id in each line; line i belongs to row i of the vectors."""
+    """Writes an id in each line, in the order of the vectors."""
     _check_ids(path, ids)
     with replacing(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as file:

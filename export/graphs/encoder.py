@@ -37,15 +37,15 @@ class GraphEncoder(Protocol):
         """Returns the unit vector of one short text, `[1, d]`, in less time."""
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is a single text, short for `unit_vector`."""
+        """Returns whether a batch is a single text for `unit_vector`."""
 
 
 class EncoderModule(EncodingModule):
     """A trained encoder, float32 or float64.
 
-    The Keras model itself is not exported, because Keras would trace a
-    float32 signature for its string input. With a teacher, `encode_all` returns
-    the teacher's vectors of known texts.
+    The Keras model itself is not exported, because Keras would give its string
+    input a float32 signature. With a teacher, `encode_all` returns the
+    teacher's vectors for the texts that the teacher knows.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Bound methods, because TensorFlow would save a Keras attribute.
+        # Methods, because TensorFlow would save a Keras object in an attribute.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
@@ -87,11 +87,11 @@ class EncoderModule(EncodingModule):
 
 
 class HybridEncoderModule(EncoderModule):
-    """The encoders of a hybrid's parts with vectors.
+    """Concatenates the vectors of a hybrid's parts, such as towers and words.
 
-    With a teacher, the words part of a known title is the teacher's vector. The
-    retriever's signature `explained` uses `word_rows` and `words_rule`, the
-    words part's rule of separating words and its maximum number of words.
+    With a teacher, the words part of a title is the teacher's vector, if there
+    is one. Attributes for the retriever's signature `explained`: `word_rows`
+    returns word vectors, and `words_rule` has `split` and `max_words`.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class HybridEncoderModule(EncoderModule):
     ) -> None:
         super().__init__(encoder)
         self.weighted = encoder.weighted
-        self._known = teacher if WORDS in encoder.parts else None
+        self._words_teacher = teacher if WORDS in encoder.parts else None
         hashing = encoder.hashing
         self.words_rule = hashing and (hashing.split, hashing.max_words)
         self.word_rows = encoder.word_rows
@@ -109,9 +109,9 @@ class HybridEncoderModule(EncoderModule):
     ) -> np.ndarray:
         """See `EncodingModule`."""
         vectors = super()._encode_distinct(texts, progress)
-        if self._known is not None:
-            rows = self._known.rows(texts)
-            known = self._known.vectors[rows[rows >= 0]]
+        if self._words_teacher is not None:
+            rows = self._words_teacher.rows(texts)
+            known = self._words_teacher.vectors[rows[rows >= 0]]
             width = known.shape[1]
             vectors[rows >= 0, -width:] = self.weighted.scales[-1] * known
         return vectors

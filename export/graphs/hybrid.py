@@ -1,4 +1,4 @@
-"""The graph of a hybrid retriever: probabilities from cosines and terms."""
+"""The graph of a hybrid retriever: probabilities from cosines and BM25."""
 
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,7 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 from lstm_dssm_client.words import MAX_BYTES_PER_WORD
 
 CELLS = 2**24
-"""Scores of terms in memory at once, 64 MiB: all titles times a chunk of the
-queries."""
+"""Maximum number of scores in memory at once: documents times queries."""
 
 SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 """Path of a hybrid retriever's settings in the folder of a version."""
@@ -47,11 +46,10 @@ SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 class HybridModule(SearchModule):
     """Ranks all documents by the probability that they are relevant.
 
-    The log-odds are a weighted sum of cosines of towers and of words, and
-    scores of the query's terms (see `TermScores`), minus the weighted `hubness`
-    of the document, float32 `[documents]`, plus `base`. `encoder` concatenates
-    the vectors of towers and of words; without an encoder, only terms rank. For
-    the other arguments see `RetrieverModule`.
+    See `lstm_dssm_client.hybrid.Hybrid` for the log-odds. `encoder`
+    concatenates the vectors of towers and words; with None, only terms have a
+    weight. `hubness` is float32 `[documents]`. See `RetrieverModule` for the
+    other arguments.
     """
 
     def __init__(
@@ -71,7 +69,7 @@ class HybridModule(SearchModule):
         self._parts = encoder.weighted if encoder else WeightedParts([])
         self._words_rule = encoder and encoder.words_rule
         self._count = len(rows.ids)
-        self._chunk = max(1, CELLS // self._count)
+        self._chunk_size = max(1, CELLS // self._count)
         self._has_terms = any(settings.weights[name] for name in TERM_PARTS)
         self._vector_weight = self._parts.vector_weight
         if encoder is None:
@@ -94,8 +92,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share a graph. An attribute of the module must be a
-            # plain function: a `tf.function` would be saved a second time.
+            # All signatures share the graph of this `tf.function`. A lambda
+            # hides it: TensorFlow would save it again as an attribute.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -107,15 +105,14 @@ class HybridModule(SearchModule):
     def write_extra(self, version: Path) -> None:
         """Writes the settings, and the numbers of terms and forms."""
         super().write_extra(version)
-        path = version / SETTINGS_FILE
-        about = {
+        record = {
             "settings": self._settings.to_dict(),
             "parts": [n for n, w in self._settings.weights.items() if w],
             "terms": self._terms,
             "forms": self._forms,
             **stemmer_facts(self._settings),
         }
-        write_json(path, about)
+        write_json(version / SETTINGS_FILE, record)
 
     @signature(text=tf.string, k=tf.int32, tags=tf.string)
     def explained(
@@ -124,8 +121,10 @@ class HybridModule(SearchModule):
         """Signature `explained`: finds documents, and explains their scores.
 
         `tags` restrict the search as in `filtered`; "" searches all documents.
-        k is at most `EXPLAINED_K`; the sum of k times bytes of text is limited,
-        see `request_limits`. Further outputs than those of `serving_default`:
+        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. The sum of k times
+        bytes of text is limited to `MAX_EXPLAINED`.
+
+        Outputs in addition to `serving_default`:
 
         - `parts`: float32 `[batch, width, 6]`, in the order of `HYBRID_PARTS`.
           The sum of the parts is the log-odds of the score.
@@ -135,7 +134,7 @@ class HybridModule(SearchModule):
         - `weak`: int32 `[batch, width]`, 1 if the score is below
           `HybridSettings.weak`, else 0.
 
-        Columns after the k of a row are 0 and "".
+        Columns beyond the k of a row have 0 and "".
         """
         return self._search(text, k, tags, explained=True)
 
@@ -150,8 +149,8 @@ class HybridModule(SearchModule):
             text, width = self._admitted(
                 text, k, min(self._widest, EXPLAINED_K)
             )
-            results = tf.clip_by_value(k, 0, width)
-            text = with_short_reasons(text, results, self._read_bytes)
+            hit_counts = tf.clip_by_value(k, 0, width)
+            text = with_short_reasons(text, hit_counts, self._max_read_bytes)
         else:
             text, width = self._admitted(text, k, self._widest)
         batch = tf.shape(text)[0]
@@ -166,7 +165,7 @@ class HybridModule(SearchModule):
         def add_chunk(
             start: tf.Tensor, *before: tf.Tensor
         ) -> tuple[tf.Tensor, ...]:
-            stop = tf.minimum(start + self._chunk, batch)
+            stop = tf.minimum(start + self._chunk_size, batch)
             mask = None if tags is None else self._mask(tags[start:stop])
             chunk = self._best(
                 text[start:stop], vectors[start:stop], width, mask, explained
@@ -208,7 +207,7 @@ class HybridModule(SearchModule):
         mask: Any,
         explained: bool,
     ) -> list[tf.Tensor]:
-        """Ranks the documents for a chunk of queries, with explanations."""
+        """Finds the best documents of each query; explains if `explained`."""
         batch = tf.shape(texts)[0]
         if self._has_terms:
             sums = self.terms.sums(self.terms.matches(texts), batch)
@@ -230,7 +229,7 @@ class HybridModule(SearchModule):
         )
         if not explained:
             return [scores, numbers]
-        # One query at a time bounds the memory: words times hits.
+        # One query at a time, to limit the memory of words times hits.
         parts, words = tf.map_fn(
             lambda row: self._reasons(*row),
             (texts, vectors, numbers),
@@ -245,28 +244,26 @@ class HybridModule(SearchModule):
     def _reasons(
         self, text: tf.Tensor, vector: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Explains the scores of the titles `numbers` for one query."""
+        """Explains the scores of the documents `numbers` for one query."""
         width = tf.size(numbers)
         parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
         words = {name: tf.fill([width], "{}") for name in EXPLAINED_PARTS}
         if self._has_terms:
             matches = self.terms.matches(text[tf.newaxis])
-            matched = tf.gather(matches.words, matches.word)
+            term_words = tf.gather(matches.words, matches.word_of)
             for name, shares in zip(
                 TERM_PARTS, self.terms.shares(matches, numbers), strict=True
             ):
                 parts[name] = tf.reduce_sum(shares, axis=0)
-                words[name] = shares_as_json(matched, shares)
+                words[name] = shares_as_json(term_words, shares)
         if self._vector_weight:
-            titles = self.vectors.vectors_of(numbers)
-            titles *= np.float32(self._vector_weight)
+            documents = self.vectors.vectors_of(numbers)
+            documents *= np.float32(self._vector_weight)
             for name, columns in self._parts.columns.items():
-                title_part, query_part = titles[:, columns], vector[columns]
-                parts[name] = tf.linalg.matvec(title_part, query_part)
+                part, query_part = documents[:, columns], vector[columns]
+                parts[name] = tf.linalg.matvec(part, query_part)
                 if name == WORDS:
-                    words[name] = self._words_as_json(
-                        text, title_part, query_part
-                    )
+                    words[name] = self._words_as_json(text, part, query_part)
         if self.hubness is not None:
             parts["hubness"] = -tf.gather(self.hubness, numbers)
         parts["base"] = tf.fill([width], np.float32(self._settings.base))
@@ -276,24 +273,20 @@ class HybridModule(SearchModule):
         return tf.stack(values, axis=-1), explanation
 
     def _words_as_json(
-        self, text: tf.Tensor, titles: tf.Tensor, query: tf.Tensor
+        self, text: tf.Tensor, documents: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
-        """Divides the words part of each hit among the words of the query.
-
-        `titles` and `query` are words parts of vectors. `query` is the scaled
-        sum of the vectors of its words.
-        """
+        """Divides the part `words` of each hit among the words of the query."""
         assert self._words_rule is not None, self._parts.columns
         words, _ = flat_words(text[tf.newaxis], *self._words_rule)
         vectors = self._word_rows(words)
         scale = tf.math.divide_no_nan(
             tf.norm(query), tf.norm(tf.reduce_sum(vectors, axis=0))
         )
-        shares = tf.matmul(vectors * scale, titles, transpose_b=True)
+        shares = tf.matmul(vectors * scale, documents, transpose_b=True)
         return shares_as_json(words, shares)
 
     @property
-    def _read_bytes(self) -> int | None:
+    def _max_read_bytes(self) -> int | None:
         """Number of bytes that `explained` reads of a query; `None` for all."""
         _, max_words = self._words_rule or ("", MAX_WORDS)
         if max_words is None:
@@ -303,10 +296,10 @@ class HybridModule(SearchModule):
 
 def describe_published(version: Path) -> str:
     """Describes an exported hybrid retriever in a line."""
-    about = read_json(version / SETTINGS_FILE)
+    record = read_json(version / SETTINGS_FILE)
     with damage_named(version / SETTINGS_FILE, "export the model again"):
-        settings = HybridSettings.from_dict(about["settings"])
+        settings = HybridSettings.from_dict(record["settings"])
         return (
-            f"{settings.describe(about['parts'])};"
-            f" {about['forms']:,} forms of {about['terms']:,} terms"
+            f"{settings.describe(record['parts'])};"
+            f" {record['forms']:,} forms of {record['terms']:,} terms"
         )

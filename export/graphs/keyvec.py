@@ -25,11 +25,7 @@ MAX_N = 250
 
 
 class KeyVecModule(EncodingModule):
-    """A trained KeyVec, float32 or float64.
-
-    A document is a string, split into sentences by the rule of
-    `split_sentences`.
-    """
+    """A trained KeyVec, float32 or float64, for documents as strings."""
 
     reads_sentences = True
 
@@ -38,7 +34,7 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Bound methods, because TensorFlow would save the whole Keras model.
+        # Methods, because TensorFlow would save a Keras model in an attribute.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
@@ -61,14 +57,11 @@ class KeyVecModule(EncodingModule):
         """Signature `keys`: finds key sentences and key words of documents.
 
         Inputs: `text`, strings `[batch]`, and `n`, int32 `[batch]`, the number
-        of sentences and of words to return (at most 250). `n` is a vector
-        because a server that batches requests needs the batch as the first
-        dimension of every input.
+        of sentences and of words to return for each text (at most 250).
 
         Outputs `[batch, width]`, most probable first, with the largest n as the
         width: `sentences`, their `probabilities` p_i (float32), and `words`.
-        Columns beyond the n of a row, beyond the sentences of the document or
-        beyond the vocabulary of key words have "" and 0.
+        Columns without a sentence or a word have "" and 0.
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
@@ -79,28 +72,24 @@ class KeyVecModule(EncodingModule):
         is_result = tf.range(width) < n[:, tf.newaxis]
         shape = [tf.shape(text)[0], width]
 
-        def columns(values: tf.Tensor, fill: str | float) -> tf.Tensor:
-            """Pads to `width` and fills the columns beyond each row's n."""
+        def padded(values: tf.Tensor, fill: str | float) -> tf.Tensor:
+            """Pads to `width`, and fills the columns beyond each row's n."""
             missing = [[0, 0], [0, width - tf.shape(values)[1]]]
             values = tf.pad(values, missing, constant_values=fill)
             return tf.where(is_result, tf.slice(values, [0, 0], shape), fill)
 
         return {
-            "sentences": columns(texts, ""),
-            "probabilities": columns(tf.cast(probabilities, tf.float32), 0.0),
-            "words": columns(words, ""),
+            "sentences": padded(texts, ""),
+            "probabilities": padded(tf.cast(probabilities, tf.float32), 0.0),
+            "words": padded(words, ""),
         }
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """Computes the sentences, the vectors and the sentences' p_i.
-
-        A `tf.function`, so that both signatures call the same graph. An empty
-        batch has the results of one empty document, because the LSTM cannot run
-        without a document.
-        """
+        """Computes sentences, vectors and p_i, once for all signatures."""
+        # An empty batch gets an empty document, because the LSTM needs a text.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
         texts = tf.concat([text, tf.fill([extra], "")], axis=0)
         sentences = graph_sentences(texts)
@@ -110,18 +99,13 @@ class KeyVecModule(EncodingModule):
     def _key_sentences(
         self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the sentences with the largest p_i, and their p_i.
-
-        Both have at most `width` columns, with "" and 0 beyond the sentences of
-        a document.
-        """
+        """Returns the sentences with the largest p_i, and these p_i."""
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:
             lengths = tf.minimum(lengths, self._max_sentences)
         by_document = tf.RaggedTensor.from_row_lengths(
             p, lengths, validate=False
         ).to_tensor(-1.0)
-        # `top_k` keeps the order of sentences with equal p_i.
         largest, index = tf.math.top_k(
             by_document, tf.minimum(width, tf.shape(by_document)[1])
         )

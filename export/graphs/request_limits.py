@@ -1,8 +1,7 @@
 """Limits on the memory of a request, as assertions in exported graphs.
 
-A graph rejects a request before any other computation. The error is
-INVALID_ARGUMENT; `refusal` extracts its line, which says what was found, what
-is allowed and what to do.
+A graph checks a request before any other computation, and fails with
+INVALID_ARGUMENT. `refusal` extracts the readable line from the error.
 """
 
 import re
@@ -13,28 +12,24 @@ import tensorflow as tf
 MAX_HITS = 2**20
 """Maximum number of rows of a request times its largest k (or n).
 
-A default batch of 512 rows with k = 1,000 reaches half of the limit. A single
-row may have as many results as its model allows.
+A batch of 512 rows with k = 1,000 reaches half of the limit. A single row may
+have as many results as its model allows.
 """
 
 MAX_EXPLAINED = 2**22
-"""Maximum of the sum, over the rows of `explained`, of k times bytes of text.
+"""Maximum of the sum of k times bytes of text over the rows of `explained`.
 
-A reply names each word of a query for each hit. It has about 5 bytes for each
-unit of the sum (13 if all words are single letters), so 20 MB, at most 55 MB.
+A reply names each word of a query for each hit, with about 5 bytes for each
+unit of this sum: 20 MB, or 55 MB if all words are single letters.
 """
 
 MAX_REPLY_BYTES = 2**28
-"""Maximum bytes of the ids and titles of a reply, 268 MB.
-
-Each row counts as the k longest ids and titles of the model.
-"""
+"""Maximum bytes of the ids and titles of a reply, 268 MB, as if each row had
+the k longest ids and titles of the model."""
 
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
-"""TF Serving's message if inputs have unequal numbers of rows.
-
-Source: tensorflow_serving/batching/batching_util.h, `ComputeTensorBatchSize`
-"""
+"""TF Serving's message if inputs have unequal numbers of rows
+(`ComputeTensorBatchSize` in tensorflow_serving/batching/batching_util.h)."""
 
 _REFUSAL = re.compile(
     rf"assertion failed: \[(found [^][]+|{re.escape(UNEQUAL_ROWS)})\](?:\n|$)"
@@ -42,10 +37,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Extracts the line of a limit's error; returns other messages unchanged.
-
-    TensorFlow adds brackets around the line, and names of graph nodes.
-    """
+    """Extracts this module's line from an error, or returns the message."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 
@@ -55,10 +47,7 @@ def admitted(
     is_allowed: tf.Tensor,
     *message: str | tf.Tensor,
 ) -> list[tf.Tensor]:
-    """Returns the tensors, with an assertion that `is_allowed`.
-
-    The message is joined from strings and integer tensors.
-    """
+    """Returns the tensors; fails with the joined message if not allowed."""
     line = tf.strings.join(
         [
             part if isinstance(part, str) else tf.strings.as_string(part)
@@ -71,7 +60,7 @@ def admitted(
 
 
 def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Rejects inputs with unequal numbers of rows."""
+    """Returns the tensors; rejects unequal numbers of rows."""
     first, *others = (tf.shape(tensor)[0] for tensor in tensors)
     are_equal = tf.reduce_all([tf.equal(rows, first) for rows in others])
     return admitted(tensors, are_equal, UNEQUAL_ROWS)
@@ -80,10 +69,10 @@ def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 def with_few_hits(
     text: tf.Tensor, width: tf.Tensor, widest: int, name: str = "k"
 ) -> list[tf.Tensor]:
-    """Rejects too many results; returns `text` and `width`.
+    """Returns `text` and `width`; rejects too many results of all rows.
 
-    `widest` is the largest width of the model, which a single row may always
-    have. `name` is the name of k in the error message.
+    A single row may always have the model's largest width `widest`. Error
+    messages call the width `name`.
     """
     rows = tf.shape(text, tf.int64)[0]
     hits = rows * tf.cast(width, tf.int64)
@@ -99,7 +88,7 @@ def with_few_hits(
 def with_short_titles(
     text: tf.Tensor, width: tf.Tensor, longest: tf.Variable
 ) -> tf.Tensor:
-    """Rejects a request if the ids and titles of the reply may be too large.
+    """Returns `text`; rejects a request whose reply may be too large.
 
     `longest[i]` is the total bytes of the i longest ids and titles, int64
     `[widest + 1]`. A single row may have as many results as the model allows.
@@ -119,10 +108,10 @@ def with_short_titles(
 def with_short_reasons(
     text: tf.Tensor, k: tf.Tensor, max_bytes: int | None
 ) -> tf.Tensor:
-    """Rejects texts with too many words to explain for k hits.
+    """Returns `text`; rejects texts with too many words to explain for k hits.
 
     `k` has the number of results of each row. `max_bytes` is the number of
-    bytes of a text that the model reads.
+    bytes of a text that the model reads, None for all.
     """
     sizes = tf.strings.length(text)
     if max_bytes is not None:

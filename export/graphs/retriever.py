@@ -1,7 +1,7 @@
 """The graph of a retriever: exact nearest-neighbour search of documents.
 
 Document vectors are stored as float32 or int8. A search can be restricted to
-documents with tags.
+documents with given tags.
 """
 
 from abc import abstractmethod
@@ -39,16 +39,11 @@ from keras_lstm_dssm.settings.fields import MAX_K
 from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import tag_name
 
-_UNREACHABLE = 127  # a count of tags above `MAX_TAGS`, int8
+_UNREACHABLE = 127  # more tags than a document can have, int8
 
 
 class DocumentTags(tf.Module):
-    """The tags of n documents, as numbers, in a graph.
-
-    A table maps the tags of a query to their numbers, which are then compared
-    with the numbers of each document. Tags with the same name have consecutive
-    numbers.
-    """
+    """The tags of n documents as numbers, consecutive for each `tag_name`."""
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -83,7 +78,7 @@ class DocumentTags(tf.Module):
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
         self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
         self._groups = len(name_numbers)
-        # The name's number of each tag; the last number stands for no tag.
+        # Number of a tag -> number of its name. The last tag stands for none.
         self.group_of = tf.Variable(
             [*(name_numbers[name] for name in names), self._groups],
             trainable=False,
@@ -91,11 +86,11 @@ class DocumentTags(tf.Module):
         )
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
-        """Returns a function that tells which documents have a query's tags.
+        """Returns a function that finds the documents with a query's tags.
 
         `tags` are strings `[batch]` of comma-separated tags; "" admits all
         documents. A document must have every plain tag and, for each name of
-        tags `name:value`, one of the values. Unknown tags admit no document.
+        tags `name:value`, one of the values. An unknown tag admits no document.
         """
         query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
         values = tf.strings.strip(query_tags.values)
@@ -105,17 +100,17 @@ class DocumentTags(tf.Module):
         rows = tf.boolean_mask(rows, is_tag)
         batch = tf.shape(tags)[0]
 
-        def occurring(numbers: tf.Tensor, count: int) -> tf.Tensor:
-            """Returns which numbers below `count` occur in each row."""
+        def occur(numbers: tf.Tensor, count: int) -> tf.Tensor:
+            """Returns for each query which numbers below `count` occur."""
             occurs = tf.math.unsorted_segment_max(
                 tf.ones_like(numbers), rows * count + numbers, batch * count
             )
             # The maximum of an empty segment is negative.
             return tf.reshape(occurs > 0, [batch, count])
 
-        # The last column is the number for no tag.
-        has_tag = occurring(numbers, self._count + 1)
-        groups = occurring(tf.gather(self.group_of, numbers), self._groups + 1)
+        # The last column stands for unknown tags.
+        has_tag = occur(numbers, self._count + 1)
+        groups = occur(tf.gather(self.group_of, numbers), self._groups + 1)
         needed = tf.reduce_sum(tf.cast(groups, tf.int32), 1)
         needed = tf.minimum(needed, _UNREACHABLE)
         needed = tf.where(has_tag[:, -1], _UNREACHABLE, needed)
@@ -148,13 +143,13 @@ class EqualVectors(NamedTuple):
     """An order of documents in which documents with equal vectors are adjacent.
 
     A shared vector is stored and multiplied once, because the last bits of a
-    matrix product depend on a row's position. Groups are in the order of their
-    first documents; each group is in the original order.
+    matrix product depend on a row's position. Distinct vectors are in the order
+    of their first documents.
     """
 
-    order: np.ndarray  # the document at each position, integers [n]
-    vector_of: np.ndarray  # the distinct vector at each position, int32 [n]
-    first: np.ndarray  # the first document with each distinct vector
+    order: np.ndarray  # position -> document, integers [n]
+    vector_of: np.ndarray  # position -> distinct vector, int32 [n]
+    first: np.ndarray  # distinct vector -> first document with this vector
 
     @classmethod
     def find(cls, vectors: np.ndarray) -> "EqualVectors":
@@ -177,8 +172,8 @@ class EqualVectors(NamedTuple):
 class DocumentVectors(tf.Module):
     """Base class of stored unit vectors of n documents.
 
-    `distinct` are the distinct vectors, float32 `[m, d]`. `vector_of` has the
-    row of each document, ascending, see `EqualVectors`; by default row i.
+    `distinct` are the distinct vectors, float32 `[m, d]`. `vector_of` has each
+    document's row in `distinct`, ascending; by default document i has row i.
     """
 
     def __init__(
@@ -196,7 +191,7 @@ class DocumentVectors(tf.Module):
 
     @abstractmethod
     def _store(self, distinct: np.ndarray) -> None:
-        """Stores vectors as variables, because graphs are limited to 2 GiB."""
+        """Stores vectors in variables: a graph is limited to 2 GiB."""
 
     @abstractmethod
     def _cosines(
@@ -206,7 +201,7 @@ class DocumentVectors(tf.Module):
 
     @abstractmethod
     def _distinct(self, rows: tf.Tensor) -> tf.Tensor:
-        """Looks up distinct vectors."""
+        """Returns distinct vectors, float32."""
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
@@ -223,7 +218,7 @@ class DocumentVectors(tf.Module):
         return tf.gather(cosines, rows - rows[0], axis=1)
 
     def vectors_of(self, documents: tf.Tensor) -> tf.Tensor:
-        """Looks up the unit vectors of documents, int32 `[batch, k]`."""
+        """Returns the unit vectors of documents, `[..., d]`."""
         if self._shared:
             documents = tf.gather(self.vector_of, documents)
         return self._distinct(documents)
@@ -247,11 +242,10 @@ class Float32Vectors(DocumentVectors):
 class Int8Vectors(DocumentVectors):
     """Stores vectors as integers from -127 to 127, int8.
 
-    The absolutely largest number of each vector becomes 127. Inner products are
-    divided by the length of the rounded vector, so that a score is the exact
-    cosine of the query and the rounded vector. Scales of dimensions instead of
-    vectors are less precise: on 53,489 product titles, recall@10 compared with
-    float32 was 0.980 instead of 0.993.
+    The number with the largest absolute value of each vector becomes 127 or
+    -127. A score is the exact cosine of the query and the rounded vector. On
+    53,489 product titles, recall@10 of the results of float32 vectors was
+    0.993; with a scale for each dimension instead of each vector, 0.980.
     """
 
     def _store(self, distinct: np.ndarray) -> None:
@@ -262,8 +256,8 @@ class Int8Vectors(DocumentVectors):
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        # CPU kernels multiply floats only. A block of floats fits the cache, so
-        # only int8 numbers are read from memory.
+        # CPU kernels multiply only floats. A block of floats fits into the
+        # cache, so that only int8 numbers are read from memory.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
@@ -274,10 +268,7 @@ class Int8Vectors(DocumentVectors):
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors `[n, d]` to int8 codes, and returns scales, float32 `[n]`.
-
-    `codes * scales` are unit vectors. A zero vector stays zero, with scale 1.
-    """
+    """Rounds vectors to int8 codes, with scales that make unit vectors."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     largest[largest == 0] = 1
     codes = np.rint(vectors * (127 / largest)).astype(np.int8)
@@ -289,7 +280,7 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 VECTORS: dict[str, type[DocumentVectors]] = dict(
     zip(fields.VECTORS, (Float32Vectors, Int8Vectors), strict=True)
 )
-"""Classes by the values of `lstm-dssm-export --vectors`."""
+"""Value of `lstm-dssm-export --vectors` -> class."""
 
 
 BLOCK = 16_384
@@ -299,10 +290,10 @@ BLOCK = 16_384
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
     """Divides documents into blocks of at most `BLOCK`; returns the edges.
 
-    Documents with the same vector are in the same block. More than `BLOCK`
-    documents with the same vector have blocks without other documents: products
-    of equal shapes have equal bits. `vector_of` is the field of `EqualVectors`,
-    or the documents' numbers if there are no vectors.
+    Documents with the same vector are in the same block. If they are more than
+    `BLOCK`, their blocks have no other documents, so that their scores have
+    equal bits. `vector_of` is ascending, see `EqualVectors`; documents without
+    vectors have the numbers from 0.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -312,7 +303,7 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
         limit = min(edges[-1] + BLOCK, count)
         last = starts[np.searchsorted(starts, limit, "right") - 1]
         first = starts[np.searchsorted(starts, edges[-1])]
-        if first > edges[-1]:  # the rest of a vector of more than a block
+        if first > edges[-1]:  # the last block ended within equal vectors
             last = min(first, limit)
         edges.append(int(last) if last > edges[-1] else limit)
     return np.array(edges, np.int32)
@@ -329,7 +320,7 @@ MASKED = float(np.finfo(np.float32).min)
 
 
 class GraphModule(Protocol):
-    """Protocol of an exported encoder: its saved objects and its graph."""
+    """Protocol of an exported encoder."""
 
     weights: list[Any]
     resources: list[Any]
@@ -350,8 +341,8 @@ def best_rows(
     All scores of a million documents and 512 queries would take 2 GB.
 
     Args:
-        scores_of: Function from the start and the end of a block to its scores,
-            `[batch, block]`.
+        scores_of: Function from the first document of a block, and the document
+            after the last, to the scores `[batch, block]`.
         queries: A tensor with a row for each query.
         edges: See `block_edges`.
         width: Number of documents to find.
@@ -366,11 +357,11 @@ def best_rows(
         block: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         start, stop = tf.gather(edges, block), tf.gather(edges, block + 1)
-        cosines = scores_of(start, stop)
+        block_scores = scores_of(start, stop)
         if mask is not None:
-            cosines = tf.where(mask(start, stop), cosines, MASKED)
+            block_scores = tf.where(mask(start, stop), block_scores, MASKED)
         block_scores, columns = tf.math.top_k(
-            cosines, tf.minimum(width, stop - start)
+            block_scores, tf.minimum(width, stop - start)
         )
         # `top_k` keeps the order of equal scores: earlier blocks come first.
         scores = tf.concat([scores, block_scores], axis=1)
@@ -403,7 +394,7 @@ class SearchModule(ServedModule):
     def _set_vectors(
         self, rows: DocumentRows, kind: str, max_k: int
     ) -> EqualVectors:
-        """Stores vectors, ids, titles and tags, in the returned order."""
+        """Stores vectors, ids, titles and tags; returns their order."""
         equal = EqualVectors.find(rows.vectors)
         distinct = rows.vectors  # without a copy, which may take gigabytes
         if len(equal.first) < len(distinct):
@@ -418,10 +409,10 @@ class SearchModule(ServedModule):
         """Stores ids, titles and tags of documents in this order.
 
         If there are tags, the signature `filtered` has the inputs of
-        `serving_default` and `tags`, see `DocumentTags.mask`. The signature
-        `known_tags` lists all tags and their numbers of documents in each row,
-        whatever the text. Both are attributes of the object, because TensorFlow
-        saves every signature that a class defines.
+        `serving_default` and `tags`, see `DocumentTags.mask`. For any `text`,
+        the signature `known_tags` returns all tags and the number of documents
+        with each tag. TensorFlow saves every signature of a class; these two
+        are therefore attributes of the object.
         """
         ids, titles, tags = (
             [column[i] for i in order] if column else []
@@ -473,13 +464,12 @@ class SearchModule(ServedModule):
         """Signature `serving_default`: finds the best documents for queries.
 
         Inputs: `text`, strings `[batch]`, and `k`, int32 `[batch]`, the number
-        of results to return. `k` is a vector because a server that batches
-        requests needs the batch as the first dimension of every input.
+        of results for each text.
 
         Outputs `[batch, width]`, best first: `ids`, `scores` (float32) and, if
-        they are known, `titles`. The width is the largest k, but at most
-        `max_k` and the number of documents. Columns beyond the k of a row have
-        "" and -2.
+        the documents have titles, `titles`. The width is the smallest of the
+        largest k, `max_k` and the number of documents. Columns beyond the k of
+        a row have "" and -2.
         """
         return self._search(text, k)
 
@@ -494,10 +484,10 @@ class SearchModule(ServedModule):
     def _search(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Returns the outputs of `serve`, or with tags of `filtered`."""
+        """Returns the outputs of `serve` or, with tags, of `filtered`."""
 
     def _mask(self, tags: tf.Tensor) -> TagMask:
-        """See `DocumentTags.mask`; here documents may have no tags."""
+        """Returns a mask for queries' tags, also if no document has tags."""
         if hasattr(self, "tags"):
             return self.tags.mask(tags)
         all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]
@@ -506,7 +496,7 @@ class SearchModule(ServedModule):
     def _admitted(
         self, text: tf.Tensor, k: tf.Tensor, widest: int
     ) -> list[tf.Tensor]:
-        """Limits a request; returns the texts and the width of the outputs."""
+        """Checks a request's size; returns texts and the outputs' width."""
         largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
         text, width = with_few_hits(text, tf.minimum(largest, widest), widest)
         return [with_short_titles(text, width, self.longest), width]
@@ -514,7 +504,7 @@ class SearchModule(ServedModule):
     def _results(
         self, scores: tf.Tensor, numbers: tf.Tensor, is_result: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Returns the outputs of `serve`; `numbers` are documents."""
+        """Returns the outputs of `serve` for the documents `numbers`."""
         outputs = {
             "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
             "scores": tf.where(is_result, scores, PADDING_COSINE),
@@ -538,7 +528,7 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # A bound method, so that the encoder's signatures are not saved.
+        # A method: TensorFlow would save the signatures of an encoder.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 
@@ -570,10 +560,7 @@ def retriever_graph(
     progress: bool,
     portable: Callable[[DocumentRows, str], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of documents, or nothing without documents.
-
-    `portable` is a function that returns `ServedModule.portable`.
-    """
+    """Returns the retriever of documents, or no model without documents."""
     if documents is None:
         return {}
 
@@ -602,7 +589,7 @@ def retriever_graph(
 def encoded_rows(
     encoder: EncodingModule | None, documents: Documents, progress: bool = False
 ) -> DocumentRows:
-    """Encodes documents. Without an encoder the rows have no vectors."""
+    """Encodes documents; without an encoder, the rows have no vectors."""
     texts: Sequence[Any] = documents.titles
     if encoder and encoder.reads_sentences and documents.sentences:
         texts = documents.sentences

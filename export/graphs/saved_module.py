@@ -1,7 +1,4 @@
-"""Declares, writes and reads the signatures of SavedModels.
-
-Encoders with the same fingerprint compute the same vectors.
-"""
+"""Declares, writes and reads the signatures of SavedModels."""
 
 import functools
 import logging
@@ -45,20 +42,22 @@ from lstm_dssm_client.signatures import (
 _LOG = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
+"""Path of an encoder's fingerprint, in the folder of a version. Encoders with
+equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
 """Path of the hashes of a retriever's ids, in the folder of a version."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
-"""Name of the signature of an exported model's method `serve`."""
+"""Name of the signature for the method `serve` of an exported model."""
 
 
 def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
     """Declares a function as a signature with inputs of shape `[batch]`.
 
-    TF Serving does not check shapes, and some kernels of TF.Text crash the
-    server if they get a scalar. The graph therefore checks the ranks and the
-    numbers of rows of its inputs first, and fails with INVALID_ARGUMENT.
+    The graph checks the ranks and the numbers of rows of its inputs, and fails
+    with INVALID_ARGUMENT. TF Serving does not check shapes, and some kernels of
+    TF.Text crash the server if they get a scalar.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -89,8 +88,8 @@ class ServedModule(tf.Module):
 
     The method `serve` becomes the signature `serving_default`. The optional
     attributes `filtered`, `known_tags`, `keys` and `explained` become
-    signatures with these names. The optional `portable` writes a file for
-    `LocalModel` into the folder of a version.
+    signatures with these names. The optional function `portable` writes a file
+    for `LocalModel` into the folder of a version.
     """
 
     serve: Any
@@ -103,16 +102,16 @@ class ServedModule(tf.Module):
 class ServedWeights:
     """The variables of exported models.
 
-    Only the rows of trigram tables that differ from their initial values
+    Only rows of trigram tables that differ from their initial values
     (`HashedUniform`) are stored. Graphs traced within `reading` compute all
-    other rows when a text needs them. A module must have an attribute with
-    `variables`, because TF Serving restores only variables in attributes.
+    other rows when a text needs them. A module must have `variables` as an
+    attribute, because TF Serving restores only variables in attributes.
     """
 
     def __init__(self, *models: Any) -> None:
         self.variables: list[tf.Variable] = []
         for weight in [w for model in models for w in model.weights]:
-            # Outputs may be finite even so, but equal for all texts.
+            # A model with NaN weights may return finite, but useless outputs.
             if not np.isfinite(weight.numpy()).all():
                 raise InputError(
                     f"{weight.path}: found numbers that are not finite; the "
@@ -120,8 +119,8 @@ class ServedWeights:
                 )
         self._tables: list[_ChangedRows] = []
         for model in dict.fromkeys(models):
-            # An encoder reads tables with equal changed rows by the same
-            # trigrams, so that they can share one index of rows.
+            # Layers of a model read the same trigrams. Tables with equal
+            # changed rows can therefore share an index of these rows.
             by_rows: dict[bytes, list[TrigramEmbedding]] = {}
             for layer in trigram_embeddings(model):
                 rows = layer.changed_rows()
@@ -147,8 +146,8 @@ class ServedWeights:
     def reading(self) -> Iterator[None]:
         """Lets graphs that are traced in the block read these variables.
 
-        Eager calls read the models' tables: an encoder keeps the graph of its
-        first eager call, and may be trained further.
+        Eager calls read the models' tables, because an encoder keeps the graph
+        of its first eager call and may be trained afterwards.
         """
         if tf.executing_eagerly():
             yield
@@ -163,11 +162,7 @@ class ServedWeights:
 
 
 class _ChangedRows:
-    """Reads rows of tables in a graph: stored if changed, otherwise computed.
-
-    `_indices` is int32 `[size]`: the index in `_values` of each row, and 0 for
-    each unchanged row.
-    """
+    """Reads changed rows of tables in a graph, and computes other rows."""
 
     def __init__(
         self, rows: np.ndarray, layers: Sequence[TrigramEmbedding]
@@ -175,6 +170,7 @@ class _ChangedRows:
         self.layers = layers
         indices = np.zeros(layers[0].size, np.int32)
         indices[rows] = np.arange(1, len(rows) + 1)
+        # Number of a row -> index in `_values`, 0 for an unchanged row.
         self._indices = tf.Variable(indices, trainable=False)
         self._values = [
             tf.Variable(
@@ -198,14 +194,14 @@ class _ChangedRows:
             layer.read_rows = None
 
     def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
-        """Reads the same rows of all tables at once; returns one table's."""
-        # Tensors belong to their graph.
+        """Returns rows of table `number`; all tables are read together."""
+        # A graph cannot use the tensors of another graph.
         key = (rows.ref(), tf.compat.v1.get_default_graph())
         if key not in self._rows:
-            self._rows[key] = self._gathered(rows)
+            self._rows[key] = self._read_tables(rows)
         return self._rows[key][number]
 
-    def _gathered(self, rows: tf.Tensor) -> list[tf.Tensor]:
+    def _read_tables(self, rows: tf.Tensor) -> list[tf.Tensor]:
         indices = tf.gather(self._indices, rows)
         values = [tf.gather(table, indices) for table in self._values]
 
@@ -231,10 +227,10 @@ class _ChangedRows:
 
 
 class EncodingModule(ServedModule):
-    """Base class of exported encoders. `encode` is their graph.
+    """Base class of exported encoders, with the graph of `encode`.
 
-    `resources` are other stateful objects of the graph, such as a vocabulary
-    table. A server's loader fails without them.
+    `resources` are stateful objects of the graph that are no variables, such as
+    a vocabulary table. A server cannot load a graph without these objects.
     """
 
     reads_sentences = False
@@ -242,7 +238,7 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # No tf.Module, because TensorFlow would save the Keras layers.
+        # Not a tf.Module: TensorFlow would save the Keras layers.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         self.resources = list(resources)
@@ -252,19 +248,13 @@ class EncodingModule(ServedModule):
 
     @abstractmethod
     def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`.
-
-        Vectors of float64 models are float32, too, because clients expect it.
-        """
+        """Encodes strings `[batch]` into unit vectors, float32 `[batch, d]`."""
 
     def encode_all(
         self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
-        """Encodes any number of texts into unit vectors, float32 `[n, d]`.
-
-        Each distinct text is encoded once, because the last bits of a vector
-        depend on the text's batch.
-        """
+        """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
+        # Once each: the last bits of a vector depend on the batch.
         first, inverse = distinct_values(
             [tuple(t) if isinstance(t, list) else t for t in texts]
         )
@@ -291,10 +281,7 @@ class EncodingModule(ServedModule):
 
     @signature(text=tf.string)
     def serve(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: encodes strings `[batch]`.
-
-        `embedding` is float32 `[batch, d]`, rows of length 1.
-        """
+        """Signature `serving_default`: unit vectors of texts, `[batch, d]`."""
         return {"embedding": self.encode(text)}
 
 
@@ -316,7 +303,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, TensorFlow's internal ones too."""
+    """Reads all signatures of a SavedModel, also TensorFlow's internal ones."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:
@@ -341,10 +328,7 @@ def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
 
 
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:
-    """Returns the fingerprint of an exported encoder, or a hash of its files.
-
-    `path` is the folder of a model or of a version, see `SavedEncoder`.
-    """
+    """Returns an exported encoder's fingerprint, or a hash of its files."""
     folder = served_version(path) or Path(path)
     if (folder / FINGERPRINT_FILE).exists():
         return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))
@@ -358,5 +342,5 @@ def saved_fingerprint(path: str | os.PathLike[str]) -> str:
 
 
 Graphs = dict[str, Callable[[], ServedModule]]
-"""Name of a served model -> function that makes its module. The function may
-encode all documents."""
+"""Name of a served model -> function that makes the exported module. The
+function of a retriever encodes all documents."""

@@ -28,26 +28,18 @@ class ScorerModule(ServedModule):
             )
         self._served = ServedWeights(model)
         self.weights = self._served.variables
-        # The table of a vocabulary; a server's loader fails without it.
+        # A vocabulary's table, which TensorFlow must find in an attribute.
         self.resources = model.words.resources
-        # A plain function, because TensorFlow would save the whole Keras model
-        # if it were an attribute.
+        # A plain function: TensorFlow would save a Keras model in an attribute.
         self._score = lambda *pair: model.call(pair, training=False)
 
     @signature(query=tf.string, document=tf.string)
     def serve(
         self, query: tf.Tensor, document: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: scores pairs of strings `[batch]`.
-
-        A server that batches needs every input to have the batch as first axis:
-        a query is therefore repeated for each of its documents; distinct texts
-        are encoded once. `score` is float32 `[batch]` also if the model is
-        float64, because clients expect float32.
-        """
+        """Signature `serving_default`: float32 scores of pairs, `[batch]`."""
         rows = tf.shape(query)[0]
-        # Convolutions and poolings have no result for a batch of no texts:
-        # one pair of empty texts takes its place.
+        # An empty batch gets one pair, because convolutions need a text.
         extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
         with self._served.reading():
             scores = self._score(
@@ -59,7 +51,7 @@ class ScorerModule(ServedModule):
 def scorer_graphs(
     model: PairScorer, documents: Documents | EncodedParts | None, *_: Any
 ) -> Graphs:
-    """Returns what is exported of a pair scorer."""
+    """Returns the exported model of a pair scorer."""
     if documents is not None:
         raise InputError(
             "documents are for the retriever of a KeyVec or of two towers, "

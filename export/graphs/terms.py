@@ -1,8 +1,4 @@
-"""Scores of query terms in a graph: sums over the postings of titles.
-
-Two million postings are read at a time, because a batch of long queries may
-have billions.
-"""
+"""Scores of query terms in a graph: sums over the postings of documents."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -25,20 +21,21 @@ from lstm_dssm_client.bm25 import (
 )
 
 POSTINGS = 2**21
-"""Number of postings to read at once, about 100 MB with their sums. All
-postings of a term are read at once, so that equal titles have equal scores."""
+"""Number of postings to read at once, about 100 MB with their sums: a batch of
+long queries may have billions. All postings of one term are read at once, so
+that equal documents have equal scores."""
 
 
 class Matches(NamedTuple):
     """The words and terms of a batch of queries, and their postings.
 
-    A posting is a title with a term, and the term's score in the title. The
-    postings of the batch are numbered from 0, term after term.
+    A posting is a document with a term, and the term's score in the document.
+    The postings of the batch are numbered from 0, term after term.
     """
 
     words: tf.Tensor  # strings [words]
-    rows: tf.Tensor  # the query of each word, int32 [words]
-    word: tf.Tensor  # the word of each term, int32 [terms]
+    rows: tf.Tensor  # index of each word's query, int32 [words]
+    word_of: tf.Tensor  # index of each term's word, int32 [terms]
     terms: tf.Tensor  # the number of each term, int32 [terms]
     scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
     ends: tf.Tensor  # the number after each term's last posting, int64 [terms]
@@ -46,7 +43,7 @@ class Matches(NamedTuple):
 
 
 class TermGraph(tf.Module):
-    """`TermScores` of titles, and their table of word forms, in a graph."""
+    """Computes `TermScores` of documents in a graph."""
 
     def __init__(self, scores: TermScores) -> None:
         super().__init__()
@@ -54,7 +51,7 @@ class TermGraph(tf.Module):
         self.count = postings.size
         self._letters = scores.kind == TRIGRAMS
         self._words = postings.words
-        # The key "", which no word has, because a table may not be empty.
+        # The key "" is there because a table may not be empty.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 as_strings(["", *postings.term_of]),
@@ -69,44 +66,42 @@ class TermGraph(tf.Module):
         self.idf = tf.Variable(scores.idf, trainable=False)
 
     def matches(self, texts: tf.Tensor) -> Matches:
-        """Finds the terms of strings `[batch]`."""
+        """Finds the terms of queries, strings `[batch]`."""
         words, rows = flat_words(texts, SPLIT, MAX_WORDS)
         batch = tf.size(texts)
         plain = unaccented(words)
         if self._letters:
-            forms, word = letter_grams(plain)
+            forms, word_of = letter_grams(plain)
             terms = self._table.lookup(forms)
         else:
-            word, terms = tf.range(tf.size(words)), self._table.lookup(words)
+            word_of, terms = tf.range(tf.size(words)), self._table.lookup(words)
             plain_terms = self._table.lookup(plain)
             plain_terms = tf.where(plain_terms == STOP, UNKNOWN, plain_terms)
             terms = tf.where(terms == UNKNOWN, plain_terms, terms)
         unknown = tf.size(self.idf) - 1
         idf = tf.gather(self.idf, tf.where(terms < 0, unknown, terms))
         idf = tf.where(terms == STOP, 0.0, idf)
-        row = tf.gather(rows, word)
-        total = tf.math.unsorted_segment_sum(idf, row, batch)
-        numbers, number_word, is_number = self._numbers(words)
-        number_row = tf.gather(rows, number_word)
-        counts = tf.math.unsorted_segment_sum(is_number, number_row, batch)
+        row_of = tf.gather(rows, word_of)
+        max_bm25 = tf.math.unsorted_segment_sum(idf, row_of, batch)
+        numbers, number_words, is_number = self._numbers(words)
+        number_rows = tf.gather(rows, number_words)
+        counts = tf.math.unsorted_segment_sum(is_number, number_rows, batch)
         terms = tf.concat([terms, numbers], 0)
-        word = tf.concat([word, number_word], 0)
-        totals = [tf.gather(total, row), tf.gather(counts, number_row)]
+        word_of = tf.concat([word_of, number_words], 0)
+        totals = [tf.gather(max_bm25, row_of), tf.gather(counts, number_rows)]
         scale = 1.0 / tf.concat(totals, 0)
         known = tf.where(terms >= 0)[:, 0]
-        terms, word, scale = (tf.gather(x, known) for x in (terms, word, scale))
+        terms, word_of, scale = (
+            tf.gather(values, known) for values in (terms, word_of, scale)
+        )
         start = tf.gather(self.bounds, terms)
         lengths = tf.gather(self.bounds, terms + 1) - start
         ends = tf.cumsum(lengths)
         shift = start - (ends - lengths)
-        return Matches(words, rows, word, terms, scale, ends, shift)
+        return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Looks up the terms of `number_forms`.
-
-        Returns terms, the word of each term, and 1 for numbers or 0 for words
-        that are no numbers.
-        """
+        """Returns terms of numbers, their words, and 1 for each number."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
@@ -117,14 +112,14 @@ class TermGraph(tf.Module):
         )
         forms = tf.concat([forms, tf.gather(words, without_digits)], 0)
         terms = self._table.lookup(NUMBER + forms)
-        word = tf.cast(tf.concat([with_digits, without_digits], 0), tf.int32)
-        has_digits = tf.range(tf.size(word)) < tf.size(with_digits)
+        word_of = tf.cast(tf.concat([with_digits, without_digits], 0), tf.int32)
+        has_digits = tf.range(tf.size(word_of)) < tf.size(with_digits)
         is_number = tf.cast(has_digits | (terms >= 0), tf.float32)
-        return terms, word, is_number
+        return terms, word_of, is_number
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
-        """Sums the scores of each query in all titles, `[batch, count]`."""
-        first = tf.gather(matches.rows, matches.word) * self.count
+        """Sums the scores of each query in all documents, `[batch, count]`."""
+        first = tf.gather(matches.rows, matches.word_of) * self.count
         flat = self._cell_sums(
             matches,
             lambda term, documents: tf.gather(first, term) + documents,
@@ -133,13 +128,13 @@ class TermGraph(tf.Module):
         return tf.reshape(flat, [batch, self.count])
 
     def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the contributions of a query's terms to the scores of titles.
+        """Returns the contributions of a query's terms to documents' scores.
 
-        `numbers` are the titles' numbers, int32 `[k]`. The contributions to
+        `numbers` are the documents' numbers, int32 `[k]`. The contributions to
         each of `TERM_PARTS` are float32 `[terms, k]`.
         """
         k = tf.size(numbers)
-        # Columns 0 to k - 1 are the titles, column k all other titles.
+        # Columns 0 to k - 1 are `numbers`, column k all other documents.
         columns = tf.tensor_scatter_nd_update(
             tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
         )
@@ -163,8 +158,8 @@ class TermGraph(tf.Module):
     ) -> tf.Tensor:
         """Sums the scores of all postings by cell, float32 `[size]`.
 
-        `cells_of` computes the cells of postings from the positions of their
-        terms in `matches` and from their titles, all int32 `[postings]`.
+        `cells_of` computes the cell of each posting from two tensors, int32
+        `[postings]`: the index of the term in `matches`, and the document.
         """
 
         def add_terms(
@@ -175,8 +170,7 @@ class TermGraph(tf.Module):
             stop = tf.maximum(stop, start + 1)
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
-            # Each end but the last is the start of the next term, because every
-            # term has postings.
+            # Every term has postings: each end but the last starts a term.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),
@@ -187,8 +181,8 @@ class TermGraph(tf.Module):
             cells = cells_of(term, tf.gather(self.documents, position))
             scores = tf.gather(self.scores, position)
             scores *= tf.gather(matches.scale, term)
-            more = tf.math.unsorted_segment_sum(scores, cells, size)
-            return stop, ends[-1], sums + more
+            new_sums = tf.math.unsorted_segment_sum(scores, cells, size)
+            return stop, ends[-1], sums + new_sums
 
         _, _, sums = tf.while_loop(
             lambda start, *_: start < tf.size(matches.ends),
@@ -204,7 +198,7 @@ def flat_words(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Splits strings `[batch]`; returns words and the row of each word."""
     words = split_words(texts, max_words, split)
-    # The result of `value_rowids`, with a third of its operations.
+    # Equals `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
     return words.flat_values, tf.cast(rows, tf.int32)
 
@@ -217,18 +211,18 @@ def unaccented(words: tf.Tensor) -> tf.Tensor:
 
 
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the grams of words without accents, and the word of each."""
+    """Lists `bm25.letter_grams` of plain words, and the word of each gram."""
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values
-    word = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]
-    is_same = tf.equal(word[1:], word[:-1])
+    word_of = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]
+    is_same = tf.equal(word_of[1:], word_of[:-1])
     edge = tf.constant([EDGE])
     size = tf.size(letters)  # cuts the edge of an empty batch
     before = tf.concat([edge, tf.where(is_same, letters[:-1], EDGE)], 0)[:size]
     after = tf.concat([tf.where(is_same, letters[1:], EDGE), edge], 0)[:size]
     is_paired = tf.strings.regex_full_match(letters, PAIRED)
     before = tf.where(is_paired, "", before)
-    return before + letters + after, tf.cast(word, tf.int32)
+    return before + letters + after, tf.cast(word_of, tf.int32)
 
 
 def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
@@ -243,13 +237,13 @@ def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
     """
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
-    # Words that are split at white space may contain these characters.
-    word = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
-    word = tf.strings.regex_replace(word, r"[\x00-\x1f]", "")
+    # JSON demands this for words with quotes or control characters.
+    escaped = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
+    escaped = tf.strings.regex_replace(escaped, r"[\x00-\x1f]", "")
     entries = tf.strings.join(
         [
             '"',
-            tf.broadcast_to(word[:, tf.newaxis], tf.shape(sums)),
+            tf.broadcast_to(escaped[:, tf.newaxis], tf.shape(sums)),
             '": ',
             tf.strings.as_string(sums, precision=4),
             ", ",

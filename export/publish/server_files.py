@@ -1,6 +1,6 @@
 """Writes `models.config`, `batching.config` and README.md beside models.
 
-The README for the server's operator is made from `server_readme.md.jinja`.
+`server_readme.md.jinja` is the template of the README for a server's operator.
 """
 
 import math
@@ -53,17 +53,15 @@ from keras_lstm_dssm.pages import Cell, Table, render
 from keras_lstm_dssm.plain_files import read_array
 from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 
-# The newest server with the ops of exported models. Servers from 2.12 on load
-# the models, too, but have older Unicode tables.
+# Servers from 2.12 on can load the models, but have older Unicode tables.
 IMAGE = "tensorflow/serving:2.20.0"
 
 ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
-# Memory of a string in a tensor, in addition to its characters.
-_STRING_BYTES = 24
+_STRING_BYTES = 24  # of a string in a tensor, without the characters
 
-# Memory of a loaded graph divided by the size of its file. Nodes, functions and
-# string tables exist several times: as a message, in the session, as kernels.
+# Memory of a loaded graph divided by the size of its file. A server holds nodes
+# and string tables several times: as a message, in the session, as kernels.
 _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
@@ -97,11 +95,11 @@ _EXAMPLES = {
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
 }
-"""Examples by the name of a signature and the names of its inputs."""
+"""Name of a signature and names of the inputs -> example."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:
-    """Returns the README of models in the folder `ROOT` of the server."""
+    """Returns the text of the README for models in these folders."""
     signatures: list[list[Cell]] = []
     memory: list[list[Cell]] = []
     calls, total = [], 0
@@ -184,7 +182,7 @@ def _megabytes(size: int) -> str:
 
 
 def _cell(tensors: Mapping[str, TensorInfo]) -> str:
-    """Returns a cell of the table, such as "`text` string [batch]"."""
+    """Describes tensors in a table's cell, such as "`text` string [batch]"."""
     parts = []
     for name, tensor in tensors.items():
         sizes = ["any" if n is None else str(n) for n in tensor.shape or ()]
@@ -196,11 +194,7 @@ def _cell(tensors: Mapping[str, TensorInfo]) -> str:
 def publish_models(
     models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
 ) -> list[Path]:
-    """Publishes modules with the same version number, and the server's files.
-
-    The caller holds `publication(models_dir)`. See `publish_together` for the
-    result and the errors.
-    """
+    """Publishes modules and server files, within `publication(models_dir)`."""
     sizes = warmup_sizes(models_dir)
     writers = {
         name: saved_model_writer(module, name, sizes)
@@ -216,10 +210,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that `write_server_files` can succeed.
-
-    `names` are the models that will get a new version.
-    """
+    """Checks that server files can be written after an export of `names`."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base
@@ -236,9 +227,9 @@ def write_server_files(
     """Writes `batching.config`, `README.md` and, last, `models.config`.
 
     `models.config` is replaced as a whole, so that a server sees all versions
-    of an export together. An operator may edit it and `batching.config`: an
-    existing `batching.config` does not change, and in `models.config` only
-    version numbers with the export's comment change.
+    of an export together. An operator may edit `models.config`, where only
+    version numbers with the export's comment change, and `batching.config`,
+    which does not change if it exists.
     """
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
@@ -261,7 +252,7 @@ def update_models_config(
     text = old
     for name, version in exported.items():
         text = re.sub(
-            rf"(specific {{ versions: )\d+( }} }}{re.escape(_remark(name))})$",
+            rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",
             text,
             flags=re.MULTILINE,
@@ -271,12 +262,12 @@ def update_models_config(
     )
     if missing:
         entries = [_entry(name, exported.get(name)) for name in missing]
-        text = _added(text, "".join(entries))
+        text = _with_entries(text, "".join(entries))
     if text != old:
         write_text(path, text)
 
 
-def _remark(name: str) -> str:
+def _comment(name: str) -> str:
     return f"  # newest export of {name}"
 
 
@@ -289,27 +280,27 @@ def _entry(name: str, version: int | None) -> str:
     if version:
         lines.append(
             f"model_version_policy {{ specific {{ versions: {version} }} }}"
-            + _remark(name)
+            + _comment(name)
         )
     body = "".join(f"    {line}\n" for line in lines)
     return f"  config {{\n{body}  }}\n"
 
 
-def _added(text: str, entries: str) -> str:
+def _with_entries(text: str, entries: str) -> str:
     """Adds entries to the list of models in a configuration's text."""
     new_list = f"model_config_list {{\n{entries}}}\n"
     config = text_format.Parse(text, ModelServerConfig())
     if not config.model_config_list.config:
         return new_list
-    # The second form has lost the operator's comments. It is used if the
-    # file's last character is not the brace that closes the list.
-    forms = text, text_format.MessageToString(config)
+    # Entries are added before the closing brace. If the text does not end with
+    # the brace of the list, a new text loses the operator's comments.
+    old_texts = text, text_format.MessageToString(config)
     config.MergeFrom(text_format.Parse(new_list, ModelServerConfig()))
-    for form in forms:
-        added = f"{form.rstrip()[:-1]}{entries}}}\n"
+    for old_text in old_texts:
+        new_text = f"{old_text.rstrip()[:-1]}{entries}}}\n"
         try:
-            if text_format.Parse(added, ModelServerConfig()) == config:
-                return added
+            if text_format.Parse(new_text, ModelServerConfig()) == config:
+                return new_text
         except text_format.ParseError:
             continue
     raise AssertionError(text)
@@ -323,18 +314,18 @@ def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
     """Checks that ids are mostly the ids of the served retriever, if any.
 
     Raises `InputError` if removed and new ids are more than `MOST_CHANGED` of
-    the served ids. See `saved_fingerprint` for `path`.
+    the served ids. `path` is the folder of the retriever or of a version.
     """
     folder = served_version(path) or Path(path)
     if not (folder / IDS_FILE).exists():
         return
     served = read_array(folder / IDS_FILE, "export to another folder")
     hashes = id_hashes(ids)
-    kept = len(np.intersect1d(served, hashes))
-    gone, new = len(served) - kept, len(hashes) - kept
-    if gone + new > MOST_CHANGED * len(served):
+    common = len(np.intersect1d(served, hashes))
+    removed, new = len(served) - common, len(hashes) - common
+    if removed + new > MOST_CHANGED * len(served):
         raise InputError(
-            f"{folder}: of its {len(served):,} ids, {gone:,} are gone, and"
+            f"{folder}: of its {len(served):,} ids, {removed:,} are gone, and"
             f" {new:,} are new, expected changes of {MOST_CHANGED:.0%} at most:"
             " check the documents, or give --yes"
         )

@@ -1,7 +1,7 @@
 """Publishes and verifies versions of models, in folders MODELS/NAME/NUMBER.
 
-Interrupted publishing leaves no version. `MANIFEST.sha256` has digests of all
-files of a version.
+An interrupted export publishes no version. `MANIFEST.sha256` has the digests of
+all files of a version.
 """
 
 import os
@@ -37,12 +37,7 @@ _HIDDEN = ".publish-"
 
 @contextmanager
 def publication(models_dir: str | os.PathLike[str]) -> Iterator[None]:
-    """Holds the lock of a folder of models; other processes wait.
-
-    An export holds the lock from its checks until it has written
-    `models.config` and the card, so that no other export interferes. Also
-    removes the leftovers of killed exports.
-    """
+    """Holds the lock of a folder of models; removes leftovers of exports."""
     with lock_folder(models_dir, "publishing models", wait=True):
         for base in Path(models_dir).iterdir():
             remove_unlocked_folders(base, _HIDDEN)
@@ -55,7 +50,7 @@ def publish(
     """Publishes a SavedModel as a new version, by default the next number.
 
     A running server loads a version as soon as its folder appears. `write`
-    therefore fills a hidden folder. It is renamed when all files and the
+    therefore fills a hidden folder, which is renamed when all files and the
     manifest are on the disk, or removed if writing fails.
     """
     base = Path(base)
@@ -64,7 +59,7 @@ def publish(
             f"version {version}: expected a number from 1, below 2**63"
         )
     if version in version_folders(base):
-        raise _exists(base, version)
+        raise _version_exists(base, version)
     (folder,) = _publish({base: write}, lambda: [base], version)
     return folder
 
@@ -72,11 +67,7 @@ def publish(
 def publish_together(
     models_dir: str | os.PathLike[str], writers: Mapping[str, Write]
 ) -> list[Path]:
-    """Publishes new versions of all models, or of none, with the same number.
-
-    The number is above every version in the folder. Equal numbers mean the same
-    training: cosines of vectors from two trainings are meaningless.
-    """
+    """Publishes all models with one new version number, or none of them."""
     models_dir = Path(models_dir)
     return _publish(
         {model_folder(models_dir, name): w for name, w in writers.items()},
@@ -86,21 +77,17 @@ def publish_together(
 
 def _publish(
     writers: Mapping[Path, Write],
-    numbered: Callable[[], Iterable[Path]],
+    list_models: Callable[[], Iterable[Path]],
     version: int | None = None,
 ) -> list[Path]:
-    """Writes all models, then renames all of them or none.
-
-    The default version is one above all versions in the folders that `numbered`
-    returns.
-    """
+    """Publishes all models or none, by default with a new version number."""
     with ExitStack() as stack:
         complete = {
             base: stack.enter_context(_written(base, write))
             for base, write in writers.items()
         }
         while True:
-            newest = (max(version_folders(b), default=0) for b in numbered())
+            newest = (max(version_folders(b), default=0) for b in list_models())
             number = version or 1 + max(newest, default=0)
             if number >= MAX_VERSION:
                 raise InputError(
@@ -110,12 +97,12 @@ def _publish(
             try:
                 return _rename(complete, str(number))
             except OSError:
-                # Another process may have taken the number in the meantime.
+                # Another process may have published this number meanwhile.
                 taken = [b for b in complete if number in version_folders(b)]
                 if not taken:
                     raise
                 if version is not None:
-                    raise _exists(taken[0], version) from None
+                    raise _version_exists(taken[0], version) from None
 
 
 @contextmanager
@@ -123,8 +110,8 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
     with hidden_folder(base, _HIDDEN) as hidden:
-        # A subfolder, because the hidden folder is private to its owner (0700)
-        # and a server often runs as another user.
+        # A subfolder: other users, such as a server's, cannot read the hidden
+        # folder itself.
         complete = hidden / "version"
         try:
             write(complete)
@@ -157,7 +144,7 @@ def _rename(complete: Mapping[Path, Path], number: str) -> list[Path]:
     return [base / number for base in complete]
 
 
-def _exists(base: Path, version: int | None) -> InputError:
+def _version_exists(base: Path, version: int | None) -> InputError:
     return InputError(
         f"{base}: version {version} exists; published versions never change, "
         "so give another number, or none for the next free one"
@@ -177,10 +164,7 @@ def publish_module(
 def saved_model_writer(
     module: ServedModule, name: str, sizes: Sequence[int] = WARMUP_SIZES
 ) -> Write:
-    """Returns a function that saves a module with its warm-up requests.
-
-    `name` is the name of the served model. See `write_warmup` for `sizes`.
-    """
+    """Returns a function that saves a model with its warm-up requests."""
 
     def write(folder: Path) -> None:
         save_module(module, folder)
@@ -225,7 +209,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
     try:
         path.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
-        error.filename = str(path)  # missing in the error of a full disk
+        error.filename = str(path)  # OSError of a full disk has none
         raise
     return path
 
@@ -233,9 +217,8 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
 def verify_manifest(folder: str | os.PathLike[str]) -> None:
     """Checks that a folder has exactly the files of its manifest.
 
-    This finds files that are damaged, missing or added. It does not protect
-    against attackers who can write in the folder, and so also the manifest,
-    unless the manifest's digest is compared with a copy from elsewhere.
+    The check finds files that are damaged, missing or added. An attacker who
+    can write in the folder can also change the manifest.
 
     Args:
         folder: A version's folder.
@@ -265,7 +248,7 @@ def verify_manifest(folder: str | os.PathLike[str]) -> None:
 
 
 def _read(path: Path) -> dict[str, str]:
-    """Returns the digests of a manifest, by the files' paths."""
+    """Reads a manifest; returns relative path -> digest."""
     remedy = (
         "restore the version from its export, export it again, or serve it"
         " without --verify"
@@ -285,7 +268,7 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Yields the relative paths of all files but the manifest."""
+    """Yields the relative paths of all files except the manifest."""
     root = Path(folder)
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root).as_posix()

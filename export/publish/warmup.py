@@ -2,8 +2,8 @@
 
 A graph's first calls are slow, because memory is allocated and kernels are
 created. TF Serving runs the requests in
-`assets.extra/tf_serving_warmup_requests` before it serves a version. It rejects
-the version if a request has more rows than `batching.config` allows.
+`assets.extra/tf_serving_warmup_requests` before it serves a version, and
+rejects the version if a request has more rows than `batching.config` allows.
 
 Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 """
@@ -29,16 +29,13 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
 
 WARMUP_SIZES = (1, 8, 64)
-"""Numbers of rows of the warm-up requests.
-
-They are well below the default `max_batch_size`, so that it can be lowered to
-the largest of them without exporting again.
-"""
+"""Numbers of rows of the warm-up requests. An operator can lower the
+`max_batch_size` of a server to 64 without exporting again."""
 
 BATCHING_CONFIG = "batching.config"
 
-# Requests that arrive within a millisecond are computed together. TF Serving
-# demands that the last of `allowed_batch_sizes` is `max_batch_size`.
+# A batch has the requests of a millisecond. The last of `allowed_batch_sizes`
+# must be `max_batch_size`.
 BATCHING_TEXT = f"""\
 # Exports never change this file, so you can edit it. TF Serving rejects
 # a version if one of its warm-up requests has more rows than max_batch_size.
@@ -52,22 +49,18 @@ num_batch_threads {{ value: 2 }}
 """ + "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
 """The content of `batching.config` for a new folder of models."""
 
-# A server rejects a version with more records.
-_MAX_RECORDS = 1000
+_MAX_RECORDS = 1000  # a server rejects a version with more
 _K = 10
 
 
 def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:
-    """Returns the `WARMUP_SIZES` that `batching.config` allows, at least `[1]`.
-
-    Without the file or its `max_batch_size`, all sizes are allowed.
-    """
+    """Returns the `WARMUP_SIZES` that `batching.config` allows, or `[1]`."""
     path = Path(models_dir, BATCHING_CONFIG)
     text = path.read_text(errors="replace") if path.exists() else ""
-    entry = re.search(
+    match = re.search(
         r"^[^#]*?max_batch_size\s*:?\s*{\s*value\s*:\s*(\d+)", text, re.M
     )
-    largest = int(entry[1]) if entry else BATCH_SIZES[-1]
+    largest = int(match[1]) if match else BATCH_SIZES[-1]
     return [s for s in WARMUP_SIZES if s <= largest] or [1]
 
 
@@ -76,11 +69,7 @@ def write_warmup(
     name: str,
     sizes: Sequence[int] = WARMUP_SIZES,
 ) -> Path:
-    """Writes a request for each signature and each number of rows.
-
-    A server rejects a version if a request fails. The SavedModel is therefore
-    loaded and runs every request first, and its outputs are checked.
-    """
+    """Writes and tests a request for each signature and each size."""
     requests = [
         _request(name, key, signature, rows)
         for key, signature in predict_signatures(version).items()
@@ -106,7 +95,7 @@ def write_warmup(
 
 def _load(version: str | os.PathLike[str]) -> Any:
     level = logging.get_verbosity()
-    # TensorFlow warns that the model has no gradients; none are exported.
+    # Hides TensorFlow's warning that the export has no gradients.
     logging.set_verbosity(logging.ERROR)
     try:
         return tf.saved_model.load(os.fspath(version))
@@ -130,7 +119,7 @@ def _request(
         "n": np.full(rows, _K, np.int32),
         "query": texts,
         "document": texts,
-        # Every second query has a tag, which may be unknown.
+        # Every second query has a tag, known or unknown.
         "tags": ["warm up" * (row % 2) for row in range(rows)],
     }
     for alias in signature.inputs:

@@ -1,11 +1,11 @@
 """Writes the click logs of the search page.
 
 Each result on the page has a signed token. A click sends the token back, and
-each token is logged at most once.
+each token is logged at most once. Logs name no client and no user.
 
 `ClickWriter` appends pairs of a query and a title. `UbiWriter` writes searches
 and clicks as User Behavior Insights (UBI), version 1.3, for `lstm-dssm-prepare
---ubi` and for dashboards of search engines. Logs name no client and no user.
+--ubi` and for dashboards of search engines.
 """
 
 import fcntl
@@ -33,13 +33,13 @@ from keras_lstm_dssm.files import check_writable, flush_to_disk
 from keras_lstm_dssm.plain_files import cleaned
 
 UBI = "ubi:"
-"""Prefix of the name of a folder for a log of UBI."""
+"""Prefix of a folder's name in `--click_log`: the log has UBI's format."""
 
 LIFETIME_SECONDS = 86_400
-"""Time after a search in which clicks are logged: a day."""
+"""Clicks are logged for a day after the search."""
 
 ROTATE_MB = 64
-"""Size in MiB above which a click log is renamed and a new log begins."""
+"""Maximum size of a click log in MiB, before it is renamed."""
 
 _SIGNATURE_BYTES = sha256().digest_size
 
@@ -52,10 +52,7 @@ class TokenError(ValueError):
 
 
 class AppendedFile:
-    """A locked file to which this process appends lines.
-
-    A file above `rotate_mb` is renamed, and a new file begins.
-    """
+    """A locked file of lines, which is renamed before it is too large."""
 
     def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
         check_writable(path)
@@ -64,15 +61,15 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a line, flushed to disk if `sync`, or nothing at all."""
+        """Appends a line, or nothing after an error; flushes if `sync`."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
             with suppress(FileNotFoundError):  # moved by another program
-                os.rename(self._path, self._old_name())
+                os.rename(self._path, self._name_for_rotation())
         if self._is_renamed():
-            old, self._file = self._file, self._open()
-            os.fsync(old)
-            os.close(old)
+            full_file, self._file = self._file, self._open()
+            os.fsync(full_file)
+            os.close(full_file)
         end = os.fstat(self._file).st_size
         try:
             while line:
@@ -84,36 +81,36 @@ class AppendedFile:
             raise
 
     def _open(self) -> int:
-        # The folder may have been moved to read the log.
+        # A user may have moved the folder.
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Without O_NONBLOCK, opening a pipe would wait.
-        number = os.open(
+        descriptor = os.open(
             self._path,
             os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK,
             0o600,
         )
         try:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise InputError(
                     f"{self._path}: found a device or a pipe, expected a"
                     " regular file, in which each click is flushed to disk;"
                     " give --click_log another path"
                 )
             try:
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise InputError(
                     f"{self._path}: another process writes clicks to this"
                     " file; give each server its own --click_log"
                 ) from error
         except InputError:
-            os.close(number)
+            os.close(descriptor)
             raise
-        _remove_partial_line(number)
+        _remove_partial_line(descriptor)
         flush_to_disk(self._path.absolute().parent)
-        return number
+        return descriptor
 
-    def _old_name(self) -> Path:
+    def _name_for_rotation(self) -> Path:
         second = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         fraction = time.time_ns() % 10**9
         return self._path.with_name(
@@ -121,7 +118,7 @@ class AppendedFile:
         )
 
     def _is_renamed(self) -> bool:
-        """Returns whether the file was renamed or deleted."""
+        """Returns whether the open file was renamed or deleted."""
         try:
             return not os.path.samestat(
                 os.stat(self._path), os.fstat(self._file)
@@ -141,9 +138,9 @@ class AppendedFile:
 class ClickWriter:
     """Appends clicked results to a click log; threads may share it.
 
-    The token of a result has query, title and a signature, so that browsers
-    cannot forge tokens. Each line is on disk before `write` returns. Only one
-    process can write to a file at a time, see `AppendedFile`.
+    A result's token contains the query, the title and a signature, so that
+    browsers cannot forge tokens. Each line is on disk before `write` returns.
+    Only one process can write to a file at a time.
     """
 
     def __init__(
@@ -168,21 +165,17 @@ class ClickWriter:
         titles: Sequence[str],
         attributes: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Returns the tokens of the results of a search, in their order."""
+        """Returns a token for each result of a search."""
         return [self.issue(query, title) for title in titles]
 
     def issue(self, query: str, title: str) -> str:
-        """Returns the token of a result of a search."""
+        """Returns the token of one result."""
         number, now = next(self._numbers), time.monotonic()
         payload = json.dumps([number, now, query, title]).encode()
         return urlsafe_b64encode(self._signature(payload) + payload).decode()
 
     def write(self, token: str) -> bool:
-        """Appends a clicked result; returns whether a line was written.
-
-        A token is written once; after an error it can be written again. Control
-        characters become spaces.
-        """
+        """Appends a clicked result once; returns whether a line was written."""
         number, pair = self._verified(token)
         line = self._line(pair)
         if line is None:
@@ -199,7 +192,7 @@ class ClickWriter:
         return True
 
     def _line(self, pair: Pair) -> bytes | None:
-        """Returns the line of a click; `None` if it cannot be logged."""
+        """Returns the line of a click; None if the log cannot represent it."""
         line = click_line(Pair(*map(cleaned, pair))).encode()
         is_click = isinstance(parse_line(line.rstrip(b"\n")), Pair)
         return line if is_click else None
@@ -237,7 +230,7 @@ class ClickWriter:
 class UbiWriter(ClickWriter):
     """Appends searches to `queries.ndjson` and clicks to `events.ndjson`.
 
-    A search is on disk before its first click. Ordinals begin with 1.
+    A search is on disk before its first click. The first result has ordinal 1.
     """
 
     def __init__(
@@ -261,11 +254,7 @@ class UbiWriter(ClickWriter):
         titles: Sequence[str],
         attributes: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Writes a search; returns the tokens of its results, in their order.
-
-        An empty search is not written, and neither are its clicks. Raises
-        `OSError` if writing fails.
-        """
+        """Writes a search, unless empty; returns a token for each result."""
         query = cleaned(query)
         query_id = str(uuid.uuid4()) if query else ""
         row = {
@@ -319,15 +308,15 @@ def _encoded(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row).encode() + b"\n"
 
 
-def _remove_partial_line(number: int) -> None:
-    end = os.lseek(number, 0, os.SEEK_END)
+def _remove_partial_line(descriptor: int) -> None:
+    end = os.lseek(descriptor, 0, os.SEEK_END)
     position = end
     while position:
         start = max(0, position - 4096)
-        block = os.pread(number, position - start, start)
+        block = os.pread(descriptor, position - start, start)
         if b"\n" in block:
             position = start + block.rindex(b"\n") + 1
             break
         position = start
     if position != end:
-        os.ftruncate(number, position)
+        os.ftruncate(descriptor, position)

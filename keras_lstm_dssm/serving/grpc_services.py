@@ -1,9 +1,8 @@
 """TF Serving's gRPC services and the health service, for a `grpc.aio` server.
 
 `Predictions` implements the methods of TF Serving. `Calls` intercepts each
-call: it checks the token, awaits the message for a limited time, and then runs
-the method in a slot. A client that sends nothing occupies no thread and no
-slot.
+call: it checks the token, waits for the message in the event loop, and then
+runs the method in a slot.
 """
 
 import asyncio
@@ -93,7 +92,7 @@ class Predictions(PredictionServiceServicer, ModelServiceServicer):
         return model_status(self._models, _checked_spec(request))
 
     def Classify(self, request: Message, _: Any) -> Any:
-        """Refuses a method that this server does not have."""
+        """Refuses a request, because this server does not have the method."""
         raise StatusError(
             grpc.StatusCode.UNIMPLEMENTED,
             f"{type(request).__name__}: not offered by this local server",
@@ -109,15 +108,15 @@ def _checked_spec(request: Any) -> ModelSpec:
 
 
 def _spec(request: Any) -> ModelSpec:
-    """Returns the model of a request, which some methods do not have."""
+    """Returns the model of a request, or an empty `ModelSpec`."""
     return getattr(request, "model_spec", ModelSpec())
 
 
 class Health(HealthServicer):
     """Answers the calls of `grpc.health.v1`, without waiting for a model.
 
-    The servicer of `grpc_health` is not used: it holds a lock while a client of
-    Watch reads, so that a slow client would block all changes of states
+    The servicer of the package `grpc_health` holds a lock while it sends to a
+    client of Watch: a slow client would block all changes of states
     (`test_a_watch_that_nobody_reads`).
     """
 
@@ -141,7 +140,7 @@ class Health(HealthServicer):
         self._stopped = True
 
     def Check(self, request: HealthCheckRequest, _: Any) -> HealthCheckResponse:
-        """Returns a state."""
+        """Returns the state of a service."""
         status = self._statuses.get(request.service)
         if status is None:
             raise StatusError(grpc.StatusCode.NOT_FOUND, "unknown service")
@@ -150,7 +149,7 @@ class Health(HealthServicer):
     async def Watch(
         self, request: HealthCheckRequest, _: Any
     ) -> AsyncIterator[HealthCheckResponse]:
-        """Sends a state, and then each change of the state."""
+        """Sends the state of a service, and then each change of the state."""
         if self._watches >= MAX_WATCHES:
             raise StatusError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams of Watch"
@@ -177,9 +176,9 @@ class Calls(grpc.aio.ServerInterceptor):
     """Checks the token, size, time and number of all gRPC calls of a server.
 
     The interceptor also counts calls in the metrics, and converts exceptions to
-    gRPC status codes. It reads messages as bytes itself, because grpc.aio waits
-    for messages without a time limit (`test_calls_without_a_message`), and logs
-    and sends exceptions of messages that cannot be parsed.
+    gRPC status codes. It reads messages as bytes, because grpc.aio itself has
+    no time limit for messages (`test_calls_without_a_message`), and sends the
+    traceback if it cannot parse a message.
     """
 
     def __init__(
@@ -190,7 +189,7 @@ class Calls(grpc.aio.ServerInterceptor):
         security: Security,
         metrics: RequestMetrics | None,
     ) -> None:
-        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_own_error)
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_not_disconnect)
         self._models, self._slots, self._arrivals = models, slots, arrivals
         self._security, self._metrics = security, metrics
 
@@ -201,7 +200,7 @@ class Calls(grpc.aio.ServerInterceptor):
         ],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler:
-        """Returns the handler of a call, which reads its message as bytes."""
+        """Returns a handler that reads a call's message as bytes."""
         handler: Any = await continuation(handler_call_details)
         if handler is None:
             return handler
@@ -252,7 +251,7 @@ class Calls(grpc.aio.ServerInterceptor):
             return await context.abort(error.code, error.details)
 
     async def _read(self, context: grpc.aio.ServicerContext) -> bytes:
-        """Returns the message of a call."""
+        """Waits for the message of a call, and returns the bytes."""
         with self._arrivals.limit():
             data = await context.read()
         if data is grpc.aio.EOF:
@@ -289,11 +288,8 @@ class Calls(grpc.aio.ServerInterceptor):
                 self._metrics.record("grpc", *labels, start)
 
 
-def _is_own_error(record: logging.LogRecord) -> bool:
-    """Filters out tracebacks of clients that disconnect before the reply.
-
-    `test_grpc_replies_that_nobody_reads` would log many of them.
-    """
+def _is_not_disconnect(record: logging.LogRecord) -> bool:
+    """Hides the tracebacks of replies whose clients have disconnected."""
     return "ExecuteBatchError" not in record.getMessage()
 
 
@@ -312,7 +308,7 @@ def _run(handler: Any, data: bytes) -> bytes:
 def add_services(
     server: grpc.aio.Server, predictions: Predictions, health: Health
 ) -> None:
-    """Adds the services to a server that has `Calls`."""
+    """Adds all services to a server with the interceptor `Calls`."""
     add_PredictionServiceServicer_to_server(predictions, server)
     add_ModelServiceServicer_to_server(predictions, server)
     add_HealthServicer_to_server(health, server)

@@ -1,8 +1,7 @@
 """The HTTP server: time limits of connections, checks of requests, routes.
 
 `Connection` limits the time in which a client sends a request or reads a reply.
-`Guard` checks host, token and size of each request before it is answered.
-`HttpServer` runs the server.
+`Guard` checks host, token and size of each request. `HttpServer` runs both.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
 REQUEST_SECONDS = 30.0
-"""Time limit for the head of a request, and for its body, to arrive whole."""
+"""Time limit for a request's head to arrive, and again for the body."""
 
 REPLY_SECONDS = 30.0
 """Time limit for a client to read a reply."""
@@ -45,7 +44,8 @@ MAX_BODIES = 1000
 """Maximum number of bodies that arrive at the same time."""
 
 INCOMPLETE_BODIES = 16
-"""Maximum total size of incomplete bodies, in bodies of maximum size."""
+"""Maximum total size of incomplete bodies, as a multiple of the maximum size of
+one body."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
@@ -53,20 +53,15 @@ REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
 _TOO_LARGE = "the request is larger than {:,} bytes"
 
 HEALTH_PATHS = ("/livez", "/readyz")
-"""Health checks, without a token: the process runs; all models are served."""
+"""Paths that need no token: whether the process runs; whether all models are
+served."""
 
-# With `Basic` a browser asks for a name and a password.
+# Because of `Basic`, browsers ask for a name and a password.
 _SCHEMES = ("Bearer", 'Basic realm="token"')
 
 
 class Connection(H11Protocol):
-    """A connection of uvicorn with time limits for heads and replies.
-
-    uvicorn itself limits only the time between two requests: without these
-    limits `test_http_requests_that_never_end` and
-    `test_http_replies_that_nobody_reads` fail. `Guard` limits the time of
-    bodies.
-    """
+    """A connection of uvicorn with time limits for heads and replies."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _reply_timer: asyncio.TimerHandle | None = None
@@ -76,7 +71,7 @@ class Connection(H11Protocol):
         """Adds the connection to the scope of requests; asyncio calls it."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
-        # Pauses writing as soon as a byte waits to be sent.
+        # asyncio calls `pause_writing` as soon as a byte waits to be sent.
         transport.set_write_buffer_limits(high=1)
         self._await_head()
 
@@ -87,7 +82,7 @@ class Connection(H11Protocol):
         self.begin()
 
     def data_received(self, data: bytes) -> None:
-        """Starts the timer of a head; asyncio calls it."""
+        """Starts the timer of a request's head; asyncio calls it."""
         if not self.is_busy and self._head_timer is None:
             self._await_head()
         try:
@@ -115,7 +110,7 @@ class Connection(H11Protocol):
         )
 
     def resume_writing(self) -> None:
-        """Ends the time limit: the reply has been read; asyncio calls it."""
+        """Stops the timer when the reply has been read; asyncio calls it."""
         super().resume_writing()
         if self._reply_timer is not None:
             self._reply_timer.cancel()
@@ -124,9 +119,9 @@ class Connection(H11Protocol):
 class Guard:
     """The ASGI application that checks and reads each request.
 
-    The order of the checks is `Host`, the framing of the body, the token, and
-    the size of the body. REST is answered without Starlette, which would take a
-    fifth of the time of a small request.
+    The order of the checks is `Host`, the headers of the body's length, the
+    token, and the size of the body. `Guard` answers REST itself, because
+    Starlette would take a fifth of the time of a small request.
     """
 
     def __init__(
@@ -141,11 +136,11 @@ class Guard:
         self._rest, self._slots, self._pages = rest, slots, pages
         self._security, self._host = security, host
         self._max_bytes = max_bytes
-        self._max_together = INCOMPLETE_BODIES * max_bytes
+        self._max_total_bytes = INCOMPLETE_BODIES * max_bytes
         self._arrivals = Arrivals(REQUEST_SECONDS, MAX_BODIES)
 
     def stop(self) -> None:
-        """Ends incomplete requests."""
+        """Refuses requests that have not arrived."""
         self._arrivals.stop()
 
     async def __call__(
@@ -156,7 +151,7 @@ class Guard:
         connection.begin()
         try:
             await self._handle(scope, receive, send)
-        except asyncio.CancelledError:  # at the end of the grace
+        except asyncio.CancelledError:  # after `grace_seconds`
             with suppress(RuntimeError):  # the reply has begun
                 reply = _error(scope, 503, "the server stops")
                 await reply(scope, receive, send)
@@ -181,20 +176,20 @@ class Guard:
             if body is None:
                 return
             if not scope["path"].startswith(REST_PREFIXES):
-                await self._pass_on(scope, body, receive, send)
+                await self._send_page(scope, body, receive, send)
                 return
             reply = await self._answer(scope, body)
         await reply(scope, receive, send)
 
-    async def _pass_on(
+    async def _send_page(
         self, scope: Scope, body: bytes, receive: Receive, send: Send
     ) -> None:
-        whole = [{"type": "http.request", "body": body, "more_body": False}]
+        bodies = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def replay() -> Message:
-            return whole.pop() if whole else await receive()
+        async def receive_again() -> Message:
+            return bodies.pop() if bodies else await receive()
 
-        await self._pages(scope, replay, send)
+        await self._pages(scope, receive_again, send)
 
     def _check_head(self, scope: Scope) -> None:
         headers = scope["headers"]
@@ -207,7 +202,7 @@ class Guard:
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
-            # Two servers could see two different ends of the request.
+            # A proxy and this server could disagree on the request's end.
             raise HTTPException(
                 400,
                 "both content-length and transfer-encoding",
@@ -220,9 +215,9 @@ class Guard:
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Returns the body; None if the client disconnects."""
-        stated = [v for k, v in scope["headers"] if k == b"content-length"]
+        lengths = [v for k, v in scope["headers"] if k == b"content-length"]
         too_large = HTTPException(413, _TOO_LARGE.format(self._max_bytes))
-        if stated and int(stated[0]) > self._max_bytes:
+        if lengths and int(lengths[0]) > self._max_bytes:
             raise too_large
         parts: list[bytes] = []
         size, more = 0, True
@@ -237,7 +232,7 @@ class Guard:
                     raise too_large
                 more = message["more_body"]
                 total = self._arrivals.arrived(size)
-                if more and total > self._max_together:
+                if more and total > self._max_total_bytes:
                     self._arrivals.end_oldest()
         return b"".join(parts)
 
@@ -249,18 +244,14 @@ class Guard:
         if len(body) <= QUICK_BYTES and not codings:
             key = self._rest.known(method, path)
 
-        def answered() -> Reply:
-            sent = unpacked(body, b",".join(codings), self._max_bytes)
-            return self._rest.answer(method, path, sent)
+        def answer() -> Reply:
+            content = unpacked(body, b",".join(codings), self._max_bytes)
+            return self._rest.answer(method, path, content)
 
         try:
-            reply = await self._slots.run(key, answered)
-        except HTTPException as error:
-            return _error(scope, error.status_code, error.detail)
-        except StatusError as error:
-            busy = _error(scope, HTTP_CODES[error.code.name], error.details)
-            busy.headers["retry-after"] = "1"
-            return busy
+            reply = await self._slots.run(key, answer)
+        except (HTTPException, StatusError) as error:
+            return _error_reply(scope, error)
         headers = {"model-version": reply.version} if reply.version else None
         return Response(
             reply.body, reply.status, headers, media_type="application/json"
@@ -268,11 +259,7 @@ class Guard:
 
 
 def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
-    """Decompresses a body with `Content-Encoding` gzip or deflate.
-
-    Raises `HTTPException`: 400 for damaged data, 413 for more than `max_bytes`,
-    415 for another encoding.
-    """
+    """Decompresses a body; raises `HTTPException` 400, 413 or 415."""
     if coding.lower() in (b"", b"identity"):
         return body
     if coding.lower() not in (b"gzip", b"x-gzip", b"deflate"):
@@ -303,6 +290,17 @@ def _error(scope: Scope, status: int, message: str) -> Response:
     return Response(body, status, media_type="application/json")
 
 
+def _error_reply(scope: Scope, error: Exception) -> Response:
+    if isinstance(error, StatusError):
+        reply = _error(scope, HTTP_CODES[error.code.name], error.details)
+        reply.headers["retry-after"] = "1"
+        return reply
+    assert isinstance(error, HTTPException)
+    reply = _error(scope, error.status_code, error.detail)
+    reply.headers.update(error.headers or {})
+    return reply
+
+
 def new_pages(
     models: ModelRegistry,
     metrics: RequestMetrics,
@@ -310,7 +308,7 @@ def new_pages(
 ) -> ASGIApp:
     """Returns the application that answers all paths outside of REST.
 
-    `/livez` answers 200 while the process runs; `/readyz` answers 200 if each
+    `/livez` replies 200 while the process runs; `/readyz` replies 200 if each
     model has a served version, otherwise 503. `METRICS_PATH` shows the metrics.
     """
 
@@ -324,29 +322,20 @@ def new_pages(
             return JSONResponse({"error": error}, 503)
         return JSONResponse({"status": "ready"})
 
-    async def measured(_: Request) -> Response:
+    async def show_metrics(_: Request) -> Response:
         return Response(metrics.text(), headers={"content-type": CONTENT_TYPE})
 
-    async def failed(request: Request, error: Exception) -> Response:
-        if isinstance(error, StatusError):
-            reply = _error(
-                request.scope, HTTP_CODES[error.code.name], error.details
-            )
-            reply.headers["retry-after"] = "1"
-            return reply
-        assert isinstance(error, HTTPException)
-        reply = _error(request.scope, error.status_code, error.detail)
-        reply.headers.update(error.headers or {})
-        return reply
+    async def show_error(request: Request, error: Exception) -> Response:
+        return _error_reply(request.scope, error)
 
     application = Starlette(
         routes=[
             Route("/livez", live),
             Route("/readyz", ready),
-            Route(METRICS_PATH, measured),
+            Route(METRICS_PATH, show_metrics),
             *routes,
         ],
-        exception_handlers={HTTPException: failed, StatusError: failed},
+        exception_handlers={HTTPException: show_error, StatusError: show_error},
     )
     application.router.redirect_slashes = False
     return application
@@ -355,9 +344,9 @@ def new_pages(
 class HttpServer:
     """Runs a `Guard` on a port with uvicorn, in a running event loop.
 
-    Port 0 takes a free port; the attributes `port` and `address` have its
-    number. When the server stops, requests that still run after `grace_seconds`
-    are answered with 503.
+    With port 0 the server takes a free port, the attribute `port`. When the
+    server stops, requests that still run after `grace_seconds` are answered
+    with 503.
     """
 
     def __init__(
@@ -372,9 +361,9 @@ class HttpServer:
         self._application = application
         self._socket = listening_socket(host, port)
         self.port = self._socket.getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
+        url_host = f"[{host}]" if ":" in host else host
         scheme = "https" if tls else "http"
-        self.address = f"{scheme}://{shown}:{self.port}"
+        self.address = f"{scheme}://{url_host}:{self.port}"
         config = uvicorn.Config(
             application,
             http=Connection,
@@ -394,7 +383,7 @@ class HttpServer:
         self._server = uvicorn.Server(config)
 
     async def start(self) -> None:
-        """Listens from now on."""
+        """Starts to accept connections."""
         self._serving = asyncio.create_task(self._server.serve([self._socket]))
         while not self._server.started:
             await asyncio.sleep(0.01)
@@ -413,18 +402,15 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Listens on a port, 0 for a free port, without Nagle's algorithm.
-
-    With Nagle's algorithm a reply would wait 40 ms for an acknowledgement;
-    asyncio turns it off only for sockets with an explicit protocol number.
-    """
+    """Listens on a port, 0 for a free port, without Nagle's algorithm."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns the algorithm off only for an explicit protocol.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
-            # `Connection` cannot see unsent data below TLS, see
-            # `test_a_reply_over_tls_that_nobody_reads`.
+            # For TLS, where `pause_writing` is not called (see
+            # `test_a_reply_over_tls_that_nobody_reads`).
             listening.setsockopt(
                 socket.IPPROTO_TCP,
                 socket.TCP_USER_TIMEOUT,

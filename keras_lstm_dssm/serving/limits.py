@@ -1,8 +1,8 @@
-"""Limits on the size of requests, on their number, and on waiting clients.
+"""Limits on the size, the number and the arrival time of requests.
 
-`Bounds` limits the size of a request, `Arrivals` the time in which it arrives.
-`RequestSlots` limits how many requests run at the same time, and runs each in a
-thread or in the event loop.
+`Bounds` limits the size of a request, and `Arrivals` the time in which a
+request arrives. `RequestSlots` runs a limited number of requests at a time, in
+threads or in the event loop.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 from keras_lstm_dssm.settings.programs import ServerBounds
 
 _COUNTS = ("k", "n")
-"""Names of the inputs with the number of results of each row."""
+"""Names of inputs that state the number of results for each text."""
 
 REPLY_MB = 64
 """Maximum size of a reply in MiB."""
@@ -34,11 +34,8 @@ REPLY_MB = 64
 class Bounds(ServerBounds):
     """Maximum sizes and number of requests, and the allowed protocols.
 
-    `check` checks the shapes of a message before memory is allocated for its
-    arrays; `check_arrays` checks the values before the graph runs.
-
-    The attributes are `max_rows`, `max_text_kb`, `max_k`, `max_message_mb`,
-    `max_requests` and `protocols`, as the flags of lstm-dssm-serve.
+    The attributes are the flags of lstm-dssm-serve: `max_rows`, `max_text_kb`,
+    `max_k`, `max_message_mb`, `max_requests` and `protocols`.
 
     Raises:
         InputError: A number is out of range, or a protocol unknown.
@@ -48,11 +45,10 @@ class Bounds(ServerBounds):
     """
 
     def check(self, request: PredictRequest) -> None:
-        """Checks the shapes of a message, before arrays are made.
+        """Checks the shapes of a message, before memory is allocated for them.
 
-        A message may have fewer values than its shape has elements; the last
-        value is then repeated. A few bytes can therefore describe a tensor of
-        any size. Raises `StatusError` (INVALID_ARGUMENT).
+        A few bytes can describe a tensor of any size, because the last value in
+        the message stands for all missing values. Raises `InvalidError`.
         """
         shapes = [proto.tensor_shape.dim for proto in request.inputs.values()]
         self.check_rows(max((dim[0].size for dim in shapes if dim), default=0))
@@ -68,7 +64,7 @@ class Bounds(ServerBounds):
                 )
 
     def check_rows(self, rows: int) -> None:
-        """Checks a number of rows; the message is TF Serving's."""
+        """Checks a number of rows; the error has TF Serving's message."""
         if rows > self.max_rows:
             raise InvalidError(
                 f"Task size {rows} is larger than maximum input batch size "
@@ -100,14 +96,14 @@ _BYTES = {
     for number in DataType.values()
     if 0 < number < 100 and tf.as_dtype(number).size
 }
-"""Size of an element by its dtype. For other dtypes `check` takes 16 bytes."""
+"""Number of a dtype -> bytes of an element."""
 
 
 QUICK_BYTES = 1024
 """Largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""Largest processor time after which the next request may run there, too."""
+"""Requests run in the event loop if the last request took less time."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -116,39 +112,39 @@ _SLOW_SECONDS = 60.0
 T = TypeVar("T")
 
 
-_LOOKS = 10
-"""Polls of the sockets between two requests: a call of gRPC needs several."""
+_POLLS = 10
+"""Polls of the sockets between two requests; accepting a gRPC call needs
+several."""
 
 
 class LoopTurns(asyncio.Lock):
     """Lets the event loop poll its sockets between two requests.
 
-    Requests run in the order in which they came. Otherwise all HTTP requests
-    since the last poll would run before the next call of gRPC, which accepts
-    one call a poll: with 32 clients of each protocol gRPC's latency was 16
-    times as long, and beside ten hostile clients still twice as long.
+    Each poll accepts many HTTP requests, but only one gRPC call. If all HTTP
+    requests ran before the next poll, the latency of gRPC would be 16 times as
+    long, with 32 clients of each protocol.
     """
 
     async def next(self) -> None:
         """Waits until the caller may run its request in the event loop."""
         await self.acquire()
-        looks = asyncio.create_task(self._look())
-        # A loop that ends at once would not run a `finally` of `_look`.
-        looks.add_done_callback(lambda _: self.release())
+        polls = asyncio.create_task(self._poll())
+        # A `finally` in `_poll` would not run if the task is cancelled at once.
+        polls.add_done_callback(lambda _: self.release())
 
-    async def _look(self) -> None:
-        for _ in range(_LOOKS):
+    async def _poll(self) -> None:
+        for _ in range(_POLLS):
             await asyncio.sleep(0)
 
 
 class RequestSlots(Executor):
     """Computes a bounded number of requests of one protocol at a time.
 
-    Requests run in threads, so that none waits for a slow model. A short
-    request runs in the event loop if the last request with its key was quick,
-    because changing threads twice would take longer. After a request of
-    `_SLOW_FACTOR` times the limit, requests with its key run in threads for
-    `_SLOW_SECONDS`.
+    Requests run in threads, so that they do not wait for a slow model. A short
+    request runs in the event loop if the last request with the same key took at
+    most `QUICK_SECONDS`, because changing threads twice would take longer.
+    After a request of 10 times this time, requests with the same key run in
+    threads for a minute.
 
     A request holds its slot until it ends, even if the client disconnects. Only
     the event loop may use the object.
@@ -161,8 +157,8 @@ class RequestSlots(Executor):
         self._turns = turns
         self._jobs: set[Future[Any]] = set()
         self._in_loop = 0
-        # Key -> the time from which its requests may run in the loop.
-        self._quick: dict[Hashable, float] = {}
+        # Key -> the time from which requests with it may run in the loop.
+        self._loop_times: dict[Hashable, float] = {}
 
     @property
     def running(self) -> int:
@@ -180,14 +176,14 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request in a slot; raises RESOURCE_EXHAUSTED if all are taken.
+        """Runs a request in a slot; raises RESOURCE_EXHAUSTED without a slot.
 
         Requests with the same `key`, such as a model and a signature, take
-        about the same time. With None they never run in the event loop.
+        about the same time. Requests with the key None run in threads.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))
-        if self._quick.get(key, math.inf) <= time.monotonic():
+        if self._loop_times.get(key, math.inf) <= time.monotonic():
             self._check()
             self._in_loop += 1
             try:
@@ -206,41 +202,40 @@ class RequestSlots(Executor):
             )
 
     def _timed(self, key: Hashable, work: Callable[[], T]) -> T:
-        # The processor time of this thread: by the clock, a request that waits
-        # for other threads would never be quick again.
+        # Processor time, without the time of waiting for other threads.
         start = time.thread_time()
         result = work()
         seconds = time.thread_time() - start
         if seconds <= QUICK_SECONDS:
-            if len(self._quick) < _MAX_KEYS:
-                self._quick.setdefault(key, 0.0)
+            if len(self._loop_times) < _MAX_KEYS:
+                self._loop_times.setdefault(key, 0.0)
         elif seconds <= _SLOW_FACTOR * QUICK_SECONDS:
-            self._quick.pop(key, None)
-        elif key in self._quick or len(self._quick) < _MAX_KEYS:
-            self._quick[key] = time.monotonic() + _SLOW_SECONDS
+            self._loop_times.pop(key, None)
+        elif key in self._loop_times or len(self._loop_times) < _MAX_KEYS:
+            self._loop_times[key] = time.monotonic() + _SLOW_SECONDS
         return result
 
 
 class Arrivals:
-    """Limits the time in which a request arrives, and the number arriving.
+    """Limits the time in which a request arrives, and the number of arrivals.
 
     A request that has not arrived after `seconds` is refused. If more than
-    `maximum` requests are arriving, the oldest is refused. Only the thread of
-    the event loop may use the object.
+    `maximum` requests are arriving, the oldest request is refused. Only the
+    thread of the event loop may use the object.
     """
 
     def __init__(self, seconds: float, maximum: int) -> None:
         self._seconds, self._maximum = seconds, maximum
         # Waiting task -> number of bytes that have arrived, oldest first.
         self._waiting: dict[asyncio.Task[Any], int] = {}
-        self._ended: dict[asyncio.Task[Any], StatusError] = {}
+        self._errors: dict[asyncio.Task[Any], StatusError] = {}
 
     @contextmanager
     def limit(self) -> Iterator[None]:
-        """Limits the time of a `with` block, in which a message arrives.
+        """Limits the time of a `with` block that receives a message.
 
-        Raises `StatusError`: DEADLINE_EXCEEDED when the time is over, and
-        RESOURCE_EXHAUSTED or UNAVAILABLE by `end_oldest` or `stop`.
+        Raises `StatusError`: DEADLINE_EXCEEDED when the time is over,
+        RESOURCE_EXHAUSTED after `end_oldest`, or UNAVAILABLE after `stop`.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -256,23 +251,23 @@ class Arrivals:
         try:
             yield
         except asyncio.CancelledError:
-            if task not in self._ended:
+            if task not in self._errors:
                 raise
-            raise self._ended[task] from None
+            raise self._errors[task] from None
         finally:
             timer.cancel()
             self._waiting.pop(task, None)
-            self._ended.pop(task, None)
+            self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records how many bytes have arrived; returns the total of all."""
+        """Records this request's size; returns the sizes of all, summed."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size
         return sum(self._waiting.values())
 
     def end_oldest(self) -> None:
-        """Refuses the request that began first: too much is arriving."""
+        """Refuses the oldest request that is arriving."""
         error = StatusError(
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             "too many requests are arriving: try again later",
@@ -288,5 +283,5 @@ class Arrivals:
     def _end(self, task: "asyncio.Task[Any]", error: StatusError) -> None:
         if task in self._waiting:
             del self._waiting[task]
-            self._ended[task] = error
+            self._errors[task] = error
             task.cancel()

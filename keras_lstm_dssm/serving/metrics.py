@@ -26,16 +26,15 @@ _COUNTED = ("Predict", "Embeddings", "Embed", "Rerank")
 class RequestMetrics:
     """Holds the metrics of one server; threads may share it.
 
-    Requests and their times are counted twice, also under TF Serving's names,
-    so that dashboards for TF Serving work (`servables/tensorflow/util.cc`).
-    Unknown names are counted as "", so that wrong requests cannot add series
-    without a limit.
+    Some metrics also have TF Serving's names (`servables/tensorflow/util.cc`),
+    for dashboards of TF Serving. Unknown models and signatures count as "", so
+    that wrong requests cannot add time series without a limit.
     """
 
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        # Labels -> counters, and histograms with their units in a second.
+        # Labels -> counters, and pairs of a histogram and its units per second.
         self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}
@@ -91,26 +90,23 @@ class RequestMetrics:
         code: str,
         start: float,
     ) -> None:
-        """Adds a request over `grpc` or `http` that ended with a gRPC code.
-
-        `model` and `signature` are names from the client; `start` is a time of
-        `time.perf_counter`.
-        """
+        """Counts a request that began at the `time.perf_counter` `start`."""
         seconds = time.perf_counter() - start
         model, signature = self._models.known(model, signature)
         if method != "Predict":
             signature = ""
         labels = (protocol, method, model, signature, code)
-        # The lookup in prometheus-client would take most of the time.
+        # The lookup of labels in prometheus-client is slow.
         if labels not in self._by_labels:
             counters = [self._requests.labels(*labels)]
             timers = [(self._seconds.labels(*labels[:-1]), 1.0)]
             if method in _COUNTED:
                 counters.append(self._tf_serving_requests.labels(model, code))
             if method in _COUNTED and code == "OK":
-                names = (method.lower(), "REST")
-                if protocol == "grpc":
-                    names = (method, "GRPC")
+                is_grpc = protocol == "grpc"
+                names = (
+                    (method, "GRPC") if is_grpc else (method.lower(), "REST")
+                )
                 latency = self._tf_serving_latency.labels(model, *names)
                 timers.append((latency, 1e6))
             self._by_labels[labels] = counters, timers
@@ -126,7 +122,7 @@ class RequestMetrics:
             count = len(self._models.versions(name))
             self._versions.labels(name).set(count)
         self._unavailable.set(len(self._models.unavailable()))
-        written = self._prometheus.generate_latest(self._registry)
+        text = self._prometheus.generate_latest(self._registry)
         # prometheus-client adds _total to the names of counters.
         counter = _TF_SERVING_COUNT.encode()
-        return written.replace(counter + b"_total", counter)
+        return text.replace(counter + b"_total", counter)

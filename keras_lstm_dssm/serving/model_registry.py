@@ -1,7 +1,7 @@
-"""Loads models and their versions, and selects a version for each request.
+"""Loads versions of models, and selects a version for each request.
 
-`ModelRegistry` holds the models of a folder, and `ModelVersions` the versions
-of a model. `model_metadata` and `model_status` make TF Serving's replies.
+`ModelRegistry` holds the models of a folder, and `ModelVersions` holds the
+versions of a model.
 """
 
 import gc
@@ -61,16 +61,15 @@ class VersionState(NamedTuple):
 class Available(NamedTuple):
     """The versions of a model that are served."""
 
-    versions: Mapping[int, Servable]  # loaded versions by number
-    labels: Mapping[str, int]  # version numbers by label
+    versions: Mapping[int, Servable]  # version number -> loaded version
+    labels: Mapping[str, int]  # label -> version number
 
 
 _NOTHING = Available({}, {})
-"""What clients see of a model without a loaded version."""
 
 
 class ModelVersions:
-    """Holds the versions of one model; one thread updates, others read it.
+    """Holds the versions of one model; one thread changes them.
 
     Versions pass through the states of TF Serving: `load` prepares new
     versions, `serve` makes them available, and `unload` ends old versions.
@@ -88,7 +87,7 @@ class ModelVersions:
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
-        """Returns the states of all versions seen so far, newest first."""
+        """Returns the states of all old and new versions, newest first."""
         return dict(sorted(self._states.copy().items(), reverse=True))
 
     def errors(self) -> list[str]:
@@ -96,14 +95,11 @@ class ModelVersions:
         return [s.message for s in self.states().values() if s.code]
 
     def set_labels(self, labels: Mapping[str, int]) -> None:
-        """Replaces the versions' labels."""
+        """Replaces all labels."""
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads the expected versions that are not served.
-
-        After an error, a version is loaded again when its files change.
-        """
+        """Loads expected versions that are new, or changed after an error."""
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -120,7 +116,7 @@ class ModelVersions:
         for version in new:
             try:
                 self._load(version, expected[version])
-            except Exception as error:  # of any kind: other versions serve on
+            except Exception as error:  # no error may stop other versions
                 self._broken[version] = changed[version]
                 self._record_error(version, expected[version], error)
 
@@ -133,10 +129,10 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads versions that are not expected; returns whether it did.
+        """Unloads versions that are not expected; returns whether there were.
 
-        Old versions are served until an expected version is available, as with
-        TF Serving's `AvailabilityPreservingPolicy`.
+        All old versions are served until an expected version is available, as
+        with TF Serving's `AvailabilityPreservingPolicy`.
         """
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
@@ -173,8 +169,8 @@ class ModelVersions:
         for version in versions:
             unloading = VersionState(ModelVersionStatus.UNLOADING)
             self._states[version] = unloading
-            # Running requests refer to the servable. When the last request
-            # ends, it is freed, and the version's state becomes END.
+            # Running requests refer to the servable. It is freed, and the
+            # version's state becomes END, when the last request ends.
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
             ).atexit = False
@@ -183,7 +179,7 @@ class ModelVersions:
         self.available = self.available._replace(versions=remaining)
 
     def _end(self, version: int, unloading: VersionState) -> None:
-        # The number may have been published again in the meantime.
+        # A new version may have been exported under the same number.
         if self._states[version] is unloading:
             self._states[version] = VersionState(ModelVersionStatus.END)
             _LOG.info("%s version %d: unloaded", self.name, version)
@@ -193,9 +189,9 @@ class ModelVersions:
 def _verified(folder: Path) -> Iterator[None]:
     """Checks that the files loaded in the `with` block match the manifest.
 
-    TensorFlow reads the files again after they are compared. The states of the
-    files (inode, size, times) must therefore be equal before and after loading.
-    A program cannot forge the time at which an inode was changed.
+    The block reads the files after the check. The states of the files (inode,
+    size, times) must therefore be equal before and after the block. A program
+    cannot forge the time at which an inode was changed.
     """
     real, models_dir = folder.resolve(), folder.parent.parent.resolve()
     if not real.is_relative_to(models_dir):
@@ -226,7 +222,7 @@ def _file_states(folder: Path) -> list[tuple[int, ...]]:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns the time of the last change in a folder, in ns."""
+    """Returns the time of the last change of a file in a folder, in ns."""
     try:
         return max(mtime for *_, mtime, _ in _file_states(folder))
     except OSError:  # a file is being removed
@@ -253,13 +249,12 @@ def _status_code(error: BaseException) -> int:
 class ModelRegistry:
     """Holds the models of a folder, with their served versions in memory.
 
-    `models.config` lists the models, versions and labels to serve; its
-    `base_path`s are paths in a container and are ignored. Without the file all
-    models are served, the newest `versions` of each.
+    `models.config` lists the models, versions and labels to serve. (Each
+    `base_path` in the file is a path in a container and is ignored.) Without
+    the file, the newest `versions` of all models are served.
 
     New versions of all models are loaded, then served together; then old
-    versions are unloaded. Requests read `_served`, which is replaced as a
-    whole.
+    versions are unloaded.
     """
 
     def __init__(
@@ -270,13 +265,14 @@ class ModelRegistry:
     ) -> None:
         self.models_dir = Path(models_dir)
         self._verify = verify
-        self._latest = versions
+        self._version_count = versions
         self._models: dict[str, ModelVersions] = {}
+        # What requests read: replaced as a whole.
         self._served: Mapping[str, Available] = {}
         self._expected: Set[str] = set()
         self._lock = threading.Lock()
-        self._unloaded = False
-        model_folders(self.models_dir)  # raises if there is no model
+        self._has_garbage = False
+        model_folders(self.models_dir)  # raises InputError without a model
         self._configs = read_configs(self.models_dir / MODELS_CONFIG)
         if self._configs is not None and not self._configs:
             raise InputError(
@@ -292,22 +288,23 @@ class ModelRegistry:
                     "models.config asks for exists"
                 )
         # Labels are set last, because they refer to loaded versions.
-        problems = self._label(self._configs) + problems
+        problems = self._set_labels(self._configs) + problems
         if problems:
             raise InputError("; ".join(problems))
         self._warn_of(self._errors())
 
     def refresh(self) -> None:
-        """Loads new versions, and unloads versions that are not served.
+        """Loads new versions, and unloads old versions.
 
-        A version that does not load is logged, and reported by `states`. If
-        `models.config` is wrong, its last correct content still applies.
+        Logs each version that does not load. If `models.config` is wrong, the
+        file's last correct content still applies. Raises `InputError` for
+        problems of the folder.
         """
         with self._lock:
-            if self._unloaded:
+            if self._has_garbage:
                 # The graph of an unloaded model has reference cycles.
                 gc.collect()
-                self._unloaded = False
+                self._has_garbage = False
             old_errors = self._errors()
             problems = self._read_configs()
             try:
@@ -319,21 +316,18 @@ class ModelRegistry:
                 raise InputError("; ".join(problems))
 
     def _read_configs(self) -> list[str]:
-        """Reads `models.config` again; returns its errors.
-
-        As in TF Serving, only a loaded version can get a label.
-        """
+        """Reads `models.config` again, sets labels, and returns errors."""
         try:
             configs = read_configs(self.models_dir / MODELS_CONFIG)
         except (InputError, OSError) as error:
             return [str(error)]
-        problems = self._label(configs)
+        problems = self._set_labels(configs)
         if not problems:
             self._configs = configs
         return problems
 
     def _update_models(self) -> list[str]:
-        """Loads and unloads versions, and returns the errors in the folder."""
+        """Loads and unloads versions; returns errors of folders."""
         problems: list[str] = []
         folders: dict[str, dict[int, Path]] = {}
         for path in sorted(self.models_dir.iterdir()):
@@ -344,7 +338,7 @@ class ModelRegistry:
                 except InputError as error:
                     problems.append(str(error))
         if self._configs is None:
-            # A model is no longer expected when all its versions are removed.
+            # A folder without a version is no model.
             self._expected = {name for name in folders if folders[name]}
         else:
             self._expected = self._configs.keys()
@@ -352,17 +346,17 @@ class ModelRegistry:
             name: live_versions(
                 versions,
                 (self._configs or {}).get(name, ModelConfig()),
-                self._latest,
+                self._version_count,
             )
             for name, versions in folders.items()
         }
         if self._configs is not None:
             dropped = sorted(self._models.keys() - self._configs.keys())
             expected |= {name: {} for name in dropped}
-        self._replace(expected)
+        self._replace_versions(expected)
         if self._configs is None:
-            # Models without a folder are still served, because the disk may
-            # have been unmounted.
+            # Models without a folder are still served: the disk may have been
+            # unmounted.
             return problems
         missing = [name for name in self._configs if not folders.get(name)]
         if missing:
@@ -374,7 +368,7 @@ class ModelRegistry:
         return problems
 
     def _may_be_model(self, path: Path) -> bool:
-        """Returns whether a folder is listed; without a list, has versions."""
+        """Returns whether a folder is listed or, without a list, a model."""
         name = path.name
         if not path.is_dir():
             return False
@@ -393,7 +387,7 @@ class ModelRegistry:
         for message in sorted(messages):
             _LOG.warning("%s; other versions serve on", message)
 
-    def _label(self, configs: Configs) -> list[str]:
+    def _set_labels(self, configs: Configs) -> list[str]:
         """Sets all labels, or none if there are errors; returns the errors."""
         configs = configs or {}
         problems = [
@@ -411,13 +405,15 @@ class ModelRegistry:
             self._publish()
         return problems
 
-    def _replace(self, expected: Mapping[str, Mapping[int, Path]]) -> None:
+    def _replace_versions(
+        self, expected: Mapping[str, Mapping[int, Path]]
+    ) -> None:
         """Replaces the versions of all models by the expected versions."""
         new = {
             name: ModelVersions(name, self._verify)
             for name in expected.keys() - self._models.keys()
         }
-        # A copy replaces the dictionary, because other threads read it.
+        # A new dictionary, because other threads read the old dictionary.
         self._models = dict(sorted({**self._models, **new}.items()))
         for name, versions in expected.items():
             self._models[name].load(versions)
@@ -425,7 +421,7 @@ class ModelRegistry:
             self._models[name].serve()
         self._publish()
         for name, versions in expected.items():
-            self._unloaded |= self._models[name].unload(versions)
+            self._has_garbage |= self._models[name].unload(versions)
         self._publish()
 
     def _publish(self) -> None:
@@ -461,8 +457,8 @@ class ModelRegistry:
     def find_together(
         self, names: Sequence[str], version: int | None = None
     ) -> list[Servable]:
-        """Returns the models in the same version: the newest that all have."""
-        served = self._served  # read once, so that all names are consistent
+        """Returns models in the same version, by default their newest."""
+        served = self._served  # another thread may replace the attribute
         by_model = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, by_model))
         chosen = max(common, default=None) if version is None else version
@@ -475,11 +471,7 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns the names, with "" for an unknown model or signature.
-
-        Metrics have a time series for each name, and wrong requests must not
-        add series.
-        """
+        """Returns both names, with "" for an unknown model or signature."""
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():
@@ -488,38 +480,35 @@ class ModelRegistry:
         return name, ""
 
     def states(self, name: str) -> dict[int, VersionState]:
-        """Returns the states of a model's versions, newest first.
-
-        Unloaded versions are included; an unknown model has no states.
-        """
+        """Returns the states of all versions of a model, newest first."""
         model = self._models.get(name)
         return model.states() if model else {}
 
     def versions(self, name: str) -> list[int]:
-        """Returns the versions that are served, ascending; none if unknown."""
+        """Returns the served versions of a model, ascending."""
         return sorted(self.served(name))
 
     def served(self, name: str) -> Mapping[int, Servable]:
-        """Returns the served versions by number; empty if unknown."""
+        """Returns version number -> served version, empty if unknown."""
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
-        """Returns the Unix time at which the newest version was written."""
+        """Returns the Unix time of the newest version's files, 0 if removed."""
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
-        if version not in folders:  # removed, but still served
+        if version not in folders:
             return 0
         return _last_change(folders[version]) // 10**9
 
     def names(self) -> list[str]:
-        """Returns the names of all models seen so far, ascending."""
+        """Returns the names of all models, with unloaded models, sorted."""
         return sorted(self._models)
 
     def unavailable(self) -> list[str]:
-        """Returns the expected models that are not served, ascending.
+        """Returns the names of models that should be served but are not.
 
-        Models in `models.config` are expected; without the file, models with a
-        version. A server is ready if no model is unavailable.
+        The models in `models.config` should be served; without the file, all
+        models with a version.
         """
         return sorted(
             name for name in self._expected if not self.versions(name)
@@ -546,7 +535,7 @@ def model_status(
     """Returns the states of a model's versions, or of the requested version."""
     states = models.states(spec.name)
     missing = f"Could not find any versions of model {spec.name}"
-    if spec.HasField("version"):  # TF Serving ignores a label here, too
+    if spec.HasField("version"):  # like TF Serving, ignores a label
         number = spec.version.value
         states = {number: states[number]} if number in states else {}
         missing = f"Could not find version {number} of model {spec.name}"

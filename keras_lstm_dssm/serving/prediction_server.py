@@ -1,7 +1,7 @@
 """Serves a folder of models over gRPC and HTTP in one event loop.
 
-Requests are checked in the event loop, and computed in a pool of threads. A
-further thread loads new versions while the old versions answer.
+Requests are checked in the event loop, and computed in a pool of threads.
+Another thread loads new versions while the old versions answer.
 """
 
 import asyncio
@@ -48,14 +48,14 @@ _SERVICES = (
 )
 
 MESSAGE_SECONDS = 30.0
-"""Time limit in seconds for the message of a call to arrive."""
+"""Time limit in seconds for a gRPC message to arrive."""
 
 MAX_MESSAGES = 64
-"""Maximum number of messages of gRPC that arrive at the same time."""
+"""Maximum number of gRPC messages that arrive at the same time."""
 
 CONNECTION_SECONDS = 60.0
-"""Age at which a connection of gRPC takes no more calls. Running calls, and
-reading their replies, may then take as long again."""
+"""Age at which a gRPC connection takes no more calls. After the same time again
+the connection is closed."""
 
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
@@ -81,16 +81,16 @@ class PredictionServer:
             further requests wait.
         poll_seconds: Seconds between two checks for new versions, by default
             1; 0 checks only at the start.
-        grace_seconds: Seconds that running requests may take after the server
-            stops, by default 10; then they are cancelled.
+        grace_seconds: Seconds after which running requests are cancelled when
+            the server stops, by default 10.
         verify: Whether to load only versions with files that match their
             `MANIFEST.sha256`.
         bounds: Maximum sizes of a request, and maximum number of requests.
         security: TLS and tokens. Default: connections are not encrypted,
             and no token is needed.
         click_log: File to which clicks on the search page are appended; or
-            `"ubi:FOLDER"`, for a log of User Behavior Insights, which also has
-            the searches. Default: no log.
+            `"ubi:FOLDER"`, for searches and clicks as User Behavior Insights.
+            Default: no log.
 
     Attributes:
         port: The port of gRPC, once the server runs.
@@ -159,7 +159,7 @@ class PredictionServer:
             for _ in range(2)
         )
         self._health = Health(self._statuses())
-        self._is_full = False
+        self._has_logged_limit = False
         self._stopping = threading.Event()
         self._polling = threading.Thread(target=self._keep_polling, daemon=True)
         self._started: Future[None] = Future()
@@ -175,15 +175,14 @@ class PredictionServer:
             )
 
     def _statuses(self) -> dict[str, int]:
-        """Returns the state of each service of the health service."""
-        kinds = HealthCheckResponse
-        states = dict.fromkeys(_SERVICES, kinds.SERVING)
+        """Returns the state of each service and model for `Health`."""
+        yes, no = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
+        statuses = dict.fromkeys(_SERVICES, yes)
         if self.models.unavailable():
-            states[""] = kinds.NOT_SERVING
+            statuses[""] = no
         for name in self.models.names():
-            serves = self.models.versions(name)
-            states[name] = kinds.SERVING if serves else kinds.NOT_SERVING
-        return states
+            statuses[name] = yes if self.models.versions(name) else no
+        return statuses
 
     def _keep_polling(self) -> None:
         logged = ""
@@ -191,7 +190,7 @@ class PredictionServer:
             try:
                 self.poll()
                 logged = ""
-            except Exception as error:  # of any kind: keep serving
+            except Exception as error:  # no error may end the polling
                 if str(error) != logged:  # once, not at every poll
                     logged = str(error)
                     expected = isinstance(error, InputError | OSError)
@@ -221,7 +220,7 @@ class PredictionServer:
             self._started.set_exception(error)
 
     async def _serve(self) -> None:
-        """Serves until `_stop` is set and requests have ended."""
+        """Serves until `_stop` is set, then waits for running requests."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._loop.set_exception_handler(self._report)
         arrivals = Arrivals(MESSAGE_SECONDS, MAX_MESSAGES)
@@ -245,15 +244,11 @@ class PredictionServer:
     def _report(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        """Logs an error that asyncio reports.
-
-        The limit on open files is logged once; asyncio reports it thousands of
-        times a second.
-        """
+        """Logs an error that asyncio reports, or once that no file can open."""
         if getattr(context.get("exception"), "errno", 0) != errno.EMFILE:
             loop.default_exception_handler(context)
-        elif not self._is_full:
-            self._is_full = True
+        elif not self._has_logged_limit:
+            self._has_logged_limit = True
             _LOG.error(
                 "all files that the process may open are connections: clients "
                 "wait until others are closed; raise the limit of ulimit -n"
@@ -273,8 +268,7 @@ class PredictionServer:
                 )
             ],
             options=[
-                # By default a second server could listen on the same port
-                # and would receive every other request.
+                # By default two servers could listen on the same port.
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", request_mb << 20),
                 (
@@ -285,7 +279,7 @@ class PredictionServer:
                     "grpc.server_handshake_timeout_ms",
                     round(1000 * MESSAGE_SECONDS),
                 ),
-                # Nothing else ends a reply that its client does not read
+                # Ends replies that clients do not read
                 # (`test_grpc_replies_that_nobody_reads`).
                 ("grpc.max_connection_age_ms", age_ms),
                 ("grpc.max_connection_age_grace_ms", age_ms),
@@ -315,7 +309,7 @@ class PredictionServer:
 
     @contextmanager
     def _http_server(self) -> Iterator["HttpServer | None"]:
-        """Creates the HTTP server; None without a port for HTTP."""
+        """Creates the HTTP server and the click log; None without HTTP."""
         if self._http_port is None or self.metrics is None:
             yield None
             return

@@ -1,9 +1,8 @@
-"""Answers requests of the protocols of OpenAI, Cohere and Jina.
+"""Answers requests in the protocols of OpenAI, Cohere and Jina.
 
-`ROUTES` maps each path to the function that makes the JSON of a reply from the
-JSON of a request. `RestApi` calls it, so that slots, limits, tokens, deadlines
-and metrics are the same as for all requests. docs/clients.md lists what differs
-from those services.
+`ROUTES` maps each path to a function from the JSON of a request to the JSON of
+the reply. `RestApi` calls the function. docs/clients.md lists the differences
+from the three services.
 """
 
 import json
@@ -37,22 +36,23 @@ from lstm_dssm_client.words import split_words
 Request = Mapping[str, Any]
 
 MAX_TEXTS = 2048
-"""Maximum number of texts of a request, as at OpenAI; clients send as many. A
-larger `Bounds.max_rows` allows more. `_run` computes them in parts."""
+"""Maximum number of texts of a request, as at OpenAI, unless `Bounds.max_rows`
+is larger."""
 
-_PART_LETTERS = 1 << 19
+_CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name for both encoders; the side of a request selects one."""
+"""Model name for both encoders. The request says which of them encodes."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")
 _SIDE = re.compile(r"(?:\w+[._])?(?:(query)|document|passage)")
-"""A side, such as search_query (Cohere), retrieval.passage (Jina), query."""
+"""Matches the name of an encoder's side, such as query, search_query (Cohere)
+or retrieval.passage (Jina)."""
 
 _PAIR = {"query": "string", "document": "string"}
 _RERANKERS = ("scorer", "query_encoder", "keyvec")
-"""The first served model of these answers requests without `model`."""
+"""Rerank requests without `model` use the first of these that is served."""
 
 
 def list_models(models: ModelRegistry, bounds: Bounds, _: Request) -> Any:
@@ -89,10 +89,7 @@ def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
 
 
 def find_models(models: ModelRegistry, name: str) -> list[Servable]:
-    """Returns a model; for `TOWERS` both encoders, of the same version.
-
-    The error for an unknown model names the models that are served.
-    """
+    """Returns a model or, for `TOWERS`, both encoders of the same version."""
     spec = spec_of(models, name)
     try:
         if spec.name != TOWERS:
@@ -107,7 +104,7 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
 
 
 def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
-    """Returns the encoder of a request, which may name a side."""
+    """Returns the encoder for the model and the side in a request."""
     servables = find_models(models, string_of(request, "model"))
     sides: dict[int, str] = {}
     for field in _SIDE_FIELDS:
@@ -137,10 +134,11 @@ def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
 
 def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
     """Encodes texts, `POST /v1/embeddings` of OpenAI and of Jina."""
-    sent = request.get("input")
-    texts = _texts("input", [sent] if isinstance(sent, str) else sent, bounds)
+    value = request.get("input")
+    value = [value] if isinstance(value, str) else value
+    texts = _texts("input", value, bounds)
     form = request.get("encoding_format") or "float"
-    if form not in [*_FORMS]:  # perhaps unhashable
+    if form not in [*_FORMS]:  # a list, because `form` may be unhashable
         raise InvalidError(
             f"'encoding_format' is {excerpt(form)}: expected float or base64"
         )
@@ -163,8 +161,7 @@ def embed(
 ) -> Any:
     """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere.
 
-    Cohere's model names mean `TOWERS`, because LlamaIndex sends only Cohere's
-    names.
+    Names of Cohere's models mean `TOWERS`, because LlamaIndex sends no others.
     """
     model = str(request.get("model"))
     if model.startswith("embed-") and model not in models.names():
@@ -190,7 +187,6 @@ def embed(
         "model": _name(servable),
         "meta": {
             "api_version": {"version": str(version)},
-            # Cohere's client adds these up over requests of 96 texts.
             "billed_units": {"input_tokens": _usage(texts)["total_tokens"]},
         },
     }
@@ -207,7 +203,7 @@ _FORMS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def _name(servable: Servable) -> str:
-    """Returns the model name with the version; see `spec_of`."""
+    """Returns `NAME@VERSION`."""
     return f"{servable.name}@{servable.version}"
 
 
@@ -227,23 +223,24 @@ def rerank(
 ) -> Any:
     """Ranks documents for a query, `POST /v1/rerank` and `/v2/rerank`.
 
-    Version 1 is the protocol of Jina, and of Cohere's older API. Its documents
-    may be objects with `text`, and are returned unless `return_documents` is
-    false.
+    Version 1 is the protocol of Jina, and of Cohere's older API. Documents may
+    be objects with `text`. By default, version 1 returns the documents, too.
     """
-    query, sent = string_of(request, "query"), request.get("documents")
-    if isinstance(sent, list):
-        sent = [
-            item.get("text", item) if isinstance(item, dict) else item
-            for item in sent
+    query, values = string_of(request, "query"), request.get("documents")
+    if isinstance(values, list):
+        values = [
+            value.get("text", value) if isinstance(value, dict) else value
+            for value in values
         ]
-    documents = _texts("documents", sent, bounds)
+    documents = _texts("documents", values, bounds)
     count = len(documents)
     if request.get("top_n") is not None:
         count = whole_number_of(request, "top_n", 1, 2**31 - 1)
-    returned = request.get("return_documents")
-    if returned not in (None, True, False):
+    returns_documents = request.get("return_documents")
+    if returns_documents not in (None, True, False):
         raise InvalidError("'return_documents' must be true or false")
+    if returns_documents is None:
+        returns_documents = version == 1
     name = request.get("model")
     if name is None:
         name = next((n for n in _RERANKERS if models.versions(n)), None)
@@ -252,7 +249,7 @@ def rerank(
     results = []
     for index in np.argsort(-scores, kind="stable")[:count].tolist():
         result = {"index": index, "relevance_score": scores[index]}
-        if version == 1 if returned is None else returned:
+        if returns_documents:
             result["document"] = {"text": documents[index]}
         results.append(result)
     return {
@@ -313,58 +310,54 @@ def _is_encoder(servable: Servable) -> bool:
 def _run(
     servable: Servable, bounds: Bounds, output: str, **columns: Sequence[str]
 ) -> np.ndarray:
-    """Runs a model on rows of texts, in parts of `max_rows` or `_PART_LETTERS`.
-
-    Equal rows are computed once, because the last digits of a result depend on
-    the position of a row.
-    """
+    """Runs a model on columns of texts, in chunks of `max_rows` rows."""
     rows = list(zip(*columns.values(), strict=True))
+    # Once each: the last digits of a result depend on the row's position.
     first, row_of = distinct_values(rows)
     sizes = [sum(map(len, rows[index])) for index in first]
     inputs = {name: text_array(texts)[first] for name, texts in columns.items()}
-    parts = [
-        {name: array[part] for name, array in inputs.items()}
-        for part in slices_of_size(sizes, bounds.max_rows, _PART_LETTERS)
+    chunks = [
+        {name: array[rows] for name, array in inputs.items()}
+        for rows in slices_of_size(sizes, bounds.max_rows, _CHUNK_CHARS)
     ]
-    for part in parts:
-        bounds.check_arrays(part)
+    for chunk in chunks:
+        bounds.check_arrays(chunk)
     call = servable.signature("")
     assert call is not None
-    values = [call.run_arrays(part)[output] for part in parts]
-    return _finite(servable.name, np.concatenate(values))[row_of]
+    values = np.concatenate(
+        [call.run_arrays(chunk)[output] for chunk in chunks]
+    )
+    if not np.isfinite(values).all():  # JSON cannot represent such numbers
+        raise StatusError(
+            grpc.StatusCode.DATA_LOSS,
+            f"{servable.name} returned NaN or infinity",
+        )
+    return values[row_of]
 
 
-def _texts(key: str, sent: Any, bounds: Bounds) -> list[str]:
-    """Returns the texts of a request, at least one."""
-    if not isinstance(sent, list) or not sent:
+def _texts(key: str, values: Any, bounds: Bounds) -> list[str]:
+    """Checks and returns the texts of a request, at least one."""
+    if not isinstance(values, list) or not values:
         raise InvalidError(
             f"{key!r} must be a text, or a list that is not empty"
         )
     limit = max(MAX_TEXTS, bounds.max_rows)
-    if len(sent) > limit:
+    if len(values) > limit:
         raise InvalidError(
-            f"{key!r} has {len(sent):,} texts, expected at most {limit:,}: "
+            f"{key!r} has {len(values):,} texts, expected at most {limit:,}: "
             "send them in several requests"
         )
-    for index, text in enumerate(sent):
+    for index, text in enumerate(values):
         if not isinstance(text, str):
             raise InvalidError(
                 f"{key}[{index}] is {excerpt(text)}: expected a text; ids of "
                 "tokens and images are not supported"
             )
-    return sent
-
-
-def _finite(name: str, values: np.ndarray) -> np.ndarray:
-    if not np.isfinite(values).all():  # JSON has no form of them
-        raise StatusError(
-            grpc.StatusCode.DATA_LOSS, f"{name} returned NaN or infinity"
-        )
     return values
 
 
 def _usage(texts: Sequence[str]) -> dict[str, int]:
-    """Returns the number of words as the number of tokens."""
+    """Reports the number of words as the number of tokens."""
     words = sum(len(split_words(text, "space")) for text in texts)
     return {"prompt_tokens": words, "total_tokens": words}
 
@@ -382,8 +375,8 @@ def _cohere_error(status: int, message: str) -> Any:
 class Route(NamedTuple):
     """How a path is answered.
 
-    `protocol` is its name in `Bounds.protocols`, `method` the method of HTTP,
-    `label` the method's name in metrics.
+    `protocol` is a name in `Bounds.protocols`, `method` is the HTTP method, and
+    `label` names the method in metrics.
     """
 
     protocol: str
@@ -411,10 +404,7 @@ ROUTES = {
 
 
 def error_body(path: str, status: int, message: str) -> bytes:
-    """Returns an error in the form of the path's protocol, or TF Serving's.
-
-    Jina's clients read `detail`, for unknown paths, too.
-    """
+    """Returns an error in the form of the path's protocol."""
     route = ROUTES.get(path)
     error = route.error(status, message) if route else {"error": message}
     if not path.startswith("/v1/models/"):

@@ -1,7 +1,6 @@
 """TF Serving's REST API: paths, methods and status codes of HTTP.
 
-Paths, JSON, messages and status codes are TF Serving's:
-`tensorflow_serving/model_servers/http_rest_api_handler.cc` and
+The model is `tensorflow_serving/model_servers/http_rest_api_handler.cc` and
 `http_server.cc`. docs/tf_serving.md lists the differences.
 """
 
@@ -30,7 +29,6 @@ from keras_lstm_dssm.serving.model_registry import (
 from keras_lstm_dssm.serving.protocols import (
     ROUTES,
     TOWERS,
-    Route,
     error_body,
     find_models,
     model_object,
@@ -67,7 +65,7 @@ HTTP_CODES = {
     "DATA_LOSS": 500,
     "UNAUTHENTICATED": 401,
 }
-"""HTTP status codes by the name of the gRPC status code."""
+"""Name of a gRPC status code -> HTTP status code."""
 
 _MODEL = (
     r"/v1/models/(?P<name>[^/:]+)"
@@ -103,7 +101,7 @@ class RestApi:
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Returns method and model of a request; None if not served."""
+        """Returns the names of method and model; None if not served."""
         try:
             name, spec = _method_and_model(method, path)
         except StatusError:
@@ -111,19 +109,18 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request; errors have the form of the path's protocol.
-
-        The path is percent-encoded, without a query.
-        """
+        """Answers a request for a percent-encoded path without a query."""
         start = time.perf_counter()
         label = model = signature = version = ""
         code = "OK"
         route = ROUTES.get(path)
+        if route and route.protocol not in self._bounds.protocols:
+            route = None
         try:
-            if route and self._takes(route, method):
-                sent = parse_object(body) if method == "POST" else {}
-                label, model = route.label, str(sent.get("model", ""))
-                value = route.answer(self._models, self._bounds, sent)
+            if route and route.method == method:
+                request = parse_object(body) if method == "POST" else {}
+                label, model = route.label, str(request.get("model", ""))
+                value = route.answer(self._models, self._bounds, request)
                 model, _, version = value.get("model", "").rpartition("@")
                 reply = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
             else:
@@ -137,19 +134,15 @@ class RestApi:
                     reply = _metadata_json(self._models, spec)
                 else:
                     reply = json.dumps(self._status(spec)).encode()
-        except Exception as error:  # of any kind: the server goes on
+        except Exception as error:  # no error may stop the server
             code, message = code_and_message(error, f"{method} {path}")
             reply = error_body(path, HTTP_CODES[code], message)
         if self._metrics is not None:
             self._metrics.record("http", label, model, signature, code, start)
         return Reply(HTTP_CODES[code], reply, version)
 
-    def _takes(self, route: Route, method: str) -> bool:
-        enabled = self._bounds.protocols
-        return route.protocol in enabled and route.method == method
-
     def _status(self, spec: ModelSpec) -> dict[str, Any]:
-        """Returns the states of versions, with OpenAI's fields of a model."""
+        """Returns the states of versions, and OpenAI's fields of a model."""
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(
             "version_choice"
@@ -157,7 +150,7 @@ class RestApi:
             return _as_dict(model_status(models, spec))
         spec = spec_of(models, name)
         if spec.name == TOWERS:
-            find_models(models, name)  # raises if there are none
+            find_models(models, name)  # raises StatusError for no encoders
             return model_object(models, name)
         status = _as_dict(model_status(models, spec))
         if models.versions(spec.name):
@@ -188,10 +181,7 @@ class RestApi:
 
 
 def code_and_message(error: Exception, request: str) -> tuple[str, str]:
-    """Returns the key of `HTTP_CODES`, and the message, for an error.
-
-    Errors other than `StatusError` are logged, with the text `request`.
-    """
+    """Returns name and message of a gRPC code; logs unexpected errors."""
     if isinstance(error, StatusError):
         return error.code.name, error.details
     _LOG.error("%s", request, exc_info=error)

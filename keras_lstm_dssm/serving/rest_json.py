@@ -1,6 +1,6 @@
 """Converts JSON of TF Serving's REST API to arrays, and arrays to JSON.
 
-Conversions and messages are TF Serving's, `util/json_tensor.cc`, see
+Conversions and messages are those of `util/json_tensor.cc` in TF Serving, see
 https://www.tensorflow.org/tfx/serving/api_rest.
 """
 
@@ -28,9 +28,8 @@ _PRETTY = json.JSONEncoder(ensure_ascii=False, indent=4)
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parses the body of a request, a JSON object in UTF-8.
 
-    NaN, Infinity and -Infinity are numbers, as in TF Serving. Half of a
-    surrogate pair is an error, because it cannot be encoded. Like all
-    functions of this module, `parse_object` raises `InvalidError`.
+    NaN, Infinity and -Infinity are numbers, as in TF Serving. Raises
+    `InvalidError`, also for half of a surrogate pair.
     """
     if not body.strip():
         raise InvalidError("JSON Parse error: The document is empty")
@@ -52,8 +51,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
             f"JSON Parse error: Invalid value. {error.msg} at offset: "
             f"{error.pos}"
         ) from error
-    except (ValueError, RecursionError) as error:
-        # A number with thousands of digits, or deeply nested lists.
+    except (ValueError, RecursionError) as error:  # long numbers, deep lists
         raise InvalidError(f"JSON Parse error: {error}") from error
     if not isinstance(value, dict):
         raise InvalidError(f"JSON Value: {excerpt(value)} Is not object")
@@ -79,7 +77,7 @@ def signature_name(request: Mapping[str, Any]) -> str:
 
 
 def string_of(request: Mapping[str, Any], key: str) -> str:
-    """Returns a string of a request."""
+    """Returns the string under a key of a request."""
     value = request.get(key)
     if not isinstance(value, str):
         raise InvalidError(f"{key!r} must be a string")
@@ -89,7 +87,7 @@ def string_of(request: Mapping[str, Any], key: str) -> str:
 def whole_number_of(
     request: Mapping[str, Any], key: str, minimum: int, maximum: int
 ) -> int:
-    """Returns a whole number of a request, within bounds."""
+    """Returns the whole number under a key of a request, within bounds."""
     value = request.get(key)
     if type(value) is not int or not minimum <= value <= maximum:
         raise InvalidError(
@@ -99,15 +97,12 @@ def whole_number_of(
 
 
 def text_array(texts: Iterable[str]) -> np.ndarray:
-    """Returns texts as an input of a model, an object array of bytes."""
+    """Converts texts to an object array of bytes, the input of a model."""
     return np.array([text.encode() for text in texts], object)
 
 
 def is_row_format(request: Mapping[str, Any]) -> bool:
-    """Returns whether a request has `instances` (rows), not `inputs` (columns).
-
-    Raises `InvalidError` for both, for neither, and for empty `instances`.
-    """
+    """Returns whether a request has `instances` (rows) instead of `inputs`."""
     if "instances" in request and "inputs" in request:
         raise InvalidError(
             f"JSON Value: {excerpt(request)} Not formatted correctly expecting "
@@ -139,9 +134,9 @@ def row_count(request: Mapping[str, Any]) -> int:
 
 
 def excerpt(value: Any) -> str:
-    """Returns a value as JSON for a message, cut to `MAX_MESSAGE_CHARS`."""
-    parts = islice(_PRETTY.iterencode(value), MAX_MESSAGE_CHARS)
-    return "".join(parts)[:MAX_MESSAGE_CHARS]
+    """Returns the start of a value's JSON, for an error message."""
+    strings = islice(_PRETTY.iterencode(value), MAX_MESSAGE_CHARS)
+    return "".join(strings)[:MAX_MESSAGE_CHARS]
 
 
 _NUMPY_DTYPES: dict[str, Any] = {
@@ -158,8 +153,7 @@ _NUMPY_DTYPES: dict[str, Any] = {
     "bool": np.bool_,
     "string": object,
 }
-"""NumPy's dtypes by TensorFlow's names; strings are objects, bytes."""
-
+"""TensorFlow's name of a dtype -> NumPy's dtype; strings are bytes objects."""
 
 _MAX_RANK = 32  # limit of NumPy 1
 
@@ -167,11 +161,7 @@ _MAX_RANK = 32  # limit of NumPy 1
 def inputs_from_json(
     request: Mapping[str, Any], dtypes: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Converts a request's `instances` or `inputs` to arrays by name.
-
-    `dtypes` are TensorFlow's names, such as `string` or `float`. Arrays of
-    strings have objects of bytes.
-    """
+    """Converts `instances` or `inputs` to arrays of TensorFlow's `dtypes`."""
     if is_row_format(request):
         return _arrays_of_rows(request["instances"], dtypes)
     value = request["inputs"]
@@ -244,7 +234,7 @@ def _in_element(element: str, problem: str) -> InvalidError:
 
 
 class _ElementError(InvalidError):
-    """Raised for wrong element `number` of the outermost list."""
+    """Raised for a wrong element of a list, with the index `number`."""
 
     def __init__(self, number: int, problem: str) -> None:
         super().__init__(problem)
@@ -252,28 +242,28 @@ class _ElementError(InvalidError):
 
 
 def _array(value: Any, dtype: str) -> np.ndarray:
-    """Converts a value, or lists of lists of values with equal sizes."""
+    """Converts a scalar, or nested lists of equal sizes, to an array."""
     convert = _converter(dtype)
     shape: list[int] = []
-    parts = [value]
-    while parts and isinstance(parts[0], list):
-        size, per_element = len(parts[0]), math.prod(shape[1:])
-        for index, part in enumerate(parts):
-            if not isinstance(part, list) or len(part) != size:
+    items = [value]  # all items of one level of the nested lists
+    while items and isinstance(items[0], list):
+        size, per_element = len(items[0]), math.prod(shape[1:])
+        for index, item in enumerate(items):
+            if not isinstance(item, list) or len(item) != size:
                 raise _unequal(value, index // per_element)
         shape.append(size)
         if len(shape) > _MAX_RANK:
             raise InvalidError(f"lists are nested over {_MAX_RANK} levels deep")
-        parts = list(chain.from_iterable(parts))
+        items = list(chain.from_iterable(items))
     values: list[Any] = []
-    if dtype == "string" and set(map(type, parts)) == {str}:
-        values, parts = [part.encode() for part in parts], []  # much quicker
+    if dtype == "string" and set(map(type, items)) == {str}:
+        values, items = [item.encode() for item in items], []  # much quicker
     try:
-        for part in parts:
-            values.append(convert(part))
+        for item in items:
+            values.append(convert(item))
     except InvalidError as error:
         number = len(values) // math.prod(shape[1:])
-        if isinstance(part, list):
+        if isinstance(item, list):
             raise _unequal(value, number) from None
         raise _ElementError(number, str(error)) from None
     array = np.empty(len(values), _NUMPY_DTYPES[dtype])
@@ -293,7 +283,7 @@ def _unequal(value: list[Any], number: int) -> _ElementError:
 
 
 def _shape(value: Any) -> list[int]:
-    """Returns the shape of nested lists, by their first elements."""
+    """Returns the sizes of the first list in each level of nested lists."""
     shape: list[int] = []
     while isinstance(value, list):
         shape.append(len(value))
@@ -307,11 +297,7 @@ def _brackets(shape: list[int]) -> str:
 
 @functools.cache
 def _converter(dtype: str) -> Callable[[Any], Any]:
-    """Returns the function that converts a JSON value to a dtype.
-
-    The function raises `InvalidError` for a value that the dtype cannot
-    represent.
-    """
+    """Returns a function that checks and converts a JSON value for a dtype."""
     if dtype == "string":
         return _bytes
     if dtype == "bool":
@@ -369,11 +355,10 @@ def _decimal(value: Any, dtype: str) -> float:
     if isinstance(value, float) and not math.isfinite(value):
         return value
     limits = np.finfo(_NUMPY_DTYPES[dtype])
-    # Integers below 2^64 must be exact; other numbers may be rounded.
-    exact = isinstance(value, int) and abs(value) < 2**64
-    maximum: float = 2 ** (limits.nmant + 1) - 1
-    if not exact:
-        # The largest float32, written with nine digits, is slightly larger.
+    if isinstance(value, int) and abs(value) < 2**64:
+        maximum: float = 2 ** (limits.nmant + 1) - 1  # the last exact integer
+    else:
+        # Rounding to nine digits may enlarge the largest float32.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
         raise InvalidError(
@@ -400,7 +385,7 @@ def _type_error(value: Any, dtype: str) -> InvalidError:
 _BYTES_SUFFIX = "_bytes"
 
 
-def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
+def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
     """Returns the body of a reply: `predictions` by row, or `outputs` by name.
 
     Outputs with names that end in `_bytes` are in base64. Numbers have the
@@ -408,25 +393,25 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
     """
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")
-    batch = -1
+    batch_size = -1
     columns: dict[str, Any] = {}
     for name, array in sorted(outputs.items()):
-        if row and array.ndim == 0:
+        if by_row and array.ndim == 0:
             raise InvalidError(f"Tensor name: {name} has no shape information ")
-        if row and batch not in (-1, len(array)):
+        if by_row and batch_size not in (-1, len(array)):
             raise InvalidError(
                 f"Tensor name: {name} has inconsistent batch size: "
-                f"{len(array)} expecting: {batch}"
+                f"{len(array)} expecting: {batch_size}"
             )
-        batch = len(array) if row else batch
+        batch_size = len(array) if by_row else batch_size
         columns[name] = _writable(name, array)
     values: Any = columns
     if len(columns) == 1:
         (values,) = columns.values()
-    elif row:
+    elif by_row:
         rows = zip(*columns.values(), strict=True)
         values = [dict(zip(columns, cells, strict=True)) for cells in rows]
-    body = {"predictions" if row else "outputs": values}
+    body = {"predictions" if by_row else "outputs": values}
     arrays = [a for a in columns.values() if hasattr(a, "dtype")]
     if all(np.isfinite(array).all() for array in arrays):
         return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
@@ -436,7 +421,7 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], row: bool) -> bytes:
 
 
 def _writable(name: str, array: np.ndarray) -> Any:
-    """Converts an array to a dtype that orjson supports, or texts to lists."""
+    """Converts an array of texts to lists, others to a dtype of orjson."""
     kind, dtype = array.dtype.kind, array.dtype.name
     if kind == "O":
         return _texts(array.tolist(), name.endswith(_BYTES_SUFFIX))
@@ -446,7 +431,7 @@ def _writable(name: str, array: np.ndarray) -> Any:
         raise InvalidError(
             f"Failed to write JSON value for tensor type: {dtype}"
         )
-    # orjson supports no arrays without axes: they become scalars.
+    # orjson supports scalars, but no arrays of rank 0.
     return np.ascontiguousarray(array) if array.ndim else array[()]
 
 
@@ -459,7 +444,7 @@ def _texts(value: Any, in_base64: bool) -> Any:
 
 
 def _plain(values: np.ndarray | np.generic) -> Any:
-    """Converts numbers to Python's numbers with the same digits."""
+    """Converts numbers to Python's numbers with equal shortest digits."""
     if values.dtype.kind == "f":
         values = values.astype("U32").astype(float)
     return values.tolist()

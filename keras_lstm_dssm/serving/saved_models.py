@@ -1,8 +1,8 @@
 """Runs exported models in this process, without a server.
 
-`SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and `SavedScorer` take texts and
-return vectors, key sentences, hits and scores. `SavedGraph` and
-`SavedSignature` run any SavedModel on arrays, also in the server.
+`SavedEncoder`, `SavedKeyVec`, `SavedRetriever` and `SavedScorer` take texts.
+`SavedGraph` and `SavedSignature` run any SavedModel on arrays; the server uses
+these two classes.
 """
 
 import logging
@@ -49,19 +49,19 @@ from lstm_dssm_client.signatures import (
 )
 
 GraphFunction = Callable[..., list[np.ndarray]]
-"""Maps arrays of the inputs to arrays of the outputs, by ascending name."""
+"""Maps arrays of the inputs to arrays of the outputs, both sorted by name."""
 
-# Operations run one after the other in the calling thread. A graph of 700
-# small operations then takes half as long as with a pool of threads. Matrix
-# products still use all cores.
+# Runs one operation after another in the calling thread, which takes half the
+# time of a thread pool for 700 small operations. Matrix products still use all
+# cores.
 _CONFIG = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 
 
 class SavedGraph:
     """Holds the graph and the variables of a SavedModel; threads may share it.
 
-    The graph runs in a session, as in TF Serving. For a short text this takes
-    half as long as the functions of `tf.saved_model.load`.
+    The graph runs in a session, as in TF Serving, which takes half the time of
+    the functions of `tf.saved_model.load` for a short text.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -75,11 +75,10 @@ class SavedGraph:
             ) from error
 
     def function(self, definition: SignatureDef) -> GraphFunction:
-        """Prepares a signature, which takes as long as a hundred short runs.
+        """Returns a function that runs a signature; threads may share it.
 
-        The returned function takes an array for each input and returns all
-        outputs, in the order of names. It raises `tf.errors.OpError`. Threads
-        may share it.
+        The function raises `tf.errors.OpError`. Preparing the signature takes
+        as long as a hundred short runs.
         """
         run = session_callable(
             self._session,
@@ -108,15 +107,12 @@ class SavedSignature:
             value if isinstance(value, np.ndarray) else np.array(value, object)
             for value in (inputs[name] for name in self.inputs)
         )
-        outputs = (self._function or self._prepared())(*arrays)
+        if self._function is None:
+            with self._preparing:  # once, also if several threads call
+                if self._function is None:
+                    self._function = self._model.function(self.definition)
+        outputs = self._function(*arrays)
         return dict(zip(self.outputs, outputs, strict=True))
-
-    def _prepared(self) -> GraphFunction:
-        # Concurrent first runs would each prepare the graph.
-        with self._preparing:
-            if self._function is None:
-                self._function = self._model.function(self.definition)
-        return self._function
 
 
 def _load_graph(session: tf.compat.v1.Session, folder: Path) -> None:
@@ -133,7 +129,7 @@ def _load_graph(session: tf.compat.v1.Session, folder: Path) -> None:
 
 
 def _array(values: np.ndarray | np.generic | bytes) -> np.ndarray:
-    # A session does not return scalars as arrays.
+    # A session returns Python objects or NumPy scalars for scalars.
     return np.asarray(values, object if isinstance(values, bytes) else None)
 
 
@@ -156,12 +152,11 @@ class SavedEncoder:
     """Runs an exported encoder, without the Python class of the encoder.
 
     Args:
-        path: The folder of a version, or of a model. For a model, the newest
-            version that `models.config` serves is loaded.
+        path: The folder of a version, or the folder of a model. In the latter,
+            the newest version that `models.config` serves is loaded.
 
     Attributes:
-        fingerprint: Hash of everything that determines the vectors. Encoders
-            with equal fingerprints have equal vectors.
+        fingerprint: Hash of everything that determines the vectors.
 
     Raises:
         InputError: The folder holds no SavedModel of an encoder.
@@ -185,9 +180,8 @@ class SavedEncoder:
 
         Args:
             texts: n texts.
-            batch_size: Number of texts encoded at once; long texts are encoded
-                in batches of half a megabyte. Larger batches are faster and
-                need more memory.
+            batch_size: Maximum number of texts encoded at once, by default
+                2,048. Batches are also limited to half a megabyte.
             progress: Whether to show a progress bar.
 
         Returns:
@@ -276,8 +270,9 @@ class SavedRetriever:
 
         Args:
             texts: n queries.
-            k: Number of documents for each query; see `Client.search`.
-            tags: Only documents with these tags; see `Client.search`.
+            k: Number of documents for each query, by default 5; see
+                `Client.search`.
+            tags: Searches only documents with these tags; see `Client.search`.
 
         Returns:
             n lists of `Hit`.
@@ -413,7 +408,7 @@ class SavedScorer:
 def _load(
     path: str | os.PathLike[str], inputs: set[str]
 ) -> tuple[SavedGraph, SavedSignature]:
-    """Loads a SavedModel and its default signature; checks the inputs."""
+    """Loads a SavedModel; checks the input names of its default signature."""
     folder = served_version(path) or Path(path)
     try:
         model = SavedGraph(folder)

@@ -15,6 +15,7 @@ import ssl
 import stat
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,9 +39,9 @@ class ServerTLS:
     Args:
         certificate: File of the server's certificate, in PEM, followed by
             the certificates of intermediate authorities.
-        key: File of its private key, in PEM, without a password.
-        client_ca: File of authorities; clients must have a certificate of one
-            of them. By default clients need no certificate.
+        key: File of the certificate's private key, in PEM, without a password.
+        client_ca: File of the authorities that must have signed the clients'
+            certificates. By default clients need no certificate.
 
     Raises:
         InputError: A file cannot be read or is not PEM, or the key belongs to
@@ -62,7 +63,7 @@ class ServerTLS:
         self.ssl_context()
 
     def ssl_context(self) -> ssl.SSLContext:
-        """Returns the settings of TLS for a server of Python, 1.2 or newer."""
+        """Returns a server's settings for TLS 1.2 or newer, for Python."""
         for path in filter(None, (self.certificate, self.key, self.client_ca)):
             try:
                 path.open("rb").close()
@@ -118,11 +119,10 @@ class TokenFile:
     """Checks the tokens of requests against a file; threads may share it.
 
     The file has a token in each line; blank lines and lines that begin with `#`
-    are ignored. The file is read again when it changes. To replace a token,
-    write the old and the new token, switch the clients, and remove the old
-    token. If the changed file cannot be read or has no token, the previous
-    tokens apply, and the reason is logged once. A warning is logged if other
-    users of the machine can read the file.
+    are ignored. The file is read again when it changes. If the changed file
+    cannot be read or has no token, the previous tokens apply, and a warning is
+    logged once. To replace a token, add the new token, switch the clients, and
+    remove the old token.
 
     Args:
         path: The file.
@@ -150,15 +150,14 @@ class TokenFile:
     def allows(self, authorization: str | bytes | None) -> bool:
         """Returns whether the header `authorization` has a valid token.
 
-        The header is `Bearer TOKEN`; or `Basic`, from a browser, with any user
-        name and the token as the password. Digests are compared in constant
-        time.
+        The header is `Bearer TOKEN`. Browsers may send `Basic`, with any user
+        name and the token as the password.
         """
         self._refresh()
         token = _token_of(authorization)
         digest = hashlib.sha256(token).digest()
         allowed = False
-        for known in self._tokens.digests:
+        for known in self._tokens.digests:  # all, so that the time is constant
             allowed |= hmac.compare_digest(digest, known)
         return allowed and bool(token)
 
@@ -192,7 +191,7 @@ class TokenFile:
 
 
 def _token_of(authorization: str | bytes | None) -> bytes:
-    """Returns the token in the value of a header; empty without a token."""
+    """Returns the token in a header `authorization`, or b""."""
     if not authorization:
         return b""
     if isinstance(authorization, str):
@@ -202,10 +201,8 @@ def _token_of(authorization: str | bytes | None) -> bytes:
     if scheme.lower() == b"bearer":
         return value
     if scheme.lower() == b"basic":
-        try:
+        with suppress(binascii.Error):
             return base64.b64decode(value, validate=True).partition(b":")[2]
-        except binascii.Error:
-            return b""
     return b""
 
 
@@ -214,8 +211,8 @@ class Security(NamedTuple):
 
     Attributes:
         tls: The server's certificate. Default: connections are not encrypted.
-        tokens: Each request must have one of these tokens; by default none is
-            needed. Health checks never need one.
+        tokens: The valid tokens of requests; by default requests need no token.
+            Health checks never need a token.
         insecure: Whether the server may listen to other machines without `tls`,
             or without `tokens` and client certificates.
 
@@ -228,11 +225,7 @@ class Security(NamedTuple):
     insecure: bool = False
 
     def check(self, host: str) -> None:
-        """Checks that a server is protected if other machines can reach it.
-
-        Raises `InputError` if TLS is missing, or tokens and client
-        certificates.
-        """
+        """Raises `InputError` if others can reach an unprotected server."""
         identifies_clients = self.tokens or (self.tls and self.tls.client_ca)
         if (
             self.insecure
@@ -252,10 +245,7 @@ class Security(NamedTuple):
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether a request with these headers may be answered.
-
-        A request with several headers `authorization` is refused.
-        """
+        """Returns whether a request with these headers may be answered."""
         if self.tokens is None:
             return True
         return len(authorizations) == 1 and self.tokens.allows(
@@ -263,11 +253,11 @@ class Security(NamedTuple):
         )
 
     def allows_host(self, host: str, header: bytes) -> bool:
-        """Returns whether a request over HTTP may have a header `Host`.
+        """Returns whether an HTTP request may have this header `Host`.
 
         The check prevents "DNS rebinding": a malicious site makes its name
-        resolve to 127.0.0.1, and its page sends requests to this server. The
-        header then has the name of the site. Tokens and TLS prevent this
+        resolve to 127.0.0.1, and its page sends requests to this server. Such
+        requests have the site's name as `Host`. Tokens and TLS prevent the
         attack, too.
         """
         if self.insecure or self.tokens or self.tls or not is_loopback(host):

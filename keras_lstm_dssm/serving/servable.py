@@ -1,6 +1,6 @@
-"""A loaded version of a model, which answers Predict with its signatures.
+"""Answers Predict with a loaded version of a model.
 
-`Servable` holds the version and replays its warm-up requests. `SignatureCall`
+`Servable` holds the version and replays warm-up requests. `SignatureCall`
 checks requests and converts messages to arrays and back. The order of checks,
 the codes and the messages are TF Serving's.
 """
@@ -30,8 +30,8 @@ def to_proto(
 ) -> TensorProto:
     """Writes an array to the typed field of its dtype, as TF Serving does.
 
-    `tf.make_tensor_proto` would pack numbers into `tensor_content`, so that a
-    client that reads one of the two forms would work with one server only.
+    `tf.make_tensor_proto` would write numbers to `tensor_content`, which a
+    client for TF Serving need not read.
     """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
@@ -41,16 +41,14 @@ def to_proto(
     return proto
 
 
-# TF Serving truncates longer messages, too.
-_MESSAGE_BYTES = 1024
+_MESSAGE_BYTES = 1024  # TF Serving truncates longer messages
 
 
 class StatusError(Exception):
     """Raised if a call fails with a gRPC status.
 
-    Codes and messages are TF Serving's, so that a client that was tested with
-    this server handles TF Serving's errors, too. `details` is the message, cut
-    where TF Serving cuts it.
+    Codes and messages are TF Serving's, so that clients can be tested with this
+    server. `details` is the message, cut to 1024 bytes as in TF Serving.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
@@ -70,12 +68,12 @@ class InvalidError(StatusError):
 
 
 Check = Callable[[Mapping[str, np.ndarray]], None]
-"""Function that raises `StatusError` if inputs exceed a bound."""
+"""Function that raises `StatusError` if inputs are too large."""
 
 _DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-"""gRPC's status codes by number. TensorFlow's error codes are equal."""
+"""Number of a status -> gRPC's status code. TensorFlow has the same numbers."""
 
 
 class SignatureCall(SavedSignature):
@@ -99,27 +97,20 @@ class SignatureCall(SavedSignature):
         reply: PredictResponse,
         check: Check | None = None,
     ) -> None:
-        """Runs the graph and writes the requested outputs into the reply.
-
-        Checks are in TF Serving's order. Shapes are checked in addition.
-        """
+        """Runs the graph and writes the requested outputs into the reply."""
         arrays = self._parse(request.inputs)
-        names = self._requested_outputs(request.output_filter)
+        requested = self._requested_outputs(request.output_filter)
         self._check_dtypes_and_shapes(request.inputs, arrays)
         if check is not None:
             check(arrays)
         outputs = self._run(arrays)
-        for alias in names:
+        for alias in requested:
             to_proto(outputs[alias], reply.outputs[alias])
 
     def run_arrays(
         self, inputs: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Runs the graph on an array for each input, and returns all outputs.
-
-        Raises `StatusError` if a shape does not match the signature, or the
-        graph rejects the values.
-        """
+        """Runs the graph on arrays of the right dtypes; returns all outputs."""
         for alias, spec in self._specs.items():
             if not spec.shape.is_compatible_with(inputs[alias].shape):
                 raise _wrong_shape(alias, spec, inputs[alias].shape)
@@ -128,10 +119,10 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses inputs with shapes that fit the signature, of any dtype.
+        """Parses inputs of any dtype whose shapes fit the signature.
 
-        Inputs with other shapes are left out, because a message of a few bytes
-        can declare a huge shape.
+        Other inputs are left out, because a message of a few bytes can declare
+        a huge shape.
         """
         specs = self._specs
         if len(protos) != len(specs):
@@ -191,8 +182,8 @@ class SignatureCall(SavedSignature):
         try:
             return self(**inputs)
         except tf.errors.OpError as error:
-            line = refusal(error.message)
-            raise StatusError(CODES[error.error_code], line) from error
+            details = refusal(error.message)
+            raise StatusError(CODES[error.error_code], details) from error
 
 
 def _wrong_shape(
@@ -204,8 +195,8 @@ def _wrong_shape(
 
 
 def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
-    # A size below 0 is an error of parsing. `unknown_rank` is ignored: without
-    # sizes a tensor is a scalar.
+    # `_array` reports sizes below 0. `unknown_rank` is not read: a tensor
+    # without sizes is a scalar.
     dims = proto.tensor_shape.dim
     sizes = [None if dim.size < 0 else dim.size for dim in dims]
     return spec.shape.is_compatible_with(sizes)
@@ -219,7 +210,6 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
         if sizes == [len(values)]:
             return np.array(list(values), dtype)
     try:
-        # Parses both forms of fields, and repeats the last value.
         tensor = tf.io.parse_tensor(
             proto.SerializeToString(), tf.as_dtype(proto.dtype)
         )
@@ -231,7 +221,7 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
     return np.array(values, object) if isinstance(values, bytes) else values
 
 
-# These fields become an array in a tenth of the time of a general parse.
+# Reading these fields takes a tenth of the time of `tf.io.parse_tensor`.
 _FIELDS: dict[int, tuple[str, Any]] = {
     DataType.DT_STRING: ("string_val", object),
     DataType.DT_INT32: ("int_val", np.int32),
@@ -248,8 +238,7 @@ def _cpp_name(dtype: int) -> str:
     return DataType.Name(dtype).removeprefix("DT_").lower()
 
 
-# TF Serving's limit.
-_MAX_RECORDS = 1000
+_MAX_RECORDS = 1000  # as in TF Serving
 
 
 class Servable:
@@ -269,14 +258,14 @@ class Servable:
         return self._calls.get(name or SIGNATURE)
 
     def default(self, inputs: Mapping[str, str]) -> SignatureCall | None:
-        """Returns the default signature, if it has these inputs and dtypes."""
+        """Returns the default signature if its inputs have these dtypes."""
         call = self.signature("")
         return call if call and call.input_dtypes == inputs else None
 
     def predict(
         self, request: PredictRequest, check: Check | None = None
     ) -> PredictResponse:
-        """Runs one signature; `check` may refuse the parsed inputs."""
+        """Runs the requested signature; `check` may refuse the inputs."""
         key = request.model_spec.signature_name or SIGNATURE
         call = self.signature(key)
         if call is None:
@@ -292,12 +281,7 @@ class Servable:
         return reply
 
     def warm_up(self, folder: Path) -> int:
-        """Replays the requests exported with the model; returns their number.
-
-        The first run of a graph takes a hundred times as long as the second.
-        Raises `StatusError` if a request fails; the version is then not served,
-        as in TF Serving.
-        """
+        """Replays a version's warm-up requests, and returns their number."""
         path = folder / WARMUP_FILE
         if not path.exists():
             return 0

@@ -196,7 +196,7 @@ def test_outputs_by_row_and_by_name():
 def test_outputs_that_are_no_rows(outputs, message):
     with pytest.raises(rest_json.InvalidError, match=message):
         rest_json.json_from_outputs(
-            {n: np.asarray(a) for n, a in outputs.items()}, row=True
+            {n: np.asarray(a) for n, a in outputs.items()}, by_row=True
         )
 
 
