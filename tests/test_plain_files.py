@@ -60,7 +60,7 @@ from keras_lstm_dssm.training.document_targets import DocumentTargets, Target
 from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.salience import SalienceCounts
 from keras_lstm_dssm.training.scorer_training import read_lists
-from keras_lstm_dssm.training.tower_training import _read_given_texts
+from keras_lstm_dssm.training.tower_training import _read_stored_texts
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client import LocalModel
 
@@ -85,7 +85,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
         write_models_card(f / "R", {"retriever": 2}, None),
     ),
     "R/hybrid.json": lambda f: RunFolder(f / "R").read_hybrid(),
-    "R/given_texts.json": lambda f: _read_given_texts(
+    "R/given_texts.json": lambda f: _read_stored_texts(
         f / "R" / "given_texts.json"
     ),
     "R/hard_negatives.json.gz": lambda f: read_json_gz(

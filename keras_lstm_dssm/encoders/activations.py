@@ -89,22 +89,22 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        This is the text's vector before scaling to unit length, or with a
-        `CombinedEncoder` the LSTM's part of the vector.
+        The text's vector before scaling to unit length; for a
+        `CombinedEncoder` only the LSTM's part.
         """
         return np.concatenate([network.final_y for network in self.directions])
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Returns columns of a data frame, with a row for each word and cell.
+        """Returns columns of a data frame: a row for each word and cell.
 
-        The rows of the forward network come first.
+        Rows of the forward network come before rows of the backward network.
         """
-        words, cells = self.y.shape
+        length, cells = self.y.shape
         columns = {
             "reverse": np.full(self.y.size, self.reverse),
-            "position": np.repeat(np.arange(words), cells),
+            "position": np.repeat(np.arange(length), cells),
             "word": np.repeat(np.array(self.words, object), cells),
-            "cell": np.tile(np.arange(cells), words),
+            "cell": np.tile(np.arange(cells), length),
             **{name: array.ravel() for name, array in self.arrays.items()},
         }
         if not self.backward:
@@ -119,7 +119,7 @@ class Activations(NamedTuple):
 def activations(encoder: TextEncoder, text: str) -> Activations:
     """Returns all activations of a recurrent encoder while it reads a text.
 
-    See section V-A and Figs. 4 and 5 of Palangi et al. 2016.
+    Palangi et al. 2016, section V-A, Figs. 4 and 5.
 
     Args:
         encoder: An LSTM, bidirectional LSTM, RNN or combined encoder.
@@ -139,12 +139,12 @@ def activations(encoder: TextEncoder, text: str) -> Activations:
 def each_activations(
     encoder: TextEncoder, texts: Sequence[str], batch_size: int = 256
 ) -> Iterator[Activations]:
-    """Yields the activations of each text; see `activations`.
+    """Yields the activations of a recurrent encoder for each text.
 
     Args:
-        encoder: A recurrent encoder.
+        encoder: An LSTM, bidirectional LSTM, RNN or combined encoder.
         texts: The texts to read.
-        batch_size: Number of texts to compute at once.
+        batch_size: Number of texts in a computation. Default 256.
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).
@@ -169,14 +169,14 @@ def each_activations(
             _compute(encoder, batch, *network, reverse=bool(index))
             for index, network in enumerate(networks)
         ]
-        for row, words in enumerate(words_of(encoder, batch)):
+        for text_index, words in enumerate(words_of(encoder, batch)):
             result = None
             for index in reversed(range(len(networks))):
-                rows: dict[str, Any] = dict.fromkeys(ACTIVATION_NAMES)
+                arrays: dict[str, Any] = dict.fromkeys(ACTIVATION_NAMES)
                 for name, array in arrays_by_network[index].items():
-                    rows[name] = array[row, : len(words)]
+                    arrays[name] = array[text_index, : len(words)]
                 result = Activations(
-                    words, **rows, backward=result, reverse=index == 1
+                    words, **arrays, backward=result, reverse=index == 1
                 )
             assert result
             yield result
@@ -185,9 +185,9 @@ def each_activations(
 def words_of(
     encoder: TextEncoder, texts: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Splits texts by an encoder's rules into tuples of words."""
-    words = encoder.trigrams.words(texts)
-    return [tuple(w.decode() for w in row) for row in words.to_list()]
+    """Returns each text's words, as the encoder reads them."""
+    rows = encoder.trigrams.words(texts).to_list()
+    return [tuple(word.decode() for word in row) for row in rows]
 
 
 def _compute(
@@ -197,18 +197,19 @@ def _compute(
     network: Recurrent,
     reverse: bool,
 ) -> dict[str, Any]:
-    """Returns name -> `[texts, words, cells]`, in the order of the words."""
+    """Returns name -> array `[texts, words, cells]`, in the texts' order."""
     batch = encoder.trigrams.distinct(texts)
     inputs = tf.gather(embedding(batch), batch.words)
 
-    def turn(values: tf.Tensor) -> tf.Tensor:
+    def in_reading_order(values: tf.Tensor) -> tf.Tensor:
         if not reverse:
             return values
         return tf.reverse_sequence(values, batch.lengths, seq_axis=1)
 
-    arrays = network.activations(turn(inputs), batch.lengths)
+    arrays = network.activations(in_reading_order(inputs), batch.lengths)
+    # Reversing twice restores the order of the text.
     return {
-        name: tf.gather(turn(array), batch.text_index).numpy()
+        name: tf.gather(in_reading_order(array), batch.text_index).numpy()
         for name, array in arrays.items()
         if name in ACTIVATION_NAMES
     }

@@ -1,6 +1,6 @@
-"""`CombinedEncoder`: the vectors of an LSTM, of trigrams and of words, joined.
+"""`CombinedEncoder`: concatenated vectors of an LSTM, trigrams and words.
 
-`UntrainedColumnCache` caches the untrained columns of the vectors.
+`UntrainedColumnCache` caches the columns that training does not change.
 """
 
 import functools
@@ -54,24 +54,22 @@ class CombinedEncoder(TextEncoder):
         m = min(1, |sketch| / long) ^ (1 - p),    a + b + c = 1
 
     The cosine of two such vectors is the sum of the cosines of their parts,
-    weighted by a, b and c. The first part is the LSTM-RNN of Palangi et al.
-    2016, which depends on the order of the words. The second part is a trained
-    sum over the words' trigrams, which learns from fewer clicks. The third part
-    is an untrained sketch of the words (`WordSketch`). It matches words that
-    occur in no training click, such as part numbers. The weights a, b and c are
-    not trained, because trained weights overfit.
+    weighted by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the
+    order of the words. The trained sum over the words' trigrams needs fewer
+    clicks than the LSTM. The sketch of the words (`WordSketch`) is untrained:
+    it matches words that occur in no training click, such as part numbers. The
+    weights a, b and c are not trained, because trained weights overfit.
 
-    A cosine normalises documents by the norm of their sketch. In the document
-    encoder, p below 1 weakens this normalisation, like b below 1 in BM25: m is
-    below 1 for documents with a norm below `long` (the 95th percentile), and
-    the last number, which is 0 in queries, completes the vector to length 1.
+    With p = 1, documents are normalised by the norm of their sketch. In the
+    document encoder, p below 1 weakens this normalisation, like b below 1 in
+    BM25: m is below 1 if the norm is below `long`, the 95th percentile. The
+    column sqrt(1 - m^2) completes the third part to length sqrt(c), and is 0
+    in queries.
 
-    With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`: the
-    sum of word vectors that were fitted to a teacher (`WordSumEncoder`).
+    With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, where
+    r(w) is a word vector that was fitted to a teacher (`WordSumEncoder`).
 
-    `TwoTower` compares the parts that `blocks` returns, but `encode` uses their
-    concatenation by `compose`. A subclass that overrides `compose` must
-    therefore override `blocks`, too.
+    A subclass that overrides `compose` must also override `blocks`.
 
     The encoder is not in the paper. docs/results/best.md has the effect of each
     part. The LSTM adds 2.7 points of MRR@10 on dev of API search, and nothing
@@ -80,16 +78,16 @@ class CombinedEncoder(TextEncoder):
     Args:
         cells: Number of LSTM cells, the width of the first part, default 96.
         bag: Width of the second part, default 96.
-        sketch: Width of the sketch, without the last number, default 511.
-        shares: a, b, c and optionally d, up to a common factor. Default: equal
-            a, b and c.
-        length_norm: p, from 0 (an inner product, up to `long`) to 1 (a
-            cosine). Default 1, the only value for query encoders.
+        sketch: Width of the sketch in the third part, default 511.
+        shares: a, b, c and optionally d. They are divided by their sum.
+            Default: equal a, b and c.
+        length_norm: p, from 0 (no normalisation below `long`) to 1 (a cosine).
+            Default 1. Query encoders need 1.
         split: Rule that separates words, see `LetterTrigrams`. Default
             `"alphanumeric"`.
-        known_words: For the fourth part, see `WordSumEncoder`. Default 1.
-        known_trigrams: For the fourth part, see `WordSumEncoder`. Default 1.
-        units: For the fourth part, see `WordSumEncoder`. Default 1.
+        known_words: See `WordSumEncoder`, for the fourth part. Default 1.
+        known_trigrams: See `WordSumEncoder`, for the fourth part. Default 1.
+        units: Width of the fourth part. Default 1.
         peephole: See `LSTMEncoder`. Default `None`.
         forget_gate: See `LSTMEncoder`. Default `False`.
         truncate: See `LSTMEncoder`. Default `None`.
@@ -140,7 +138,7 @@ class CombinedEncoder(TextEncoder):
         self.peephole = peephole
         self.forget_gate = forget_gate
         self.truncate = truncate
-        # Saved models depend on the order and the names of the layers.
+        # Saved models depend on the order and the names of these layers.
         self.embedding, self.lstm = lstm_layers(self)
         self.word_rows = None
         if len(shares) == 4:
@@ -174,7 +172,7 @@ class CombinedEncoder(TextEncoder):
     @property
     def vector_parts(self) -> tuple[Part, ...]:
         """The trained parts of the vectors, then the untrained parts."""
-        # A subclass may compose its vectors differently.
+        # A subclass may compute its vectors differently.
         if type(self) is not CombinedEncoder:
             return super().vector_parts
         return *self.trained, *self.untrained
@@ -186,10 +184,7 @@ class CombinedEncoder(TextEncoder):
 
     @property
     def needs_adapt(self) -> bool:
-        """Whether `adapt` must be called before training.
-
-        `False` after `adapt`, and with the weights of an adapted encoder.
-        """
+        """Whether neither `adapt` nor weights have set the statistics."""
         without_long = self.length_norm < 1 and self.long.numpy() == 1
         return self.word_sketch.needs_adapt or bool(without_long)
 
@@ -201,13 +196,13 @@ class CombinedEncoder(TextEncoder):
     ) -> None:
         """Sets the IDF of words, and `long`, from the titles of documents.
 
-        Must be called before training; `dssm.train` calls it.
+        Call `adapt` before training; `dssm.train` calls it.
 
         Args:
             texts: The distinct titles of all documents.
-            batch_size: Number of titles to hash at once. Default 2048.
-            cache: Cache of hashed texts, which training can use afterwards.
-                Default `None`: a new `trigrams.cache()`.
+            batch_size: Number of titles in a batch. Default 2048.
+            cache: Cache of hashed texts, for reuse in training. Default
+                `None`: a new `trigrams.cache()`.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct
@@ -219,13 +214,11 @@ class CombinedEncoder(TextEncoder):
         self.word_sketch.adapt(batches())
         if self.length_norm == 1:
             return
-        lengths = [
+        norms = [
             tf.norm(sum_words(self.word_sketch, words), axis=-1)
             for words in batches()
         ]
-        self.long.assign(
-            np.percentile(np.concatenate(lengths), _LONG_PERCENTILE)
-        )
+        self.long.assign(np.percentile(np.concatenate(norms), _LONG_PERCENTILE))
 
     def training_cache(self, cache: HashedTextCache) -> Any:
         """Creates a cache of hashed texts with their untrained columns."""
@@ -248,9 +241,9 @@ class CombinedEncoder(TextEncoder):
 
     def _scale_sketch(self, sketch: tf.Tensor) -> tf.Tensor:
         """Scales sketches to length m, and appends sqrt(1 - m^2)."""
-        length = tf.norm(sketch, axis=-1, keepdims=True)
-        long = tf.cast(self.long.value, length.dtype)
-        m = tf.minimum(tf.math.divide_no_nan(length, long), 1)
+        norm = tf.norm(sketch, axis=-1, keepdims=True)
+        long = tf.cast(self.long.value, norm.dtype)
+        m = tf.minimum(tf.math.divide_no_nan(norm, long), 1)
         m **= 1 - self.length_norm
         return tf.concat([unit(sketch) * m, tf.sqrt(1 - m**2)], axis=-1)
 
@@ -258,17 +251,16 @@ class CombinedEncoder(TextEncoder):
 MAX_BYTES = 1 << 28
 """Default size of a cache in bytes: 131,072 rows of 512 float32 numbers."""
 
-_VECTOR = 64
-"""A multiple of the count of numbers in a vector instruction of any CPU."""
+_PADDED_ROWS = 64
+"""Rows to which batches are padded: a multiple of any CPU's vector width."""
 
 
 class UntrainedColumnCache:
     """Hashes texts, and caches the untrained columns of their vectors.
 
     Training does not change the last columns of a `CombinedEncoder`'s vectors.
-    The columns of a text are computed in the first batch with the text, and
-    stored for later epochs. When the columns take `max_bytes`, the columns of
-    other texts are computed in each batch.
+    The columns of a text are computed once, and stored until the cache has
+    `max_bytes`. Later texts are computed in each batch.
     """
 
     def __init__(
@@ -282,32 +274,33 @@ class UntrainedColumnCache:
         self._dtype = np.dtype(encoder.compute_dtype)
         self._width = sum(widths(encoder.untrained).values())
         self._lock = threading.Lock()  # `tf.data` hashes several batches
-        self._weights = ""
+        self._weights_hash = ""
         self._max_rows = max_bytes // (self._width * self._dtype.itemsize)
         self._clear()
 
     @functools.cached_property
     def _compute(self) -> Any:
-        """Computes columns from the fields of a `WordBatch`, as a graph."""
+        """Graph from the fields of a `WordBatch` to the untrained columns."""
         return tf.function(
-            lambda *fields: self._columns_of(WordBatch(*fields)),
+            lambda *fields: self._compute_columns(WordBatch(*fields)),
             autograph=False,
         ).get_concrete_function(*FIELD_SPECS)
 
     def clear_if_stale(self) -> None:
         """Clears the cache if weights of the untrained parts have changed.
 
-        Call it before texts are hashed after a possible change, such as by
-        `adapt`.
+        Call this after a possible change, such as `adapt`.
         """
-        layers = [y for part in self.encoder.untrained for y in part.layers]
-        weights = weights_hash(
-            [w for layer in layers for w in layer.variables]
-            + [self.encoder.long]
-        )
+        variables = [
+            variable
+            for part in self.encoder.untrained
+            for layer in part.layers
+            for variable in layer.variables
+        ]
+        new_hash = weights_hash([*variables, self.encoder.long])
         with self._lock:
-            if weights != self._weights:
-                self._weights = weights
+            if new_hash != self._weights_hash:
+                self._weights_hash = new_hash
                 self._clear()
 
     def _clear(self) -> None:
@@ -315,7 +308,7 @@ class UntrainedColumnCache:
         self._row_of_text: dict[int, int] = {}
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes strings `[batch]`; adds their untrained columns."""
+        """Hashes strings `[batch]`, and adds the untrained columns."""
         types = [*FIELD_TYPES, tf.as_dtype(self._dtype)]
         *fields, untrained = DataFunction(self._distinct, types)(texts)
         untrained.set_shape([None, self._width])
@@ -328,37 +321,36 @@ class UntrainedColumnCache:
         with self._lock:
             return (*fields, self._cached(numbers))
 
-    def _columns_of(self, words: WordBatch) -> tf.Tensor:
-        """Computes the untrained columns of texts, `(texts, width)`.
+    def _compute_columns(self, words: WordBatch) -> tf.Tensor:
+        """Computes the untrained columns of distinct texts, `(texts, width)`.
 
-        The bits of a text must not depend on its batch, because a resumed run
-        has other batches. Scalar instructions round powers and roots
-        differently from vector instructions, and TensorFlow uses them for the
-        rest of an array that does not fill a vector. Padding prevents a rest.
+        Padding makes the bits of a text's columns independent of the batch:
+        without padding, the last rows could be computed by scalar instructions,
+        which round powers and roots differently from vector instructions.
         """
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
-        padding = [[0, -texts % _VECTOR], [0, 0]]
+        padding = [[0, -texts % _PADDED_ROWS], [0, 0]]
         padded = [tf.pad(part.compose(words), padding) for part in parts]
         return scaled(parts, padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
-        """Copies the columns of cached texts; computes and stores missing ones.
+        """Copies the columns of cached texts, and computes missing columns.
 
         `numbers` are the texts' numbers in the cache of hashed texts.
         """
-        known = self._row_of_text
-        rows = np.array([known.get(n, -1) for n in numbers.tolist()], int)
-        new = rows < 0
+        row_of = self._row_of_text
+        rows = np.array([row_of.get(n, -1) for n in numbers.tolist()], int)
+        missing = rows < 0
         result = np.empty((len(numbers), self._width), self._dtype)
-        result[~new] = self._columns[rows[~new]]
-        if new.any():
-            fields, order = self.cache.fields_of(numbers[new])
+        result[~missing] = self._columns[rows[~missing]]
+        if missing.any():
+            fields, order = self.cache.fields_of(numbers[missing])
             computed = self._compute(*fields).numpy()
-            result[new] = computed[WordBatch(*fields).text_index]
-            stored = order[: self._max_rows - len(known)].tolist()
+            result[missing] = computed[WordBatch(*fields).text_index]
+            stored = order[: self._max_rows - len(row_of)].tolist()
             self._columns = store_rows(
-                self._columns, len(known), computed[: len(stored)]
+                self._columns, len(row_of), computed[: len(stored)]
             )
-            known |= zip(stored, itertools.count(len(known)), strict=False)
+            row_of |= zip(stored, itertools.count(len(row_of)), strict=False)
         return result

@@ -1,6 +1,7 @@
 """Encoders without recurrence: DSSM, CLSM, and sums of fixed word vectors."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import keras
@@ -23,8 +24,8 @@ class DSSMEncoder(TextEncoder):
     baseline DSSM 288/96 of Table IV in Palangi et al. 2016.
 
     Args:
-        units: Widths of the layers. The last width is the vector's. Default
-            288 and 96.
+        units: Width of each layer. The last is the width of the vector.
+            Default 288 and 96.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:
@@ -42,14 +43,11 @@ class DSSMEncoder(TextEncoder):
         self.dimension = self.units[-1]
         self.embedding = self._embedding(self.units[0], "embedding")
         self.dense = []
-        for number in range(1, len(self.units)):
+        for index, (inputs, outputs) in enumerate(pairwise(self.units), 1):
             layer = keras.layers.Dense(
-                self.units[number],
-                "tanh",
-                dtype=self.dtype_policy,
-                name=f"dense_{number}",
+                outputs, "tanh", dtype=self.dtype_policy, name=f"dense_{index}"
             )
-            layer.build((None, self.units[number - 1]))
+            layer.build((None, inputs))
             self.dense.append(layer)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
@@ -97,7 +95,7 @@ class CLSMEncoder(TextEncoder):
         self.window = window
         self.filters = filters
         self.units = self.dimension = units
-        # The columns are W_c l for each position in the window.
+        # A row has W_c l for each position in the window.
         self.embedding = self._embedding(window * filters, "embedding")
         self.bias = self.add_weight(
             shape=(filters,), initializer="zeros", name="convolution_bias"
@@ -109,23 +107,28 @@ class CLSMEncoder(TextEncoder):
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the output y of each distinct text."""
-        word, text = words.flat()
+        word_index, text_index = words.flat()
         # A row for each distinct word at each position in the window.
         rows = self.embedding(words, training=training)
         rows = tf.reshape(rows, [-1, self.filters])
-        row = self._windows(word) * self.window + tf.range(self.window)
-        same_text = tf.equal(self._windows(text), text[:, tf.newaxis])
+        first_row = self._windows(word_index) * self.window
+        row_index = first_row + tf.range(self.window)
+        texts = self._windows(text_index)
+        same_text = tf.equal(texts, text_index[:, tf.newaxis])
         total = gather_sum(
             rows,
-            tf.boolean_mask(row, same_text),
+            tf.boolean_mask(row_index, same_text),
             tf.cast(tf.where(same_text)[:, 0], tf.int32),
             training=training,
         )
-        v = tf.math.segment_max(tf.tanh(total + self.bias), text)
+        v = tf.math.segment_max(tf.tanh(total + self.bias), text_index)
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Gathers the words around each word of a text, `(words, window)`."""
+        """Gathers the window around each value, -1 at the ends, `(n, window)`.
+
+        `values` is int `(n,)`.
+        """
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(
@@ -139,19 +142,19 @@ class WordSumEncoder(TextEncoder):
 
         y = sum over the words w of a text of r(w)
 
-    The teacher, a pretrained sentence encoder, computes vectors of whole texts.
-    `fit_words` fits the word vectors r to them in closed form, without clicks
-    and without gradients. Encoding then needs no teacher: it is a look-up and a
-    sum. The length of r(w) is the weight of the word. The order of words has no
-    effect. Words that occur in no text of the teacher, such as misspelled
-    words, get a vector from their trigrams, see `WordRows`.
+    A teacher, such as a pretrained sentence encoder, computes vectors of whole
+    texts. `fit_words` fits the word vectors r to the teacher's vectors in
+    closed form, without clicks and without gradients. Encoding then needs no
+    teacher. The length of r(w) is the weight of the word. The order of words
+    has no effect. Words without a fitted vector, such as misspelled words, get
+    a vector from their trigrams, see `WordRows`.
 
     The encoder is not in the papers. docs/few_clicks.md has results.
 
     Args:
-        known_words: Number of words with a vector. Default 1, before the fit.
+        known_words: Number of words with a vector. Default 1.
         known_trigrams: Number of trigrams with a vector. Default 1.
-        units: Width of the vectors, as of the teacher's vectors. Default 1.
+        units: Width of the vectors, equal to the teacher's width. Default 1.
         split: Rule that separates words, see `LetterTrigrams`. Default
             `"alphanumeric"`.
         **kwargs: Arguments of `TextEncoder`.

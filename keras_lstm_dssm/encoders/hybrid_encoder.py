@@ -1,4 +1,4 @@
-"""`HybridEncoder`: the vectors of towers and of words in a hybrid retriever."""
+"""`HybridEncoder`: concatenates vectors of towers and sums of word vectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,28 +23,28 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """An encoder, and the layers that compute a part's columns."""
+    """An encoder, and its layers that compute a part of the vectors."""
 
     encoder: TextEncoder
     layers: list[Any]
 
 
 class HybridEncoder:
-    """Encodes texts into the concatenated vectors of towers and words.
+    """Encodes texts into weighted, concatenated vectors of towers and words.
 
-    The vectors are defined by `WeightedParts` and computed in a graph. The
-    towers part of a `CombinedEncoder` has its trained columns, the words part
-    its fourth part. BM25 replaces the sketch.
+    The `"towers"` part has the trained columns of an encoder, the `"words"`
+    part the columns fitted to a teacher. A `CombinedEncoder` can have both
+    parts. Its sketch is not used.
 
     Args:
         encoders: `"towers"` or `"words"` -> an encoder with this part.
-        weights: The weights of all parts. Parts with weight 0 are left out.
+        weights: Name of a part -> its weight. Parts with weight 0 are left out.
 
     Attributes:
-        weighted: The weighted parts. They compose the vectors of distinct
-            texts, not scaled to length 1.
+        weighted: The `WeightedParts` of distinct texts, before scaling to
+            length 1.
         parts: Name of a part -> its `HybridPart`.
-        encoders: A single Keras layer that contains the used layers.
+        encoders: A list of one Keras layer, which contains all used layers.
 
     Example:
     >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})
@@ -73,7 +73,7 @@ class HybridEncoder:
 
     @property
     def resources(self) -> list[Any]:
-        """See `TextEncoder.resources`."""
+        """Objects other than variables that a SavedModel needs."""
         return [
             resource
             for part in self.parts.values()
@@ -82,7 +82,7 @@ class HybridEncoder:
 
     @property
     def extra_state(self) -> list[np.ndarray]:
-        """See `TextEncoder.extra_state`."""
+        """Arrays other than weights on which the vectors depend."""
         return [
             array
             for part in self.parts.values()
@@ -90,7 +90,7 @@ class HybridEncoder:
         ]
 
     def sync_weights(self) -> None:
-        """See `TextEncoder.sync_weights`."""
+        """Brings lazily updated weights up to date."""
         for part in self.parts.values():
             part.encoder.sync_weights()
 
@@ -107,7 +107,7 @@ class HybridEncoder:
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes strings `(batch,)` into vectors, float32 `(batch, d)`."""
         if not tf.executing_eagerly():
-            return self._joined(lambda hashing: hashing.distinct(texts))
+            return self._encode(lambda hashing: hashing.distinct(texts))
         if self._graph is None:
             self._graph = tf.function(
                 self.unit_vectors, autograph=False
@@ -116,34 +116,34 @@ class HybridEncoder:
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes one text for which `is_short` is true, faster."""
-        return self._joined(lambda hashing: hashing.single(text))
+        return self._encode(lambda hashing: hashing.single(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one text that `unit_vector` encodes."""
+        """Returns whether `unit_vector` can encode a batch: one short text."""
         parts = self.parts.values()
         return tf.reduce_all([part.encoder.is_short(texts) for part in parts])
 
     @property
     def hashing(self) -> LetterTrigrams | None:
-        """The hashing layer of the words part; `None` without this part."""
+        """The hashing layer of the `"words"` part; `None` without this part."""
         part = self.parts.get(WORDS)
         return None if part is None else part.encoder.trigrams
 
     def word_rows(self, words: tf.Tensor) -> tf.Tensor:
-        """Looks up the words part's vectors of words, float32 `(n, units)`."""
+        """Looks up the fitted vectors of words, float32 `(n, units)`."""
         part = self.weighted.vectors[-1]
         batch = part.source.encoder.trigrams.distinct(words)
         rows = tf.gather(part.encode(batch), batch.text_index)
         return tf.cast(rows, tf.float32)
 
-    def _joined(
+    def _encode(
         self, hash_texts: Callable[[LetterTrigrams], WordBatch]
     ) -> tf.Tensor:
         batches: dict[tuple[Any, ...], WordBatch] = {}
         vectors = []
         for part in self.weighted.vectors:
             hashing = part.source.encoder.trigrams
-            # Parts with the same rules share the hashed words.
+            # Parts with equal hashing rules share the hashed texts.
             if hashing.rules not in batches:
                 batches[hashing.rules] = hash_texts(hashing)
             words = batches[hashing.rules]

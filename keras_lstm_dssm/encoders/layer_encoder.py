@@ -30,30 +30,30 @@ _LEFT_OUT = frozenset((
 def layer_settings(layer: keras.layers.Layer) -> bytes:
     """Returns all settings of a layer and its sublayers, as canonical JSON.
 
-    The settings come from `keras.saving.serialize_keras_object`. Settings
-    without effect on vectors are left out, and names of layers, too, because
-    Keras numbers the names of each copy of a model. If Keras cannot serialise
-    the layer, the settings of its serialisable sublayers are returned.
+    The settings come from `keras.saving.serialize_keras_object`, without names
+    of layers, which differ between copies of a model, and without settings that
+    do not change vectors. If Keras cannot serialise the layer, the result has
+    the settings of its serialisable sublayers.
     """
     layers = all_layers(layer)
-    serialised = _serialised(layer)
+    serialised = _serialise(layer)
     if serialised is None:
-        serialised = [_serialised(sublayer) for sublayer in layers]
+        serialised = [_serialise(sublayer) for sublayer in layers]
     names = frozenset(sublayer.name for sublayer in layers)
     lambdas = [
-        _code(sublayer.function.__code__)
+        _describe_code(sublayer.function.__code__)
         for sublayer in layers
         if isinstance(sublayer, keras.layers.Lambda)
         and isinstance(sublayer.function, FunctionType)
     ]
     return json.dumps(
-        [_plain(serialised, names, {}), lambdas],
+        [_without_names(serialised, names, {}), lambdas],
         sort_keys=True,
         default=_name_of,
     ).encode()
 
 
-def _serialised(layer: keras.layers.Layer) -> Any:
+def _serialise(layer: keras.layers.Layer) -> Any:
     """Returns a layer's settings, or `None` if Keras cannot serialise it."""
     try:
         return keras.saving.serialize_keras_object(layer)
@@ -61,49 +61,46 @@ def _serialised(layer: keras.layers.Layer) -> Any:
         return None
 
 
-def _plain(
-    value: Any, names: Container[str], numbers: Mapping[str, int]
+def _without_names(
+    value: Any, names: Container[str], index_of: Mapping[str, int]
 ) -> Any:
-    """Returns settings without names of layers.
+    """Returns settings without the `names` of layers.
 
-    `numbers` maps the layer names of a functional model to their indices, which
-    replace the names in connections.
+    In the connections of a functional model, `index_of` replaces the name of a
+    layer by its index.
     """
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
-            numbers = {
+            index_of = {
                 layer["name"]: index
                 for index, layer in enumerate(value["layers"])
             }
         if value.get("class_name") == "__lambda__":
             rest = {k: v for k, v in value["config"].items() if k != "code"}
-            return _plain(rest, names, numbers)
+            return _without_names(rest, names, index_of)
         return {
-            str(key): _plain(item, names, numbers)
+            str(key): _without_names(item, names, index_of)
             for key, item in value.items()
             if key not in _LEFT_OUT
             and not (
                 key == "name"
                 and isinstance(item, str)
-                and (item in names or item in numbers)
+                and (item in names or item in index_of)
             )
         }
     if isinstance(value, list | tuple):
         match value:
-            # A connection: the layer, its call and the index of the output.
-            case [str(name), int(), int()] if name in numbers:
-                return [numbers[name], *value[1:]]
-        return [_plain(item, names, numbers) for item in value]
+            # A connection: name of a layer, index of a call, of an output.
+            case [str(name), int(), int()] if name in index_of:
+                return [index_of[name], *value[1:]]
+        return [_without_names(item, names, index_of) for item in value]
     return value
 
 
-def _code(code: CodeType) -> list[Any]:
-    """Describes the byte code of a function.
-
-    Keras stores a lambda as bytes that differ between processes.
-    """
+def _describe_code(code: CodeType) -> list[Any]:
+    """Describes a function's byte code, equally in all processes."""
     constants = [
-        _code(constant)
+        _describe_code(constant)
         if isinstance(constant, CodeType)
         else sorted(map(repr, constant))
         if isinstance(constant, frozenset)
@@ -134,9 +131,10 @@ class DistinctTexts:
     """Finds the distinct texts of a batch, in place of `LetterTrigrams`."""
 
     rules = ("distinct",)
+    """Encoders with equal rules share hashed batches."""
 
     split = "space"
-    """Rule that separates words, for comparing negatives with positives."""
+    """Rule that separates words."""
 
     def distinct(self, texts: Any) -> TextBatch:
         """Returns the distinct texts of strings `(batch,)`."""
@@ -159,10 +157,10 @@ class DistinctTexts:
 class LayerEncoder(TextEncoder):
     """Wraps a Keras layer or model from strings to vectors as an encoder.
 
-    `TwoTower(layer, layer)` wraps layers that are no `TextEncoder`. Words are
-    not hashed, and every variable is updated in each training step, so training
-    is as fast as the layer is in Keras. Each distinct text of a batch is
-    encoded once. A `TextVectorization` must be adapted before training.
+    `TwoTower(layer, layer)` wraps its arguments, unless they are encoders. Each
+    distinct text of a batch is encoded once. Words are not hashed, and every
+    variable is updated in each training step. A `TextVectorization` must be
+    adapted before training.
 
     Args:
         layer: A layer from strings `(batch,)` to float vectors `(batch, d)`,
@@ -234,12 +232,12 @@ class LayerEncoder(TextEncoder):
     def resources(self) -> list[Any]:
         """The vocabulary tables, which a SavedModel needs."""
         resource = tf.saved_model.experimental.TrackableResource
-        parts = tf.train.TrackableView(self.layer).descendants()
-        return [part for part in parts if isinstance(part, resource)]
+        objects = tf.train.TrackableView(self.layer).descendants()
+        return [item for item in objects if isinstance(item, resource)]
 
     @property
     def extra_state(self) -> list[np.ndarray]:
-        """Settings of layers, and vocabulary files, as uint8 arrays."""
+        """Settings of all layers, and vocabulary files, as uint8 arrays."""
         contents = [layer_settings(self.layer)]
         with tempfile.TemporaryDirectory() as folder:
             for number, layer in enumerate(all_layers(self.layer)):

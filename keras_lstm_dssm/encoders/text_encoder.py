@@ -1,7 +1,4 @@
-"""`TextEncoder`, the base class of encoders, and the recurrent encoders.
-
-A `Part` describes a range of a vector's columns and the layers behind them.
-"""
+"""`TextEncoder`, the base class of encoders, and the recurrent encoders."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,29 +40,26 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
-"""Kinds of parts: trained on clicks, fitted to a teacher, and random signs."""
+"""Kinds of `Part`: trained on clicks, fitted to a teacher, untrained."""
 
 
 def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
-    """Sums a layer's vectors of words over each distinct text.
-
-    Returns `(texts, width)`.
-    """
+    """Sums a layer's word vectors over each distinct text, `(texts, width)`."""
     rows = layer(words, training=training)
     return gather_sum(rows, *words.flat(), training=training)
 
 
 @dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
 class Part:
-    """A range of columns of an encoder's vectors.
+    """A range of columns of an encoder's vectors, and the layers behind it.
 
     Attributes:
         kind: `TOWERS`, `WORDS` or `SKETCH`.
         widths: Name -> number of columns.
         layers: The layers that compute the columns.
-        length: The Euclidean length of the part in a vector.
-        compute: Function of the layers, a `WordBatch` and `training`, which
-            returns an unscaled vector of each distinct text.
+        length: The Euclidean length of these columns in each vector.
+        compute: Function from the layers, a `WordBatch` and `training` to an
+            unscaled vector of each distinct text.
         scale: Function that scales vectors to length 1.
     """
 
@@ -89,7 +83,7 @@ def columns(
 
 
 def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Scales and concatenates the results of the parts' `compose`."""
+    """Scales and concatenates the vectors that the parts have composed."""
     pairs = zip(parts, vectors, strict=True)
     return tf.concat([p.scale(y) * p.length for p, y in pairs], axis=-1)
 
@@ -100,31 +94,32 @@ def widths(parts: Sequence[Part]) -> dict[str, int]:
 
 
 WHOLE_VECTOR = "whole vector"
-"""Name of the only part of a vector that is not divided into parts."""
+"""Name of the columns of a vector with a single part."""
 
 
 class TextEncoder(SyncedWeights, keras.Model):
     """Base class of encoders: hashes texts, then composes vectors from words.
 
-    A subclass creates all weights in its constructor, embeddings by
-    `_embedding`, and implements `compose`. An encoder is a Keras model: it can
-    be called in a functional model on `keras.Input((), dtype="string")`, saved
-    and loaded. Lazily updated weights are brought up to date (`sync_weights`)
-    before `encode`, `unit_vectors`, `predict` and an eager call with
-    `training=False`; see `SyncedWeights`.
+    A subclass implements `compose`, and creates all weights in its constructor,
+    tables of trigrams by `_embedding`. An encoder is a Keras model: it can be
+    called in a functional model on `keras.Input((), dtype="string")`, saved and
+    loaded. `encode`, `unit_vectors`, `predict` and an eager call with
+    `training=False` first bring lazily updated weights up to date; see
+    `SyncedWeights`.
 
     Args:
         alphabet: `"ascii"`, the only value; see `LetterTrigrams`.
         oov_buckets: Number of ids for trigrams with a letter outside the
             alphabet, default 0; see `LetterTrigrams`.
-        max_words: Number of words to read of each text, default 128.
+        max_words: Number of words to read of each text, default 128. `None`
+            for all words.
         split: Rule that separates words, `"space"` (default) or
             `"alphanumeric"`; see `LetterTrigrams`.
         **kwargs: Arguments of `keras.Model`. `dtype` is `"float32"` or
             `"float64"`; mixed precision is not supported.
 
     Call arguments:
-        inputs: Strings `(batch,)`, or the `WordBatch` made of them.
+        inputs: Strings `(batch,)`, or a `WordBatch`.
         training: Whether a gradient will be computed, default `False`.
 
     Returns:
@@ -172,11 +167,11 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def input_dtype(self) -> str:
-        """The dtype of the inputs, from which Keras makes a signature."""
+        """The dtype of the inputs, for the signature that Keras makes."""
         return "string"
 
     def _hashing(self, **rules: Any) -> Any:
-        """Makes the layer that converts texts to the batch for `compose`."""
+        """Makes the layer that hashes texts."""
         return LetterTrigrams(**rules, name="trigrams")
 
     def build(self, input_shape: Any) -> None:
@@ -200,8 +195,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> tuple[tf.Tensor, ...]:
         """Computes the vectors as blocks of columns, for a loss.
 
-        Only the first block depends on trained weights. If there are several
-        blocks, their concatenation has length 1.
+        Only the first block depends on trained weights. The concatenation of
+        several blocks has length 1.
         """
         return (self.compose(words, training),)
 
@@ -289,8 +284,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # A traced graph, such as an export, may read other variables than
-            # the graph below (`TrigramEmbedding.read_rows`).
+            # `self._graph` cannot be part of another graph, such as an export,
+            # which may read other variables (`TrigramEmbedding.read_rows`).
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -299,7 +294,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return self._graph(texts)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-        """Encodes texts like a call, see `keras.Model.predict`.
+        """Encodes texts into vectors that are not scaled to length 1.
 
         Args:
             x: Dataset of string batches, or any sequence of strings.
@@ -307,7 +302,7 @@ class TextEncoder(SyncedWeights, keras.Model):
             **kwargs: See `keras.Model.predict`.
 
         Returns:
-            Array `[texts, dimension]`, not scaled to unit length.
+            Array `[texts, dimension]`.
         """
         self.sync_weights()
         if not isinstance(x, tf.data.Dataset):
@@ -315,7 +310,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return super().predict(x, *args, **kwargs)
 
     def predict_on_batch(self, x: Any) -> np.ndarray:
-        """Encodes one batch of texts like a call."""
+        """Encodes one batch of texts, see `predict`."""
         self.sync_weights()
         return super().predict_on_batch(as_strings(x))
 
@@ -336,10 +331,10 @@ class TextEncoder(SyncedWeights, keras.Model):
         input_signature: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Writes a SavedModel of the call, see `keras.Model.export`.
+        """Writes a SavedModel, see `keras.Model.export`.
 
-        The SavedModel's vectors do not have unit length. For TF Serving,
-        `TwoTower.export` and `export_models` write versions with unit vectors,
+        The SavedModel's vectors do not have unit length. `TwoTower.export` and
+        `export_models` write SavedModels for TF Serving, with unit vectors,
         batching and warm-up. To load the SavedModel in Python, import
         `tensorflow_text` first.
 
@@ -377,7 +372,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return False
 
     def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
-        """Computes statistics of titles, if an encoder has any.
+        """Computes statistics of titles; does nothing in most encoders.
 
         Args:
             texts: The distinct titles of all documents.
@@ -390,7 +385,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
-        """Embedding and layer of each recurrent network.
+        """The trigram embedding and the layer of each recurrent network.
 
         The second network, if any, reads from right to left.
         """
@@ -398,22 +393,22 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def extra_state(self) -> list[np.ndarray]:
-        """Arrays other than weights that determine vectors (fingerprints)."""
+        """Arrays other than weights on which the vectors depend."""
         return []
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:
-        """The parts that are concatenated to a vector, by default one."""
+        """The parts of which a vector consists, by default a single part."""
         kind, compose = WORDS if self.fitted else TOWERS, type(self).compose
         return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, compose),)
 
     def parts(self) -> dict[str, int]:
-        """Returns the name and the width of each part of the vectors."""
+        """Returns name -> number of columns, for each part of the vectors."""
         return widths(self.vector_parts)
 
     @property
     def embeddings(self) -> list[TrigramEmbedding]:
-        """The layers whose tables an optimizer may update lazily."""
+        """All trigram embeddings of the encoder."""
         return trigram_embeddings(self)
 
     @property
@@ -447,10 +442,7 @@ def run_network(
     words: WordBatch,
     training: bool,
 ) -> tf.Tensor:
-    """Encodes each distinct text as the last output of a recurrent layer.
-
-    The layer reads one embedded word in each time step.
-    """
+    """Encodes each distinct text as a recurrent layer's output at its end."""
     if words.words.shape[0] == 1 and not training:
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))
@@ -465,7 +457,7 @@ def run_network(
 def lstm_layers(
     encoder: Any, suffix: str = ""
 ) -> tuple[TrigramEmbedding, PeepholeLSTM]:
-    """Creates an LSTM, and the trigram embedding that computes its inputs."""
+    """Creates the trigram embedding of an LSTM, and the LSTM."""
     lstm = PeepholeLSTM(
         encoder.cells,
         encoder.peephole,
@@ -574,8 +566,8 @@ class LSTMEncoder(TextEncoder):
 class BidirectionalLSTMEncoder(LSTMEncoder):
     """Runs one LSTM forward and another backward over the words.
 
-    Palangi et al. 2016, section V. The two LSTMs have separate weights. The
-    vector is the concatenation of their final outputs, `2 * cells` wide.
+    Palangi et al. 2016, section V. The LSTMs have separate weights. The vector
+    is the concatenation of their final outputs, of width `2 * cells`.
 
     Args:
         cells: Number of cells of each LSTM, default 96.

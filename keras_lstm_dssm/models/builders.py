@@ -1,6 +1,6 @@
-"""Checks recipes and builds their models, of any kind.
+"""Checks recipes, builds their models, and compiles two towers.
 
-The functions for two towers are here, too; `word_builders` has the others.
+`word_builders` has the functions for pair scorers and KeyVecs.
 """
 
 import inspect
@@ -27,9 +27,8 @@ def find_recipe(recipe: str | ModelRecipe) -> Any:
     """Checks and returns a recipe, or the recipe of a preset's name.
 
     Raises:
-        InputError: There is no such preset; or the recipe names an unknown
-            encoder or matcher, or gives the encoder or matcher an argument that
-            it does not take.
+        InputError: There is no such preset, or the recipe has an unknown
+            encoder or matcher, or a wrong argument for its encoder or matcher.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
@@ -75,8 +74,8 @@ def build_model(
 
 @contextmanager
 def seeded_initializers(seed: int) -> Iterator[None]:
-    """Makes all weights that the block creates a function of `seed`."""
-    # An initializer without a seed draws its seed from Python's generator.
+    """Seeds the initializers of all weights that the block creates."""
+    # Initializers without a seed draw a seed from Python's generator.
     state = random.getstate()
     random.seed(seed)
     try:
@@ -92,11 +91,11 @@ def check_arguments(
     config: Any,
     without: Collection[str],
 ) -> None:
-    """Checks that the constructors of a class take the arguments of `config`.
+    """Checks that the constructor of a class takes the arguments in `config`.
 
-    Base classes are considered up to `base`. Arguments in `without` have fields
-    of their own in the recipe, and are not allowed. `field` is the recipe's
-    field that holds `config`.
+    `base` is the last base class whose arguments are allowed. The recipe has
+    separate fields for the arguments `without`, which are not allowed. `field`
+    is the name of the recipe's field `config`.
     """
     known = {"dtype", "trainable"}
     for parent in model_class.__mro__:
@@ -122,12 +121,12 @@ def check_arguments(
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered class that a field of a recipe names.
 
-    Names are such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for classes
-    of other packages.
+    `class_name` is such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for
+    other packages.
     """
     classes = {
-        full.removeprefix(f"{PACKAGE}>"): cls
-        for full, cls in keras.saving.get_custom_objects().items()
+        full_name.removeprefix(f"{PACKAGE}>"): cls
+        for full_name, cls in keras.saving.get_custom_objects().items()
         if isinstance(cls, type) and issubclass(cls, base) and cls is not base
     }
     if not isinstance(class_name, str) or class_name not in classes:
@@ -140,7 +139,7 @@ def registered_class(field: str, class_name: str, base: type) -> Any:
 
 
 def check_towers(recipe: Recipe) -> None:
-    """Checks the encoders' class and arguments in a recipe."""
+    """Checks the class and the arguments of a recipe's encoders."""
     encoder = registered_class("encoder", recipe.encoder, TextEncoder)
     for field in ("encoder_config", "document_encoder_config"):
         config = getattr(recipe, field)
@@ -156,18 +155,18 @@ def check_towers(recipe: Recipe) -> None:
 def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
     """Builds two towers with random weights.
 
-    `sizes` are encoder arguments that only the data give, such as the number of
-    known words.
+    `sizes` are encoder arguments that depend on the training data, such as
+    `known_words`.
     """
-    make = registered_class("encoder", recipe.encoder, TextEncoder)
+    encoder_class = registered_class("encoder", recipe.encoder, TextEncoder)
     config = {**recipe.encoder_config, **sizes}
     with seeded_initializers(seed):
         if recipe.towers == "tied":
-            query = document = make(name="encoder", **config)
+            query = document = encoder_class(name="encoder", **config)
         else:
-            query = make(name="query_encoder", **config)
+            query = encoder_class(name="query_encoder", **config)
             config.update(recipe.document_encoder_config)
-            document = make(name="document_encoder", **config)
+            document = encoder_class(name="document_encoder", **config)
     if recipe.towers == "equal_start":
         copy_weights(query, document)
     return TwoTower(query, document, recipe.negatives, recipe.n, seed)

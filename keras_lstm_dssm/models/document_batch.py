@@ -24,8 +24,8 @@ class DocumentBatch(NamedTuple):
     """Hashed documents.
 
     Attributes:
-        sentences: The distinct sentences. `text_index`, `[sentences]`, maps the
-            sentences of all documents, document after document, to them.
+        sentences: The distinct sentences. `text_index` `[sentences]` has the
+            sentences of the first document, then of the second, and so on.
         lengths: Number of sentences of each document, at least 1, int32
             `[documents]`.
     """
@@ -44,15 +44,15 @@ class HashedDocuments(NamedTuple):
 
     documents: DocumentBatch
     salient: tf.Tensor  # whether a sentence is a key sentence, `[sentences]`
-    key_words: tf.Tensor  # indices in the vocabulary of key words, int32 `[m]`
+    key_words: tf.Tensor  # indices in the key vocabulary, int32 `[m]`
     key_word_document: tf.Tensor  # document of each key word, ascending, `[m]`
 
 
 class DocumentHasher(Hasher):
     """Hashes batches of documents for a `KeyVec`.
 
-    Skips key words outside the vocabulary `key_words` and sentences beyond
-    `max_sentences`.
+    Leaves out key words that are not in the vocabulary `key_words`, and
+    sentences after the first `max_sentences` of a document.
     """
 
     hashed = HashedDocuments
@@ -75,9 +75,10 @@ class DocumentHasher(Hasher):
     ) -> HashedDocuments:
         """Hashes the documents of a batch and looks up their key words.
 
-        Inputs are ragged: sentences and bools `[batch, (sentences)]`, key words
-        `[batch, (words)]`. If the sentences and bools of a document differ in
-        number, the graph raises `tf.errors.InvalidArgumentError`.
+        `documents` has strings and `salient` bools `[batch, (sentences)]`;
+        `key_words` has strings `[batch, (words)]`. If a document has more or
+        fewer bools than sentences, the graph raises
+        `tf.errors.InvalidArgumentError`.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         rows = check_rows(
@@ -89,7 +90,7 @@ class DocumentHasher(Hasher):
             equal = tf.reduce_all(tf.equal(lengths, flag_counts))
         message = "salient must have one value for each sentence"
         with tf.control_dependencies([tf.Assert(equal, [message, lengths])]):
-            flags = self._read_values(salient, False)
+            flags = self._first_values(salient, False)
         words = normalize_texts(
             key_words.flat_values, split=self.key_words.split
         )
@@ -105,21 +106,21 @@ class DocumentHasher(Hasher):
     def documents(self, documents: tf.RaggedTensor) -> DocumentBatch:
         """Hashes documents. An empty document gets the empty text."""
         return DocumentBatch(
-            self.words.distinct(self._read_values(documents, "")),
-            self._read_lengths(documents),
+            self.words.distinct(self._first_values(documents, "")),
+            self._cut_lengths(documents),
         )
 
-    def _read_lengths(self, rows: tf.RaggedTensor) -> tf.Tensor:
+    def _cut_lengths(self, rows: tf.RaggedTensor) -> tf.Tensor:
         lengths = tf.cast(rows.row_lengths(), tf.int32)
         if self.max_sentences is not None:
             lengths = tf.minimum(lengths, self.max_sentences)
         return tf.maximum(lengths, 1)
 
-    def _read_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
-        """Lists the first values of each row, or `empty` for an empty row."""
+    def _first_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
+        """Returns each row's first values, or `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
-        lengths = self._read_lengths(rows)
-        # The difference of a value's index before and after the cut.
+        lengths = self._cut_lengths(rows)
+        # Difference between a value's indices in `values` and in the result.
         shift = starts - tf.cumsum(lengths, exclusive=True)
         index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
         missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
@@ -130,7 +131,7 @@ class DocumentHasher(Hasher):
 
 
 def sentence_lists(documents: Any) -> list[list[bytes]]:
-    """Converts documents, strings or lists of sentences, to lists of bytes."""
+    """Converts documents to lists of sentences in bytes; splits strings."""
     if isinstance(documents, str | bytes) or not isinstance(
         documents, Iterable
     ):
@@ -155,9 +156,10 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes a dataset of batches of lists; checks and returns a dataset.
+    """Makes batches of three lists; checks a dataset.
 
-    Lists are shuffled differently in each pass, unless `shuffle_seed` is None.
+    Lists are shuffled differently in each pass; with no `shuffle_seed` they
+    keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):

@@ -40,35 +40,35 @@ DOCUMENTS_AT_ONCE = 256
 class KeyVec(TextModel):
     """Represents documents by vectors that preserve their key content.
 
-    Bi and Ma 2017: A convolution represents each sentence. A bidirectional LSTM
-    reads the sentences, and its state h_i at sentence i gives the probability
-    p_i that the sentence is a key sentence. The vector of the document is
-    tanh(W_d m + b_d), with m the mean of the states weighted by p_i. Training
-    targets come from a summary: the p_i should identify the key sentences, and
-    the vector should predict the key words. A trained model needs no summary.
+    Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
+    reads the sentences. Its state h_i at sentence i gives p_i, the probability
+    that sentence i is a key sentence. The vector of the document is
+    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. In
+    training, summaries determine key sentences, which the p_i should identify,
+    and key words, which the vector should predict.
 
     A document is a string, which `split_sentences` splits, or a list of
     sentences. `words.max_words` limits each sentence.
 
-    `fit` takes a `tf.data.Dataset` of batches `(documents, salient,
-    key_words)`, each a `tf.RaggedTensor` `[batch, None]`: the sentences, a
-    bool for each sentence, and the key words of each document; or a tuple of
-    three lists. The metrics are loss, read_loss (-L_read), key_word_loss
-    (-L_enc) and accuracy, means over documents. Accuracy is the share of
-    documents with a key sentence as the sentence of the largest p_i.
+    `fit` takes a tuple of three lists, or a `tf.data.Dataset` of batches
+    `(documents, salient, key_words)`, each a `tf.RaggedTensor` `[batch, None]`:
+    the sentences, a bool for each sentence, and the key words of each document.
+    The metrics are loss, read_loss (-L_read), key_word_loss (-L_enc) and
+    accuracy, means over documents. Accuracy is the share of documents in which
+    the sentence with the largest p_i is a key sentence.
 
     Args:
         words: Layer that converts sentences to word vectors.
         key_vocabulary: The possible key words, normalised. Default `None`: the
-            vocabulary of `words`. If `words` reads stems, a key word stands for
+            vocabulary of `words`. If `words` reads stems, a key word includes
             all words with the same stem.
         filters: Number of filters of each window of the convolution. Default
             50.
         windows: Numbers of words in a window. Default 3, 4 and 5.
         units: Width of the LSTM of each direction. Default 100.
         dimension: Width of the documents' vectors. Default 100.
-        weighted: Whether sentences are weighted by p_i. Default `True`; with
-            `False` all p_i are 1, and L_read is 0.
+        weighted: Whether sentences are weighted by p_i. Default `True`. With
+            `False`, all p_i are 1 and L_read is 0.
         dropout: Dropout rate of the sentences' vectors, as in Kim 2014.
             Default 0.
         max_sentences: Number of sentences to read of each document, from its
@@ -222,7 +222,7 @@ class KeyVec(TextModel):
         training: bool = False,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vectors of documents, and the logits of all p_i.
+        """Returns the vectors of documents, and the logits of the p_i.
 
         Args:
             documents: The result of `hash_documents`.
@@ -255,35 +255,37 @@ class KeyVec(TextModel):
     def batch_loss(self, batch: HashedDocuments, training: bool) -> tf.Tensor:
         """Returns the loss of eq. (4), and updates the metrics."""
         documents, document = batch.documents, batch.documents.document
-        # The training step is in the seed, so that a resumed run draws the same
-        # numbers.
+        # The seed depends on the training step, so that a resumed run has the
+        # same dropout.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         seed = tf.stack([self.seed, step]) if training else None
         vectors, logits = self.vectors_and_logits(documents, training, seed)
-        read = self.loss.read_costs(logits, batch.salient, document)
+        read_costs = self.loss.read_costs(logits, batch.salient, document)
         if not self.weighted:
-            read = tf.zeros_like(read)
-        key_words = self.loss.word_costs(
+            read_costs = tf.zeros_like(read_costs)
+        word_costs = self.loss.word_costs(
             self.word_scores(vectors), batch.key_words, batch.key_word_document
         )
-        known = tf.math.unsorted_segment_sum(
+        key_word_counts = tf.math.unsorted_segment_sum(
             tf.ones_like(batch.key_words),
             batch.key_word_document,
             tf.size(documents.lengths),
         )
-        counts = tf.cast(tf.stack([documents.lengths, known], 1), read.dtype)
-        costs = tf.stack([read, key_words], axis=1)
+        costs = tf.stack([read_costs, word_costs], axis=1)
+        counts = tf.cast(
+            tf.stack([documents.lengths, key_word_counts], 1), costs.dtype
+        )
         loss = self.compute_loss(y=counts, y_pred=costs, training=training)
-        parts = self.loss.parts(counts, costs)
-        self._read_loss.update_state(parts[:, 0])
-        self._key_word_loss.update_state(parts[:, 1])
+        losses = self.loss.parts(counts, costs)
+        self._read_loss.update_state(losses[:, 0])
+        self._key_word_loss.update_state(losses[:, 1])
         self._record(loss, _first_is_salient(logits, batch.salient, document))
         return loss
 
     def read_sentences(
         self, sentences: tf.RaggedTensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vectors of documents, and all p_i.
+        """Returns the vectors of documents, and the p_i of their sentences.
 
         Args:
             sentences: Ragged strings `(batch, None)`.
@@ -301,14 +303,14 @@ class KeyVec(TextModel):
         """Returns softmax(W_v d + b_v), `(batch, vocabulary)`.
 
         Args:
-            vectors: Float `(batch, dimension)`, the d of documents.
+            vectors: The documents' vectors d, float `(batch, dimension)`.
         """
         return tf.nn.softmax(self.word_scores(vectors))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`.
 
-        The vocabulary of key words is one string, see `VocabularyVectors`.
+        The vocabulary of key words is one string of words and spaces.
         """
         shared = self.key_lookup is getattr(self.words, "lookup", None)
         return {
@@ -368,8 +370,7 @@ class KeyVec(TextModel):
     def encode(self, documents: Any, progress: bool = False) -> np.ndarray:
         """Returns the vectors of any number of documents.
 
-        Documents of similar size are in the same batch. Vectors do not depend
-        on the batch. Several threads may call this method.
+        Several threads may call this method.
 
         Args:
             documents: Any iterable of documents, each a string or a list of
@@ -401,8 +402,7 @@ class KeyVec(TextModel):
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:
-            For each document float `[sentences]`, for its first `max_sentences`
-            sentences.
+            Float `[sentences]` for each document, with at most `max_sentences`.
 
         Raises:
             InputError: See `encode`.
@@ -436,8 +436,8 @@ class KeyVec(TextModel):
         sentences = lists[0] or [b""]
         best = np.argsort(-p, kind="stable")[:n]
         return [
-            (sentences[row].decode("utf-8", "replace"), float(p[row]))
-            for row in best
+            (sentences[index].decode("utf-8", "replace"), float(p[index]))
+            for index in best
         ]
 
     def key_words(
@@ -460,7 +460,7 @@ class KeyVec(TextModel):
         p = self.word_probabilities(self.encode([document]))[0].numpy()
         vocabulary = self.key_vocabulary
         best = np.argsort(-p, kind="stable")[:n]
-        return [(vocabulary[word], float(p[word])) for word in best]
+        return [(vocabulary[index], float(p[index])) for index in best]
 
     @cached_property
     def _read_in_graph(self) -> Any:
@@ -478,24 +478,23 @@ class KeyVec(TextModel):
     def _read_in_batches(
         self, documents: list[list[bytes]], progress: bool = False
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns each document's vector `[dimension]`, and p_i by sentence.
-
-        A batch has at most 4,096 sentences and 256 documents, or one document.
-        """
-        rows = [row[: self.max_sentences] or [b""] for row in documents]
-        sizes = np.array([len(row) for row in rows], int)
+        """Returns the vector and the p_i, float `[sentences]`, of documents."""
+        documents = [
+            sentences[: self.max_sentences] or [b""] for sentences in documents
+        ]
+        sizes = np.array([len(sentences) for sentences in documents], int)
         # Batches of documents of similar size need the fewest time steps.
         order = np.argsort(sizes, kind="stable")
         batches = [
-            order[part].tolist()
-            for part in slices_of_size(
+            order[rows].tolist()
+            for rows in slices_of_size(
                 sizes[order], DOCUMENTS_AT_ONCE, SENTENCES_AT_ONCE
             )
         ]
 
         def read(batch: list[int]) -> Any:
             vectors, probabilities = self._read_in_graph(
-                tf.constant([text for row in batch for text in rows[row]]),
+                tf.constant([text for i in batch for text in documents[i]]),
                 tf.constant(sizes[batch], tf.int64),
             )
             ends = np.cumsum(sizes[batch])[:-1]
@@ -508,7 +507,7 @@ class KeyVec(TextModel):
         results: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for batch, outputs in run_batches(read, batches, "read", progress):
             results.update(zip(batch, outputs, strict=True))
-        return [results[row] for row in range(len(documents))]
+        return [results[i] for i in range(len(documents))]
 
 
 def _key_vocabulary(

@@ -35,10 +35,11 @@ def clicked_first(values: tf.Tensor) -> tf.Tensor:
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, titles: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Adds the log shares of clicks of each title, and counts them.
+    """Sums `log_q` over the candidates with the same title, and counts them.
 
-    `log_q` is `(batch,)`, or `(batch, 1 + k)` with those of negatives; for
-    `candidates` see `HashedPairs`. Returns sums and counts, float `(titles,)`.
+    `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)` for all
+    `candidates` `(batch, 1 + k)`, which are indices below `titles`. Returns
+    sums and counts, float `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
@@ -48,30 +49,29 @@ def log_q_sums(
 
 
 class HashedPairs(NamedTuple):
-    """Holds a hashed batch of pairs, each distinct text once.
+    """A hashed batch of pairs, which has each distinct text once.
 
-    A title is a clicked document, or a judged or mined negative.
+    Attributes:
+        query: The queries. `text_index` is `[batch]`.
+        document: The titles: clicked documents and negatives; with tied towers
+            also the queries. `text_index` `[batch]` has the clicked documents.
+        candidates: Indices of the clicked title and the k negatives of each
+            row, int32 `[batch, 1 + k]`.
+        titles: Indices of the titles among the distinct texts of `document`,
+            int32 `[titles]`; `None` if all texts are titles.
+        log_q: See `log_q_sums`, float `[titles]` each; or `None`.
+        fingerprints: Hashes of the titles, int64 `[titles]`; or `None`.
+        weights: Weights of the rows, float32 `[batch]`; `None` for 1 each.
+        joint: Data of all workers' batches, see `JointStep`; or `None`.
     """
 
-    query: WordBatch  # the queries; its `text_index` is `[batch]`
-    # The clicked documents; its `text_index` is `[batch]`, its distinct texts
-    # include the negatives and, with tied towers, the queries.
+    query: WordBatch
     document: WordBatch
-    # int32 `[batch, 1 + k]`: for each row, which of the titles are its clicked
-    # one and its k negatives; k may be 0.
     candidates: tf.Tensor
-    # int32 `[titles]`, the index of each title among the distinct texts of
-    # `document`; `None` if these are all titles.
     titles: tf.Tensor | None = None
-    # Sums and counts of the log shares of clicks of each title, float
-    # `[titles]`, see `log_q_sums`; or `None`.
     log_q: tuple[tf.Tensor, tf.Tensor] | None = None
-    # int64 `[titles]`, by which several workers know equal titles; or `None`.
     fingerprints: tf.Tensor | None = None
-    # float32 `[batch]`, the weights of the rows; or `None`: 1 each.
     weights: tf.Tensor | None = None
-    # What the batches of several workers have together, see `JointStep`; or
-    # `None`.
     joint: Any = None
 
 
@@ -79,8 +79,8 @@ class PairHasher(Hasher):
     """Hashes batches of texts for two towers.
 
     With tied towers, queries and documents are hashed together, so that a
-    training step reads each row of their one table once. With `fingerprints`,
-    batches have those of the titles, for a training by several workers.
+    training step reads each row of the table once. `fingerprints`: whether
+    batches have fingerprints of titles, for a training by several workers.
     """
 
     hashed = HashedPairs
@@ -88,23 +88,20 @@ class PairHasher(Hasher):
     def __init__(
         self, query_encoder: TextEncoder, document_encoder: TextEncoder
     ) -> None:
-        self.of_query = query_encoder.trigrams
-        self.of_document = document_encoder.trigrams
+        self.query_hashing = query_encoder.trigrams
+        self.document_hashing = document_encoder.trigrams
         self.tied = query_encoder is document_encoder
         self.fingerprints = False
-        self.query_cache = self.of_query.cache()
+        self.query_cache = self.query_hashing.cache()
         self.document_cache = (
             self.query_cache
-            if self.of_query.rules == self.of_document.rules
-            else self.of_document.cache()
+            if self.query_hashing.rules == self.document_hashing.rules
+            else self.document_hashing.cache()
         )
-        of_query = query_encoder.training_cache(self.query_cache)
-        of_document = (
-            of_query
-            if self.tied
-            else document_encoder.training_cache(self.document_cache)
-        )
-        self._with_untrained = of_query, of_document
+        caches = [query_encoder.training_cache(self.query_cache)] * 2
+        if not self.tied:
+            caches[1] = document_encoder.training_cache(self.document_cache)
+        self._training_caches = (*caches,)
 
     def __call__(
         self,
@@ -113,11 +110,11 @@ class PairHasher(Hasher):
         extras: dict[str, tf.Tensor] | None = None,
         caches: tuple[Any, Any] | None = None,
     ) -> HashedPairs:
-        """Hashes the texts of a batch of pairs; a `WordBatch` stays as it is.
+        """Hashes a batch of pairs of strings, or of `WordBatch`es.
 
-        `extras` of strings are the third part of a batch, see `TwoTower`. The
-        `distinct` of `caches` hashes queries and documents in place of the
-        layers; a graph that contains caches cannot be saved.
+        `extras` are the third part of a batch, see `TwoTower`. `caches` for
+        queries and documents hash in place of the encoders' layers. A graph
+        that contains caches cannot be saved.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -129,23 +126,27 @@ class PairHasher(Hasher):
         with tf.control_dependencies([equal]):
             query = tf.identity(query)
         rows = tf.size(document)
-        further = extras.get("negatives", tf.zeros([rows, 0], tf.string))
-        titles = tf.concat([document, tf.reshape(further, [-1])], axis=0)
-        of_query, of_document = caches or (self.of_query, self.of_document)
+        negatives = extras.get("negatives", tf.zeros([rows, 0], tf.string))
+        titles = tf.concat([document, tf.reshape(negatives, [-1])], axis=0)
+        hashing = caches or (self.query_hashing, self.document_hashing)
         if self.tied:
-            both = of_query.distinct(tf.concat([query, titles], axis=0))
+            documents = hashing[0].distinct(tf.concat([query, titles], axis=0))
             query_index, index = tf.split(
-                both.text_index, [rows, tf.size(titles)]
+                documents.text_index, [rows, tf.size(titles)]
             )
-            queries = both._replace(text_index=query_index)
-            documents = both
+            queries = documents._replace(text_index=query_index)
         else:
-            queries = of_query.distinct(query)
-            documents = of_document.distinct(titles)
+            queries = hashing[0].distinct(query)
+            documents = hashing[1].distinct(titles)
             index = documents.text_index
         clicked = index[:rows]
-        negatives = tf.reshape(index[rows:], tf.shape(further))
-        candidates = tf.concat([clicked[:, tf.newaxis], negatives], axis=1)
+        candidates = tf.concat(
+            [
+                clicked[:, tf.newaxis],
+                tf.reshape(index[rows:], tf.shape(negatives)),
+            ],
+            axis=1,
+        )
         titles_index, count = None, documents.text_count
         if self.tied:  # the distinct texts include the queries
             titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
@@ -157,7 +158,9 @@ class PairHasher(Hasher):
         if self.fingerprints:
             fingerprints = tf.math.unsorted_segment_max(
                 text_fingerprints(
-                    titles, self.of_document.max_words, self.of_document.split
+                    titles,
+                    self.document_hashing.max_words,
+                    self.document_hashing.split,
                 ),
                 clicked_first(candidates),
                 count,
@@ -165,8 +168,8 @@ class PairHasher(Hasher):
         return HashedPairs(
             queries,
             documents._replace(text_index=clicked),
-            # Of unknown width, so that one traced training step serves for
-            # the epochs before the first mining and for those after it.
+            # The width is unknown, so that the training step is not traced
+            # again when mining adds negatives.
             tf.raw_ops.PlaceholderWithDefault(
                 input=candidates, shape=[None, None]
             ),
@@ -179,11 +182,10 @@ class PairHasher(Hasher):
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches in parallel, each text once.
+        """Hashes a dataset's batches in parallel.
 
-        With `untrained`, batches have the columns of vectors that are not
-        trained; only the model of these encoders can then read them, and only
-        with its present weights.
+        With `untrained`, batches also have untrained columns of vectors. They
+        are then valid for the present weights of these encoders only.
         """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches
@@ -197,14 +199,14 @@ class PairHasher(Hasher):
         caches: tuple[Any, Any] = self.query_cache, self.document_cache
         if untrained:
             self.clear_if_stale()
-            caches = self._with_untrained
+            caches = self._training_caches
         return hashed_in_parallel(batches, partial(self, caches=caches))
 
     def clear_if_stale(self) -> None:
-        """Empties caches of untrained columns that other weights filled."""
-        for columns in set(self._with_untrained):  # tied towers share one
-            if isinstance(columns, UntrainedColumnCache):
-                columns.clear_if_stale()
+        """Clears caches of untrained columns that other weights filled."""
+        for cache in set(self._training_caches):
+            if isinstance(cache, UntrainedColumnCache):
+                cache.clear_if_stale()
 
 
 def pair_batches(
@@ -215,10 +217,10 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes a dataset of string batches; a given dataset is returned as it is.
+    """Makes batches of lists of queries and documents; checks a dataset.
 
-    Lists of queries, documents and weights are shuffled by `shuffle_seed`, with
-    `reshuffle` anew in each pass; `None` keeps the order.
+    Lists are shuffled by `shuffle_seed`, and with `reshuffle` differently in
+    each pass. `None` keeps the order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
@@ -243,10 +245,10 @@ def pair_batches(
 
 
 def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
-    """Splits two lists into pairs to train on and, at the end, to validate on.
+    """Splits two lists of pairs; the last `share` is for validation.
 
     Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
-    x is a dataset, or a part would be empty.
+    x is a dataset, or one side would be empty.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(

@@ -1,7 +1,6 @@
 """`PairScorer`, which scores pairs of texts by a matcher.
 
-It is trained on triples of a query, a positive and a negative document, whose
-checks and hashing are here, too.
+It is trained on triples of a query, a positive and a negative document.
 """
 
 from collections.abc import Callable
@@ -40,7 +39,7 @@ from lstm_dssm_client.signatures import as_bytes, pairs_as_bytes, query_as_bytes
 
 
 class HashedTriples(NamedTuple):
-    """Holds a hashed batch of triples, each distinct text once."""
+    """A hashed batch of triples, which has each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
     document: WordBatch  # positives, then negatives; `[2 * batch]`
@@ -66,8 +65,8 @@ class TripleHasher(Hasher):
     ) -> HashedTriples:
         """Hashes the texts of a batch of triples, strings `[batch]` each.
 
-        `cache` hashes them in place of the layer; a graph that contains it
-        cannot be saved.
+        `cache` hashes in place of the layer of word vectors. A graph that
+        contains a cache cannot be saved.
         """
         check_rows(queries=query, positives=positive, negatives=negative)
         distinct = (cache or self.words).distinct
@@ -80,7 +79,7 @@ class TripleHasher(Hasher):
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches in parallel, each text once."""
+        """Hashes a dataset's batches in parallel."""
         if is_hashed(batches.element_spec, HashedTriples):
             return batches
         return hashed_in_parallel(batches, partial(self, cache=self.cache))
@@ -92,10 +91,10 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes a dataset of string batches; a given dataset is returned as it is.
+    """Makes batches of three lists of texts; checks a dataset.
 
-    Three lists of texts, and weights, are shuffled by `shuffle_seed`, anew in
-    each pass; `None` keeps the order.
+    Lists are shuffled by `shuffle_seed`, differently in each pass; `None` keeps
+    the order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
@@ -144,31 +143,29 @@ def _check_spec(spec: Any) -> None:
 
 @register
 class PairScorer(TextModel):
-    """Scores pairs of a query and a document, whose words meet each other.
+    """Scores pairs of a query and a document by comparing all their words.
 
-    A `TwoTower` compares two vectors that were computed apart; a `Matcher`,
-    such as `MVLSTM`, compares every word of the query with every word of the
-    document. It cannot search an index, but reorders the candidates that
-    another system has found.
+    A `Matcher`, such as `MVLSTM`, compares every word of the query with every
+    word of the document. A `PairScorer` cannot search an index, but reorders
+    the candidates of another system.
 
-    `fit` takes triples: a query, a document that answers it (the positive)
-    and one that does not (the negative). They are a `tf.data.Dataset` of
-    batches `(query, positive, negative)`, strings `[batch]`, such as
-    `Triples.batches` makes, or a tuple of three lists of texts. A fourth part,
-    float32 `[batch]`, has weights: the loss is then sum(w loss) / sum(w). A
-    training step represents each distinct text once.
+    `fit` takes triples of a query, a relevant document (the positive) and a
+    document that is not relevant (the negative): a tuple of three lists of
+    texts, or a `tf.data.Dataset` of batches `(query, positive, negative)`,
+    strings `[batch]`, such as `Triples.batches` makes. Batches may have a
+    fourth part, weights, float32 `[batch]`: the loss is then
+    sum(w loss) / sum(w).
 
-    The loss is `PairwiseHinge`, or another loss of labels `(batch, 2)`,
-    always 1 and 0, and scores `(batch, 2)` of the positives and the
-    negatives. Accuracy is the share of triples whose positive has a higher
-    score than the negative; an equal score does not count.
+    The loss is `PairwiseHinge`, or another loss of labels `(batch, 2)`, always
+    1 and 0, and scores `(batch, 2)` of positives and negatives. Accuracy is the
+    share of triples whose positive has a higher score than the negative.
 
     Args:
-        words: Layer that turns texts into word vectors, the same one for
-            queries and documents.
-        matcher: Layer that scores two sequences of word vectors; its
-            `word_dimension` is the `dimension` of `words`. If it does not
-            train them (`trains_words`), they become not trainable.
+        words: Layer that turns the texts of queries and documents into word
+            vectors.
+        matcher: Layer that scores two sequences of word vectors. Its
+            `word_dimension` is the `dimension` of `words`. If the matcher's
+            `trains_words` is `False`, the table of `words` is frozen.
         seed: Seed of the order of lists in `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
@@ -216,9 +213,11 @@ class PairScorer(TextModel):
                 " make both equal"
             )
         if not matcher.trains_words:
-            # Else Keras would warn that the table has no gradient.
+            # Otherwise Keras would warn that the table has no gradient.
             words.embedding.trainable = False
-        if not matcher.trainable:  # not applied to layers made after it
+        if (
+            not matcher.trainable
+        ):  # Keras freezes no layers that are added later
             for weight in matcher.weights:
                 weight.trainable = False
         self.words = words
@@ -254,8 +253,8 @@ class PairScorer(TextModel):
 
         Args:
             x: List of queries, or a dataset of batches `(query, document)`.
-            y: List of documents, when x is a list.
-            batch_size: Pairs in a batch, for lists; 256 by default.
+            y: List of documents if x is a list.
+            batch_size: Pairs in a batch of lists. Default 256.
             verbose: See `keras.Model.predict`.
             **kwargs: See `keras.Model.predict`.
         """
@@ -263,7 +262,7 @@ class PairScorer(TextModel):
         if is_empty(pairs):  # Keras would raise UnboundLocalError
             return np.zeros(0, self.compute_dtype)
         return super().predict(
-            # In a tuple: else Keras takes the second text for labels.
+            # A tuple, because Keras would use the documents as labels.
             pairs.map(lambda *pair: (pair[:2],)).prefetch(tf.data.AUTOTUNE),
             verbose=verbose,
             **kwargs,
@@ -274,18 +273,17 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 
-        Candidates are represented once: up to 256 MB of representations are
-        cached until a weight changes (80,000 titles of eight words by an
-        MV-LSTM). The words of up to 32 MB of texts are cached, too, which takes
-        some six times as much memory. May be called from several threads.
+        The representations of documents, up to 256 MB, are cached until a
+        weight changes. The words of up to 32 MB of texts are cached in some
+        200 MB of memory. Several threads may call this method.
 
         Args:
             query: The query's text.
             documents: Any iterable of texts.
-            batch_size: Number of candidates that are scored at once.
+            batch_size: Number of documents in a batch. Default 1024.
 
         Returns:
-            Float `[documents]`, in their order.
+            Float `[documents]`, in the order of the documents.
 
         Raises:
             InputError: `query` is not one text, or `documents` no texts.
@@ -294,11 +292,11 @@ class PairScorer(TextModel):
         >>> scorer.score("angle bracket", ["12-Gauge Angle", "Wood glue"])
         array([ 1.3, -0.2], dtype=float32)
         """
-        text = query_as_bytes(query)
         texts = as_bytes(documents)
-        score_batch = (
-            self._by_numpy if self.matcher.scores_by_numpy else self._by_graph
-        )(text)
+        by_numpy = self.matcher.scores_by_numpy
+        score_batch = (self._numpy_scorer if by_numpy else self._graph_scorer)(
+            query_as_bytes(query)
+        )
 
         def score(rows: np.ndarray) -> np.ndarray:
             return score_batch([texts[row] for row in rows.tolist()])
@@ -313,31 +311,31 @@ class PairScorer(TextModel):
         batch_size: int = 256,
         progress: bool = False,
     ) -> np.ndarray:
-        """Scores many pairs, in batches of similar length.
+        """Scores many pairs, in batches of documents of similar length.
 
         Args:
             queries: Any iterable of texts.
-            documents: As many documents.
-            batch_size: Number of pairs that are scored at once.
+            documents: Any iterable of texts, one for each query.
+            batch_size: Number of pairs in a batch. Default 256.
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:
-            Float `[pairs]`, in their order.
+            Float `[pairs]`, in the order of the pairs.
 
         Raises:
-            InputError: The texts are not strings, or not as many documents
-                as queries.
+            InputError: The texts are not strings, or the numbers of queries and
+                documents differ.
         """
-        sides = pairs_as_bytes(queries, documents)
+        columns = pairs_as_bytes(queries, documents)
 
         def score(rows: np.ndarray) -> np.ndarray:
             batch = [
-                tf.constant([side[row] for row in rows], tf.string)
-                for side in sides
+                tf.constant([column[row] for row in rows], tf.string)
+                for column in columns
             ]
-            return self._pairs(*batch).numpy()
+            return self._score_in_graph(*batch).numpy()
 
-        lengths = [len(text) for text in sides[1]]
+        lengths = [len(text) for text in columns[1]]
         return score_in_batches(score, lengths, batch_size, progress)
 
     def predict_step(self, data: tuple[Any, ...]) -> tf.Tensor:
@@ -346,12 +344,9 @@ class PairScorer(TextModel):
 
     def batch_loss(self, batch: HashedTriples, training: bool) -> tf.Tensor:
         """Returns the loss of the positives against the negatives."""
-        twice = tf.tile(batch.query.text_index, [2])
-        scores = self._score_rows(
-            batch.query._replace(text_index=twice),
-            batch.document,
-            training,
-        )
+        index = tf.tile(batch.query.text_index, [2])
+        queries = batch.query._replace(text_index=index)
+        scores = self._score_rows(queries, batch.document, training)
         scores = tf.transpose(tf.reshape(scores, [2, -1]))
         labels = tf.broadcast_to(
             tf.constant([1, 0], scores.dtype), tf.shape(scores)
@@ -374,22 +369,24 @@ class PairScorer(TextModel):
     ) -> tf.Tensor:
         """Returns the scores of a hashed batch of pairs, `(pairs,)`."""
         return self.matcher.score_rows(
-            self._sequences(query, training),
-            self._sequences(document, training),
+            self._word_vectors(query, training),
+            self._word_vectors(document, training),
             query.text_index,
             document.text_index,
             training,
         )
 
-    def _sequences(self, words: WordBatch, training: bool = False) -> Any:
+    def _word_vectors(self, words: WordBatch, training: bool = False) -> Any:
         """Returns the word vectors of the distinct texts of a batch."""
         if not self.matcher.reads_flat:
             return self.words(words, training=training)
         table = self.words.embedding(words, training=training)
         return FlatSequences(table, words.flat()[0], words.lengths)
 
-    def _by_numpy(self, query: bytes) -> Callable[[list[bytes]], np.ndarray]:
-        """Returns a function that scores documents for a query, by NumPy."""
+    def _numpy_scorer(
+        self, query: bytes
+    ) -> Callable[[list[bytes]], np.ndarray]:
+        """Returns a function that scores documents for a query with NumPy."""
         (query_rows,) = self._represent([query], "query")
 
         def score(texts: list[bytes]) -> np.ndarray:
@@ -416,39 +413,41 @@ class PairScorer(TextModel):
         fields, _ = self.hasher.cache.fields(np.array(texts, object))
         batch = WordBatch(*fields)
         is_word = np.arange(batch.words.shape[1]) < batch.lengths[:, np.newaxis]
-        table = self.words.embedding.call(batch).numpy()  # quicker
+        table = self.words.embedding.call(batch).numpy()  # faster than a call
         sequences = FlatSequences(table, batch.words[is_word], batch.lengths)
         rows = self.matcher.represent_by_numpy(sequences, side)
         return [rows[i] for i in batch.text_index.tolist()]
 
-    def _by_graph(self, query: bytes) -> Callable[[list[bytes]], np.ndarray]:
-        """Returns a function that scores documents for a query, by a graph."""
-        represent, score_documents = self._query_and_documents
-        represented = represent(tf.constant([query]))
+    def _graph_scorer(
+        self, query: bytes
+    ) -> Callable[[list[bytes]], np.ndarray]:
+        """Returns a function that scores documents for a query with a graph."""
+        represent, score_documents = self._query_graphs
+        query_tensors = represent(tf.constant([query]))
         return lambda texts: score_documents(
-            represented, tf.constant(texts, tf.string)
+            query_tensors, tf.constant(texts, tf.string)
         ).numpy()
 
     @cached_property
-    def _query_and_documents(self) -> tuple[Any, Any]:
-        """The graphs that represent a query, and score documents for it."""
+    def _query_graphs(self) -> tuple[Any, Any]:
+        """Two graphs: represent a query, and score documents for a query."""
         represent = tf.function(
             lambda texts: self.matcher.represent(
-                self._sequences(self.words.distinct(texts)), "query"
+                self._word_vectors(self.words.distinct(texts)), "query"
             )
         ).get_concrete_function(tf.TensorSpec([1], tf.string))
-        # Queries of all lengths have these shapes.
+        # The shapes do not depend on the length of a query.
         query = tf.nest.map_structure(
             lambda part: tf.TensorSpec(part.shape, part.dtype),
             represent.structured_outputs,
         )
-        documents = tf.function(self._documents_of_query).get_concrete_function(
+        documents = tf.function(self._score_documents).get_concrete_function(
             query, tf.TensorSpec([None], tf.string)
         )
         return represent, documents
 
     @cached_property
-    def _pairs(self) -> Any:
+    def _score_in_graph(self) -> Any:
         """The graph that scores pairs of texts."""
         return tf.function(
             lambda queries, documents: self._score_rows(
@@ -456,9 +455,9 @@ class PairScorer(TextModel):
             )
         ).get_concrete_function(*[tf.TensorSpec([None], tf.string)] * 2)
 
-    def _documents_of_query(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
+    def _score_documents(self, query: Any, texts: tf.Tensor) -> tf.Tensor:
         words = self.words.distinct(texts)
-        document = self.matcher.represent(self._sequences(words), "document")
+        document = self.matcher.represent(self._word_vectors(words), "document")
         return self.matcher.match(
             rows_of(query, tf.zeros_like(words.text_index)),
             rows_of(document, words.text_index),

@@ -28,7 +28,7 @@ from keras_lstm_dssm.private_api import (
 )
 
 _MARKER = tf.uint8
-"""Dtype of tensors that stand for `None`. No field has this dtype."""
+"""Dtype of tensors that replace `None`. No field of a batch has this dtype."""
 
 
 class Hasher:
@@ -38,7 +38,7 @@ class Hasher:
     """The class of a hashed batch."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Hashes the parts of a batch, such as queries and documents."""
+        """Hashes a batch's texts, such as queries and documents."""
         raise NotImplementedError(f"{type(self).__name__}.__call__")
 
     def dataset(
@@ -46,7 +46,7 @@ class Hasher:
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, unless they are hashed already.
 
-        `PairHasher` can add the `untrained` columns of vectors.
+        With `untrained`, `PairHasher` adds the untrained columns of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -63,11 +63,11 @@ def hashed_in_parallel(
 ) -> tf.data.Dataset:
     """Hashes the batches of a dataset in parallel with the training steps.
 
-    Returns a dataset of tuples `(hashed batch,)`, because Keras would interpret
-    the fields of a bare batch as x, y and weights.
+    Returns a dataset of tuples `(hashed batch,)`: without the tuple, Keras
+    would interpret the fields of a batch as x, y and weights.
     """
 
-    # AutoGraph would need 0.3 s to convert the function, without effect.
+    # Conversion by AutoGraph would take 0.3 s without effect.
     @tf.autograph.experimental.do_not_convert
     def in_tuple(*batch: Any) -> tuple[Any]:
         return (hash_batch(*batch),)
@@ -87,9 +87,9 @@ def is_string_batch(spec: Any) -> bool:
 
 
 def check_three_lists(x: Any, parts: str, lists: str) -> None:
-    """Checks that the examples of a model are three lists.
+    """Raises `InputError` if the examples x are not three lists.
 
-    `parts` and `lists` describe the batches and the lists in the error message.
+    The message describes batches by `parts`, and lists by `lists`.
     """
     if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
         raise InputError(
@@ -102,9 +102,8 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Returns an operation for `tf.control_dependencies`, which checks numbers
-    that are unknown until a graph runs. The graph then raises
-    `tf.errors.InvalidArgumentError`.
+    Returns an operation for `tf.control_dependencies`, because a graph may know
+    the numbers only when it runs. It raises `tf.errors.InvalidArgumentError`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     known = {name: part.shape[0] for name, part in parts.items()}
@@ -120,11 +119,10 @@ def check_rows(**parts: Any) -> Any:
 
 
 def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
-    """Divides the weights of a batch's rows, if any, by their mean.
+    """Divides a batch's weights, if any, by their mean.
 
-    Keras divides the sum of the losses by the number of rows, so that the loss
-    becomes sum(w loss) / sum(w). Losses with the reduction `sum` keep their
-    weights.
+    Keras averages the weighted losses over the rows. The result is then
+    sum(w loss) / sum(w). For a loss with the reduction `sum`, weights stay.
     """
     if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
@@ -160,7 +158,7 @@ def check_not_empty(batches: tf.data.Dataset) -> None:
 
 @tf.autograph.experimental.do_not_convert
 def _with_markers(*batch: Any) -> Any:
-    """Replaces `None`, which distributed datasets do not support."""
+    """Replaces `None`, because distributed datasets do not support it."""
     marker = tf.zeros([0], _MARKER)
     return tf.nest.map_structure(
         lambda part: marker if part is None else part, batch
@@ -172,9 +170,9 @@ def _is_marker(part: Any) -> bool:
 
 
 class OneProcess:
-    """A training step without other processes.
+    """The exchange between processes in a training step, for one process.
 
-    `JointStep` overrides all methods, for a training by several workers.
+    `JointStep` is the exchange between several processes.
     """
 
     def join(self, model: Any, batch: Any) -> Any:
@@ -188,7 +186,7 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns all processes' clicked titles, and this process's first."""
+        """Returns the clicked titles of all processes, and a first row."""
         return batch.candidates[:, 0], 0
 
     def sum(
@@ -198,7 +196,7 @@ class OneProcess:
         return loss, gradients
 
     def weigh(self, loss: tf.Tensor, batch: Any) -> tf.Tensor:
-        """Multiplies a mean loss by the share of this process's weights."""
+        """Multiplies a mean loss by this process's share of all weights."""
         return loss
 
 
@@ -206,26 +204,26 @@ class TextModel(BuiltModel):
     """Base class of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
 
     A subclass implements `batch_loss`, `call` and `get_config`, and sets
-    `batches_of` and the hints below. `seed` shuffles the lists of `fit`.
+    `batches_of` or overrides `_batches`. `seed` shuffles the lists of `fit`.
     """
 
     kind: str
     """The name of the `ModelKind`."""
 
     takes_metrics = False
-    """Whether `compile` accepts metrics of Keras."""
+    """Whether `compile` accepts further metrics."""
 
     given_metrics = False
-    """Whether `compile` got metrics of Keras."""
+    """Whether `compile` got further metrics."""
 
     own_metrics = "two metrics, loss and accuracy"
-    """The model's metrics, for the error message if others are requested."""
+    """The model's metrics, for an error message."""
 
     rankings_hint: str
-    """How to measure rankings, for the same error message."""
+    """How to measure rankings, for an error message."""
 
     weights_hint: str
-    """Alternative to labels or weights, for an error message."""
+    """What to give instead of labels or weights, for an error message."""
 
     batches_of: Callable[..., tf.data.Dataset]
     """Function from examples, batch size and shuffle seed to string batches."""
@@ -262,8 +260,8 @@ class TextModel(BuiltModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: Any Keras loss.
             **kwargs: See `keras.Model.compile`, such as
-                `steps_per_execution`. `jit_compile` must be `False`. Only a
-                `TwoTower` accepts other metrics than loss and accuracy.
+                `steps_per_execution`. `jit_compile` must be `False`. Only
+                `TwoTower` accepts `metrics`.
 
         Raises:
             InputError: Metrics, XLA or half precision are requested, or the
@@ -314,8 +312,8 @@ class TextModel(BuiltModel):
         """Trains on a dataset of batches, or on lists in a tuple.
 
         Args:
-            x: `tf.data.Dataset` of batches of examples, or a tuple of lists.
-                The class describes the parts of an example.
+            x: `tf.data.Dataset` of batches of examples, or a tuple of lists;
+                see the class.
             batch_size: Examples in a batch of lists. Default: 128 triples
                 of a `PairScorer`, 32 documents of a `KeyVec`.
             epochs: See `keras.Model.fit`.
@@ -334,9 +332,9 @@ class TextModel(BuiltModel):
             The history: the metrics of each epoch, see the class.
 
         Raises:
-            InputError: x is neither a dataset of such batches nor lists of
-                equal length; labels, weights of classes or `validation_split`
-                are given; or the model needs `adapt` or `pretrain` first.
+            InputError: x is neither a dataset of examples nor lists of equal
+                length; labels, weights of classes or `validation_split` are
+                given; or the model needs `adapt` or `pretrain` first.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
                 parts of a batch have different numbers of rows. The weights
                 do not change in this training step.
@@ -371,7 +369,7 @@ class TextModel(BuiltModel):
                 verbose=verbose,
                 callbacks=callbacks,
                 validation_data=validation_data,
-                shuffle=False,  # the dataset has shuffled
+                shuffle=False,  # the dataset is shuffled already
                 **kwargs,
             )
         except KeyboardInterrupt:
@@ -396,7 +394,7 @@ class TextModel(BuiltModel):
         return super().evaluate(batches, verbose=verbose, **kwargs)
 
     def train_step(self, data: tuple[Any, ...]) -> dict[str, Any]:
-        """Runs a training step, as a function of the batch alone."""
+        """Runs a training step on one batch."""
         batch = self.exchange.join(self, self._batch(data))
         variables = self.trainable_variables
         with tf.GradientTape() as tape:
@@ -433,14 +431,14 @@ class TextModel(BuiltModel):
         class_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Runs a training step on all examples of lists.
+        """Runs one training step on all examples of lists.
 
-        Afterwards all rows of trigram tables are brought up to date, which
-        takes longer than the step. For many steps `fit` is faster.
+        For many steps `fit` is faster, because `train_on_batch` also updates
+        all rows of trigram tables.
 
         Args:
             x: List or lists, as for `fit`.
-            y: List, as for `fit` of `TwoTower`; else `None`.
+            y: List of titles for a `TwoTower`; else `None`.
             sample_weight: See `fit`.
             class_weight: Not supported; must be `None`.
             return_dict: See `keras.Model.train_on_batch`.
@@ -486,8 +484,8 @@ class TextModel(BuiltModel):
 
         Args:
             filepath: Folder of the models. The first export of two towers makes
-                the SavedModels `query_encoder/1` and `document_encoder/1`, the
-                second export version 2.
+                the SavedModels `query_encoder/1` and `document_encoder/1`; the
+                second export makes version 2 of both.
             format: `"tf_saved_model"`; other formats have no string
                 operations.
             verbose: Whether to show a progress bar of the documents.
@@ -497,7 +495,7 @@ class TextModel(BuiltModel):
             The folders of the new versions.
 
         Raises:
-            InputError: `format` is not supported, or see `export_models`.
+            InputError: `format` is not supported; see also `export_models`.
 
         Example:
         >>> model.export("models")
@@ -511,8 +509,8 @@ class TextModel(BuiltModel):
     def __dir__(self) -> list[str]:
         """Leaves out the cached graphs.
 
-        Keras reads all listed attributes to save and to load a model, which
-        would trace the graphs: 0.7 s of a processor each time.
+        To save or load a model, Keras reads all attributes that `dir` lists,
+        and would trace the graphs in 0.7 s.
         """
         return [
             name
@@ -530,7 +528,7 @@ class TextModel(BuiltModel):
         super().save(filepath, *args, **kwargs)
 
     def get_compile_config(self) -> dict[str, Any] | None:
-        """Returns the arguments of `compile`, for saving; `None` before it."""
+        """Returns the saved arguments of `compile`; `None` if not compiled."""
         if not self.compiled:
             return None
         serialize = keras.saving.serialize_keras_object
@@ -556,7 +554,7 @@ class TextModel(BuiltModel):
     def _batches(
         self, x: Any, y: Any = None, **options: Any
     ) -> tf.data.Dataset:
-        """Makes a dataset of string batches of examples, see `fit`."""
+        """Makes a dataset of batches of strings from examples, see `fit`."""
         self._refuse(y=y, sample_weight=options.pop("sample_weight", None))
         return self.batches_of(x, **options)
 
@@ -571,9 +569,9 @@ class TextModel(BuiltModel):
         check_not_empty(batches)
         return next(iter(batches))
 
-    def _refuse(self, **given: Any) -> None:
-        """Raises `InputError` if labels or weights are given."""
-        for name, value in given.items():
+    def _refuse(self, **arguments: Any) -> None:
+        """Raises `InputError` if an argument is not `None`."""
+        for name, value in arguments.items():
             if value is not None:
                 raise InputError(
                     f"{name} is not supported: {self.weights_hint}"
@@ -582,7 +580,7 @@ class TextModel(BuiltModel):
     def _nesterov(self) -> NesterovMomentum | None:
         """Returns the optimizer if it is `NesterovMomentum`.
 
-        A method, because Keras would save an attribute or a property.
+        Keras would save an attribute or a property.
         """
         optimizer = self.optimizer if self.compiled else None
         return optimizer if isinstance(optimizer, NesterovMomentum) else None
@@ -610,9 +608,8 @@ class TextModel(BuiltModel):
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # The autotuning thread of `tf.data` sleeps 10 ms, then 20, 40 and so
-        # on. In two of five calls of `fit`, the end waited for this thread, and
-        # took up to twice the time.
+        # With autotuning, two of five calls of `fit` took up to twice the time:
+        # their end waited for the sleeping thread that autotunes.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
@@ -620,14 +617,16 @@ class TextModel(BuiltModel):
     def _record(
         self,
         loss: tf.Tensor,
-        accurate: tf.Tensor,
+        is_accurate: tf.Tensor,
         weights: tf.Tensor | None = None,
     ) -> None:
-        """Updates loss and accuracy, weighted by the rows' `weights`.
+        """Updates the metrics loss and accuracy.
 
-        `loss` is the mean of a batch, `accurate` bool `(batch,)`.
+        `loss` is a batch's mean, `is_accurate` bool `(batch,)`.
         """
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
-        total = tf.size(accurate) if weights is None else tf.reduce_sum(weights)
+        total = (
+            tf.size(is_accurate) if weights is None else tf.reduce_sum(weights)
+        )
         mean_loss.update_state(loss, sample_weight=total)
-        self._accuracy.update_state(accurate, sample_weight=weights)
+        self._accuracy.update_state(is_accurate, sample_weight=weights)

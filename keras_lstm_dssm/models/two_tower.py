@@ -1,4 +1,7 @@
-"""`TwoTower`, a query and a document encoder that are trained together."""
+"""`TwoTower`, a query and a document encoder that are trained together.
+
+A title is the text of a document.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -38,9 +41,9 @@ Blocks = Sequence[tf.Tensor]
 def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     """Computes the cosine of each query with each title, `(batch, titles)`.
 
-    Several blocks are multiplied separately, because the product of untrained
-    columns needs no gradient and can run beside the recurrence. The blocks
-    together have length 1, so the sum of their products is the cosine.
+    Several blocks are multiplied separately: the product of untrained columns
+    needs no gradient and can run in parallel with the recurrence. The cosine is
+    the sum of the products, because concatenated blocks have length 1.
     """
     widths = [
         [block.shape[-1] for block in blocks] for blocks in (queries, titles)
@@ -66,65 +69,62 @@ def random_negatives(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query, as the paper does (n = 4).
 
-    Negatives are clicked documents of other rows of the batch. A shuffled batch
-    is a random sample of the training documents, and so are its negatives; no
-    further document needs to be encoded.
+    Negatives are clicked titles of other rows of the batch. They are a random
+    sample of the training clicks if the batch was shuffled.
 
     Args:
         query: Vectors of the queries, `(batch, d)`.
-        document: Vectors of distinct documents, `(distinct, d)`.
-        candidates: Rows of `document` for each query, `(batch, 1 + k)`: the
-            clicked document, then k further negatives.
+        document: Vectors of distinct titles, `(distinct, d)`.
+        candidates: Indices in `document` for each query, `(batch, 1 + k)`: the
+            clicked title, then k given negatives.
         n: Number of negatives to draw.
         seed: Seed of the draw, int32 `(2,)`.
-        all_clicked: Clicked documents of the batches of all workers.
+        all_clicked: Indices of the clicked titles of all workers' batches.
         first_row: This worker's first row in `all_clicked`.
 
     Returns:
-        Cosines and labels, both `(batch, 1 + n + k)`, with the clicked document
-        first. A negative that equals the clicked document has the label -1.
+        Cosines and labels, both `(batch, 1 + n + k)`, the clicked title first.
+        Labels are 1 for the clicked title, 0 for a negative, and -1 for a
+        negative that equals the clicked title.
     """
     batch = tf.shape(all_clicked)[0]
-    # An offset of 1 to batch - 1 never hits the row itself.
+    # Offsets from 1 to batch - 1 never reach the same row.
     offset = tf.random.stateless_uniform(
         [batch, n], seed, 1, tf.maximum(batch, 2), tf.int32
     )
     rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
     rows = rows[first_row : first_row + tf.shape(candidates)[0]]
-    clicked, further = candidates[:, :1], candidates[:, 1:]
-    drawn = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
-    compared = tf.gather(document, tf.concat([clicked, drawn], axis=1))
-    equal = tf.cast(tf.equal(drawn, clicked), query.dtype)
+    clicked, given = candidates[:, :1], candidates[:, 1:]
+    negatives = tf.concat([tf.gather(all_clicked, rows), given], axis=1)
+    vectors = tf.gather(document, tf.concat([clicked, negatives], axis=1))
+    equal = tf.cast(tf.equal(negatives, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
-    return cosine_pairs(query[:, tf.newaxis, :], compared), labels
+    return cosine_pairs(query[:, tf.newaxis, :], vectors), labels
 
 
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Returns for each query whether its clicked document is the nearest.
+    """Returns for each query whether its clicked title is the nearest.
 
-    `labels` are as in `random_negatives`, or the columns of the clicked
-    documents, int `(batch,)`.
+    `labels` are as in `random_negatives`, or the columns of the clicked titles,
+    int `(batch,)`. With equal cosines the clicked title is not the nearest.
     """
     if labels.shape.rank == 1:
         clicked = tf.gather(cosines, labels, batch_dims=1)
-        # A tie with another document does not count: only the clicked document
-        # may reach its own cosine.
-        near = cosines >= clicked[:, tf.newaxis]
-        return tf.math.count_nonzero(near, axis=-1) == 1
+        as_near = cosines >= clicked[:, tf.newaxis]
+        return tf.math.count_nonzero(as_near, axis=-1) == 1
     best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
     clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
     return clicked > best_negative
 
 
 class EpochBounds(keras.callbacks.Callback):
-    """Clears outdated caches before an epoch, and updates tables after it."""
+    """Clears outdated caches before an epoch, and syncs weights after it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Clears caches that were filled with other weights.
 
-        A callback may set weights after `fit` has made its dataset, such as
-        `keras.callbacks.BackupAndRestore` in `on_train_begin`. Comparing
-        weights by their hash takes 15 ms.
+        Callbacks such as `BackupAndRestore` set weights in `on_train_begin`,
+        when the caches may already have rows.
         """
         self.model.hasher.clear_if_stale()
 
@@ -134,10 +134,10 @@ class EpochBounds(keras.callbacks.Callback):
 
 
 class ZeroLossWarning(keras.callbacks.Callback):
-    """Warns if the loss of the first epoch of a training is 0.
+    """Warns if the loss of the first epoch is 0.
 
-    Without negatives, as with a single title or batches of one click, loss and
-    accuracy look perfect, but all gradients are 0.
+    A single title, or batches of one click, leave no negatives. Loss and
+    accuracy then look perfect, but all gradients are 0.
     """
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -145,7 +145,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._epoch_losses: list[float] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Warns before the second epoch, below the first progress bar."""
+        """Warns below the progress bar of the first epoch."""
         self._warn()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -154,7 +154,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._epoch = epoch + 1
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Warns after a training of a single epoch."""
+        """Warns if there was only one epoch."""
         self._warn()
 
     def _warn(self) -> None:
@@ -176,29 +176,28 @@ class TwoTower(SyncedWeights, TextModel):
     `(query, document)`, string tensors `(batch,)`, or two lists of texts.
     A batch may have a third part, a dict with these keys:
 
-    - `negatives`, strings `(batch, k)`: further negatives for each query, by
+    - `negatives`, strings `(batch, k)`: further negatives for each query; see
       `GivenNegatives`.
     - `sample_weight`, float `(batch,)`: weights of the clicks.
-    - `log_q`, float `(batch, 1 + k)`: for the logQ correction, by
-      `ClickFrequencies`.
+    - `log_q`, float `(batch,)` or `(batch, 1 + k)`: logarithms for the logQ
+      correction; see `ClickFrequencies`.
 
-    Rows of the trigram tables that a batch does not read are updated later
-    (`LazyRows`). `encode`, `get_weights`, saving, `evaluate`, `predict`,
-    exporting and direct calls bring them up to date first. Within an epoch,
-    call `sync_weights()` from a callback before your own `tf.function` or
-    functional model uses an encoder, and before you read a variable itself.
+    Training delays updates of rows of the trigram tables (`LazyRows`).
+    `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and direct
+    calls apply these updates first. Within an epoch, call `sync_weights()` from
+    a callback before you read a variable, or before your own `tf.function` or
+    functional model uses an encoder.
 
     Args:
-        query_encoder: Encoder of queries, parameters Lambda_Q: a
+        query_encoder: Encoder of queries, with the parameters Lambda_Q: a
             `TextEncoder`, or any Keras layer or model from strings `(batch,)`
-            to vectors `(batch, d)`, which becomes a `LayerEncoder`.
-        document_encoder: Encoder of document titles, Lambda_D. The same
-            object as `query_encoder` ties the towers.
-        negatives: `"random"` (default): `n` documents of the batch for each
-            query; `"in_batch"`: all other documents of the batch; or
-            `"corpus"`, as printed in the paper: `n` documents of all training
-            titles. For `"corpus"`: given two lists, `fit` and `evaluate` draw
-            from their titles; to a dataset, add negatives with
+            to vectors `(batch, d)`.
+        document_encoder: Encoder of titles, Lambda_D. Give the same object
+            twice for tied towers.
+        negatives: `"random"` (default): `n` titles of the batch for each query.
+            `"in_batch"`: all other titles of the batch. `"corpus"`, as printed
+            in the paper: `n` of all training titles. With `"corpus"`, `fit` and
+            `evaluate` draw from the titles of a list; a dataset needs
             `CorpusNegatives`.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
@@ -207,7 +206,7 @@ class TwoTower(SyncedWeights, TextModel):
         inputs: `(query, document)`, each strings `(batch,)` or `WordBatch`.
 
     Returns:
-        Cosines R(Q, D) of the rows, `(batch,)`, eq. (3).
+        The cosine R(Q, D) of each row, `(batch,)`, eq. (3).
 
     Example:
     >>> model = dssm.build_model("lstm_96")
@@ -255,7 +254,7 @@ class TwoTower(SyncedWeights, TextModel):
 
     @property
     def tied(self) -> bool:
-        """Whether one encoder serves for queries and documents."""
+        """Whether queries and documents have the same encoder."""
         return self.query_encoder is self.document_encoder
 
     @property
@@ -300,16 +299,16 @@ class TwoTower(SyncedWeights, TextModel):
             **kwargs: See `keras.Model.compile`, such as
                 `steps_per_execution`, and `metrics` in addition to loss and
                 accuracy, such as
-                `[keras.metrics.TopKCategoricalAccuracy(k=5)]`. The `y_pred` of
-                a metric are the cosines of each query with its candidates,
-                `(batch, candidates)`, without the logQ correction; -1 for a
-                random negative that equals the clicked document. `y_true` is
-                1.0 for the clicked document and 0.0 for negatives. For
-                rankings of all documents use `RankingEvaluation`.
+                `[keras.metrics.TopKCategoricalAccuracy(k=5)]`. A metric's
+                `y_pred` are cosines with the candidates, `(batch,
+                candidates)`, without the logQ correction, and -1 for a random
+                negative that equals the clicked title. `y_true` is 1.0 for the
+                clicked title and 0.0 for negatives. For rankings of all
+                documents use `RankingEvaluation`.
 
         Raises:
-            InputError: XLA or half precision are requested, or accuracy, which
-                is always a metric.
+            InputError: XLA, half precision or the metric accuracy, which is
+                always present, are requested.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -350,13 +349,13 @@ class TwoTower(SyncedWeights, TextModel):
         Args:
             x: `tf.data.Dataset` of batches `(query, document)`, or a list
                 of queries.
-            y: List of the clicked titles, when x is a list.
+            y: List of clicked titles if x is a list.
             batch_size: Pairs in a batch of lists, by default 256.
             epochs: See `keras.Model.fit`.
             verbose: See `keras.Model.fit`.
             callbacks: See `keras.Model.fit`.
-            validation_split: Share of the lists, from their end, to evaluate
-                after each epoch instead of training on it.
+            validation_split: Share of the lists, from their end, for an
+                evaluation after each epoch instead of training.
             validation_data: A dataset; or two lists, shuffled once, and
                 optionally a third list of weights.
             shuffle: Whether to shuffle lists differently in each epoch.
@@ -364,12 +363,11 @@ class TwoTower(SyncedWeights, TextModel):
                 `steps_per_epoch`, `validation_steps`,
                 `validation_batch_size`, `validation_freq`; and
                 `sample_weight`, a number of 0 or more for each pair of the
-                lists: the loss of a batch is sum(w loss) / sum(w), as if
-                pairs were repeated.
+                lists. The loss of a batch is sum(w loss) / sum(w).
 
         Returns:
-            The history: loss and accuracy of each epoch. Accuracy is the
-            share of rows with the clicked document nearer than all negatives.
+            The history: loss and accuracy of each epoch. Accuracy is the share
+            of queries whose clicked title is nearer than all negatives.
 
         Raises:
             InputError: x and y are neither a dataset of pairs nor two lists
@@ -430,8 +428,8 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> Any:
         """Returns loss and accuracy; x, y and weights as for `fit`.
 
-        Lists are shuffled, because the negatives of a pair come from its batch.
-        The order, and the negatives of `"corpus"`, are the same in each call.
+        Lists are shuffled, because the negatives come from the same batch. All
+        calls have the same order and the same `"corpus"` negatives.
         """
         pairs = self._batches(
             x,
@@ -470,15 +468,15 @@ class TwoTower(SyncedWeights, TextModel):
         loss = self.compute_loss(
             y=self._labels(labels, scores), y_pred=scores, sample_weight=weights
         )
-        accurate = clicked_is_nearest(cosines, labels)
-        self._record(loss, accurate, batch.weights)
+        is_accurate = clicked_is_nearest(cosines, labels)
+        self._record(loss, is_accurate, batch.weights)
         self._update_metrics(labels, cosines, batch.weights)
         return self.exchange.weigh(loss, batch)
 
     def _encode(
         self, batch: HashedPairs, training: bool
     ) -> tuple[Blocks, Blocks]:
-        """Returns the vectors of the queries, and of the distinct titles."""
+        """Returns the queries' vectors, and the distinct titles' vectors."""
         blocks = self.query_encoder.blocks(batch.query, training)
         queries = [tf.gather(block, batch.query.text_index) for block in blocks]
         if self.tied:  # `batch.query` also has the distinct titles
@@ -494,12 +492,9 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns cosines with the clicked titles and negatives, and labels."""
         if self.negatives == "in_batch":
-            # Titles are distinct: the clicked title is not among the negatives,
-            # and a frequent title is a negative once.
             return all_cosines(queries, titles), batch.candidates[:, 0]
-        # The seed contains the training step, so that a resumed run draws the
-        # same negatives; Keras does not save the state of a generator. All
-        # evaluations draw the same negatives.
+        # The seed depends on the training step, so that a resumed run draws the
+        # same negatives. All evaluations draw the same negatives.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         return random_negatives(
             tf.concat(queries, axis=1),
@@ -513,13 +508,11 @@ class TwoTower(SyncedWeights, TextModel):
     def _correct_log_q(
         self, cosines: tf.Tensor, batch: HashedPairs
     ) -> tf.Tensor:
-        """Subtracts log(share of the clicks) / gamma from a title's cosines.
+        """Subtracts log(share of clicks) / gamma from each title's cosines.
 
-        The loss multiplies by gamma, which makes this the "logQ" correction of
-        its logits. In-batch negatives are sampled in proportion to their
-        clicks. The correction makes training equal to uniform sampling (Bengio
-        and Senecal 2008; Yi et al. 2019). Titles without `log_q` keep their
-        score.
+        In-batch negatives are sampled in proportion to their clicks. This
+        "logQ" correction makes training equal to uniform sampling (Bengio and
+        Senecal 2008; Yi et al. 2019). The loss multiplies by gamma.
         """
         if batch.log_q is None:
             return cosines
@@ -533,7 +526,7 @@ class TwoTower(SyncedWeights, TextModel):
         return cosines - tf.cast(log_q / gamma, cosines.dtype)
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        """Converts indices to one-hot labels, unless the loss takes indices."""
+        """Converts indices to one-hot labels if the loss needs them."""
         if labels.shape.rank == 1 and not getattr(
             self.loss, "takes_indices", False
         ):
@@ -543,7 +536,7 @@ class TwoTower(SyncedWeights, TextModel):
     def _update_metrics(
         self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
     ) -> None:
-        """Updates the user's metrics."""
+        """Updates the metrics that `compile` got."""
         if not self.given_metrics:
             return
         if labels.shape.rank == 1:
@@ -574,29 +567,23 @@ class TwoTower(SyncedWeights, TextModel):
         return self((pairs.query, pairs.document))
 
     def sync_weights(self) -> None:
-        """Brings the trigram tables up to date with the last training step.
-
-        Rarely needs to be called directly, see the docstring of the class.
-        """
+        """Brings the trigram tables up to date with the last training step."""
         for tower in self.towers:
             tower.sync_weights()
 
     def fit_callbacks(self) -> list[keras.callbacks.Callback]:
-        """See `TextModel`."""
+        """Returns callbacks to run before the user's callbacks."""
         return [EpochBounds()]
 
     def train_jointly(self, exchange: OneProcess) -> None:
         """Makes each training step use the batches of all workers.
 
-        All workers must have equal weights and call `fit` with the same
-        number of batches.
-
-        Args:
-            exchange: The communication between workers, a `JointStep`.
+        All workers must have equal weights, and call `fit` with the same number
+        of batches. `exchange` is a `JointStep`.
         """
         self.exchange = exchange
         self.hasher.fingerprints = True
-        self.train_function = None  # to be traced again
+        self.train_function = None  # Keras traces the training step again
 
     def _batches(
         self, x: Any, y: Any = None, reshuffle: bool = True, **options: Any
@@ -631,7 +618,6 @@ class TwoTower(SyncedWeights, TextModel):
         return {
             "name": self.name,
             "query_encoder": serialize(self.query_encoder),
-            # `None` for tied towers.
             "document_encoder": None
             if self.tied
             else serialize(self.document_encoder),

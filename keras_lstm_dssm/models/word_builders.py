@@ -31,7 +31,7 @@ from keras_lstm_dssm.settings.recipes import (
 def _new_words(
     recipe: WordsRecipe, vocabulary: Sequence[str], vectors: np.ndarray | None
 ) -> VocabularyVectors | TrigramVectors:
-    """Makes the layer of word vectors; `vectors` are initial values."""
+    """Makes the layer of word vectors, with `vectors` as initial values."""
     options: dict[str, Any] = {
         "dimension": recipe.word_dimension,
         "max_words": recipe.max_words,
@@ -64,14 +64,14 @@ def build_scorer(
 ) -> PairScorer:
     """Builds a pair scorer.
 
-    `vocabulary` has words or stems, see `vocabulary_of`, and has no effect with
-    trigrams. `vectors` are initial word vectors, `[words, word_dimension]`,
-    such as from `skip_gram_vectors`; by default they are random.
+    `vocabulary` has words or stems, see `vocabulary_of`. Recipes with trigrams
+    do not use it. `vectors` are initial word vectors `[words, word_dimension]`,
+    such as from `skip_gram_vectors`. Without `vectors` they are random.
     """
-    make = registered_class("matcher", recipe.matcher, Matcher)
+    matcher_class = registered_class("matcher", recipe.matcher, Matcher)
     with seeded_initializers(seed):
         words = _new_words(recipe, vocabulary, vectors)
-        matcher = make(
+        matcher = matcher_class(
             recipe.word_dimension, name="matcher", **recipe.matcher_config
         )
     return PairScorer(words, matcher, seed)
@@ -94,9 +94,9 @@ def build_keyvec(
 ) -> KeyVec:
     """Builds a `KeyVec`.
 
-    `vocabulary` has the possible key words, and with `words="vocabulary"` also
-    the words with a vector. With `words="stems"`, `stems` have a vector
-    instead. `vectors` are the initial vectors, see `build_scorer`.
+    `vocabulary` has the possible key words. A recipe with `words="vocabulary"`
+    gives these words vectors, a recipe with `words="stems"` the `stems`.
+    `vectors` are initial word vectors, see `build_scorer`.
     """
     with seeded_initializers(seed):
         return KeyVec(
@@ -118,7 +118,7 @@ def build_keyvec(
 
 
 def compile_keyvec(model: KeyVec, recipe: KeyVecRecipe, documents: int) -> None:
-    """Compiles a `KeyVec` for a training on this number of documents."""
+    """Compiles a `KeyVec` to train on the given number of documents."""
     learning_rate: Any = recipe.learning_rate
     if recipe.decay:
         steps = recipe.epochs * math.ceil(documents / recipe.batch_size)

@@ -1,5 +1,6 @@
 """Adagrad with exact updates of only the rows that a batch reads."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from keras_lstm_dssm.registration import Configured, register
 
 
 def sum_rows(gradient: Any) -> Any:
-    """Sums the rows with equal indices in a sparse gradient."""
+    """Sums rows of a sparse gradient that have the same index."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     indices, positions = tf.unique(gradient.indices)
@@ -28,21 +29,18 @@ class Adagrad(Configured, JointUpdateOptimizer):
 
         G <- G + g * g          W <- W - rate g / (sqrt(G) + epsilon)
 
-    Duchi et al. 2011, as in Wan et al. 2016: G starts at 0. Rows without a
-    gradient do not change, so the sparse update equals the dense update.
-    Keras's `Adagrad` differs in three ways: it computes the root of the whole
-    accumulator in each training step, it adds epsilon inside the root, and for
-    an index that occurs twice in a sparse gradient it adds the squares of the
-    parts instead of the square of their sum.
+    Duchi et al. 2011; Wan et al. 2016. G starts at 0. Rows without a gradient
+    do not change, so the sparse update equals the dense update. Keras's
+    `Adagrad` differs: it computes the root of all rows of G in each training
+    step, and it adds epsilon inside the root.
 
     Args:
-        learning_rate: The rate, a float or a `LearningRateSchedule`. Default
-            0.03.
+        learning_rate: A float or a `LearningRateSchedule`. Default 0.03.
         epsilon: Constant that prevents a division by zero. Default 1e-7.
-        multipliers: Name -> factor of the learning rate. A name is one or more
-            parts of a variable's `path` between slashes, such as `"embedding"`
-            or `"matcher/kernel"`. If several names occur in a path, their
-            factors are multiplied. Default `None`: 1 for all variables.
+        multipliers: Name -> factor of the learning rate. A name is a section
+            of a variable's `path`, such as `"embedding"` or
+            `"matcher/kernel"`. If several names occur in a path, their factors
+            are multiplied. Default `None`: 1 for all variables.
         name: Name of the optimizer.
 
     Raises:
@@ -66,7 +64,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
         self.multipliers = dict(multipliers or {})
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Creates G, zero, for each variable."""
+        """Creates the accumulator G of each variable."""
         if self.built:
             return
         for variable in variables:
@@ -80,18 +78,21 @@ class Adagrad(Configured, JointUpdateOptimizer):
             variables, "accumulator"
         )
         paths = [f"/{variable.path}/" for variable in variables]
-        for part in self.multipliers:
-            if not any(f"/{part}/" in path for path in paths):
+        for name in self.multipliers:
+            if not any(f"/{name}/" in path for path in paths):
                 known = ", ".join(path.strip("/") for path in paths)
                 raise InputError(
-                    f"multipliers: found {part!r}, expected a part of one of "
+                    f"multipliers: found {name!r}, expected a part of one of "
                     f"the paths {known}"
                 )
-        self._factors = [1.0] * len(paths)
-        for number, path in enumerate(paths):
-            for part, factor in self.multipliers.items():
-                if f"/{part}/" in path:
-                    self._factors[number] *= factor
+        self._factors = [
+            math.prod(
+                factor
+                for name, factor in self.multipliers.items()
+                if f"/{name}/" in path
+            )
+            for path in paths
+        ]
 
     def update_variables(
         self,
@@ -106,25 +107,22 @@ class Adagrad(Configured, JointUpdateOptimizer):
     def update_step(
         self, gradient: Any, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Updates a variable by a tensor, or by `IndexedSlices` of rows.
-
-        The indices of the rows must be distinct.
-        """
+        """Updates a variable by a dense gradient, or by distinct rows."""
         index = self.variable_index(variable)
         accumulator = only_copy(self._accumulators[index].value)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]
         sparse = isinstance(gradient, tf.IndexedSlices)
-        slope = gradient.values if sparse else gradient
+        values = gradient.values if sparse else gradient
         if sparse:
-            # scatter_add is slower, because it allows repeated rows.
-            rows = gradient.indices
-            total = tf.gather(accumulator, rows) + tf.square(slope)
-            accumulator.scatter_update(tf.IndexedSlices(total, rows))
+            # `scatter_add` would be slower, because it allows repeated indices.
+            indices = gradient.indices
+            total = tf.gather(accumulator, indices) + tf.square(values)
+            accumulator.scatter_update(tf.IndexedSlices(total, indices))
         else:
-            total = accumulator.assign_add(tf.square(slope))
-        step = rate * slope / (tf.sqrt(total) + self.epsilon)
+            total = accumulator.assign_add(tf.square(values))
+        change = rate * values / (tf.sqrt(total) + self.epsilon)
         if sparse:
-            moved = tf.gather(variable, rows) - step
-            variable.scatter_update(tf.IndexedSlices(moved, rows))
+            rows = tf.gather(variable, indices) - change
+            variable.scatter_update(tf.IndexedSlices(rows, indices))
         else:
-            variable.assign_sub(step)
+            variable.assign_sub(change)

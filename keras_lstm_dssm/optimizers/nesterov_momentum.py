@@ -1,7 +1,7 @@
-"""The optimizer of Palangi et al. 2016, Algorithm 1, and its schedule of mu.
+"""Nesterov's momentum as in Palangi et al. 2016, and the schedule of mu.
 
-`LazyRows` delays the updates of a table's rows until a batch reads them, with
-equal results. `LazyTables` has the tables of an optimizer.
+W are the weights, V their velocity, and mu is the momentum. `LazyRows` delays
+the update of each row of an embedding table until a batch reads the row.
 """
 
 import math
@@ -19,42 +19,42 @@ from keras_lstm_dssm.private_api import JointUpdateOptimizer, only_copy
 from keras_lstm_dssm.registration import register
 
 
-class _Read(NamedTuple):
-    """Rows that a training step has read, and the state of their updates."""
+class _ReadRows(NamedTuple):
+    """Rows of a table that the current training step has read."""
 
-    rows: tf.Tensor
-    ahead: tf.Tensor
-    velocity: tf.Tensor
-    decay: tf.Tensor
+    indices: tf.Tensor
+    weights: tf.Tensor  # at the look-ahead point
+    velocity: tf.Tensor  # without the pending updates
+    decay: tf.Tensor  # factor of `velocity` for pending updates and this step
 
 
-def _are_rows(indices: tf.Tensor, rows: tf.Tensor) -> bool:
-    """Returns whether the indices of a gradient are the tensor `rows`.
-
-    TensorFlow reshapes the tensor. If the indices are `rows`, the graph need
-    not gather the rows again. Otherwise other workers may have added rows.
-    """
+def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
+    """Returns whether a graph's `tensor` is the reshaped tensor `original`."""
     return (
-        tf.is_symbolic_tensor(indices)
-        and indices.op.type == "Reshape"
-        and indices.op.inputs[0] is rows
+        tf.is_symbolic_tensor(tensor)
+        and tensor.op.type == "Reshape"
+        and tensor.op.inputs[0] is original
     )
 
 
 class LazyRows:
-    """Updates the rows of a table when they are next read, exactly.
+    """Updates a row of a table W only when a batch reads the row.
 
-    Momentum moves every row in every training step, even if the batch does not
-    read it. But m training steps without a gradient, with momentum mu, move a
-    row by a geometric sum,
+    Momentum moves every row in every training step. In m training steps without
+    a gradient, a row moves by a geometric sum:
 
         V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
 
-    so that the update can wait until a batch reads the row. The result equals
-    the dense update up to rounding, but only rows that are read cost time. All
-    rows are brought up to date (`sync`) before mu changes. `updated`, int
-    `[rows]`, is the number of the last training step that each row of W and V
-    `[rows, units]` includes.
+    These m updates are made at once. The result equals the dense update up to
+    rounding. Call `sync` before mu changes.
+
+    Args:
+        table: W, `[rows, units]`.
+        velocity: V, `[rows, units]`.
+        updated: For each row, the number of the last training step that W and V
+            include, int `[rows]`.
+        mu: The momentum.
+        steps: Number of complete training steps.
     """
 
     def __init__(
@@ -70,36 +70,41 @@ class LazyRows:
         self.updated = updated
         self.mu = mu
         self.steps = steps
-        self._read: _Read | None = None
+        self._last_read: _ReadRows | None = None
 
-    def read(self, rows: tf.Tensor) -> tf.Tensor:
-        """Returns distinct rows at the look-ahead point, `[r, units]`."""
-        updated = tf.gather(self.updated, rows)
+    def read(self, indices: tf.Tensor) -> tf.Tensor:
+        """Returns rows at the look-ahead point, `[r, units]`.
+
+        `indices` are distinct, int `[r]`.
+        """
+        updated = tf.gather(self.updated, indices)
         decay, distance = self._powers(updated, self.steps + 1)
-        velocity = tf.stop_gradient(tf.gather(self.velocity, rows))
-        ahead = tf.gather(self.table, rows) + velocity * distance
-        self._read = _Read(rows, ahead, velocity, decay)
-        return ahead
+        velocity = tf.stop_gradient(tf.gather(self.velocity, indices))
+        weights = tf.gather(self.table, indices) + velocity * distance
+        self._last_read = _ReadRows(indices, weights, velocity, decay)
+        return weights
 
     def update(self, change: tf.IndexedSlices) -> None:
-        """Completes the training step for distinct rows.
+        """Completes the training step for the rows with a gradient.
 
-        `change` is -eps times the rows' gradient at the look-ahead point.
+        `change` is -eps times the gradient, with distinct indices.
         """
-        rows = change.indices
-        state, self._read = self._read, None
-        if state is None or not _are_rows(rows, state.rows):
-            self.read(rows)
-            state, self._read = self._read, None
-            assert state is not None
-        step = tf.cast(self.steps + 1, self.updated.dtype)
-        # scatter_add is slower, because it allows repeated rows.
-        for variable, values in (
-            (self.velocity, state.velocity * state.decay + change.values),
-            (self.table, state.ahead + change.values),
-            (self.updated, tf.fill(tf.shape(rows), step)),
+        indices = change.indices
+        # With several workers, a gradient may have rows that are not read here.
+        if self._last_read is None or not _is_reshaped(
+            indices, self._last_read.indices
         ):
-            variable.scatter_update(tf.IndexedSlices(values, rows))
+            self.read(indices)
+        rows, self._last_read = self._last_read, None
+        assert rows is not None
+        step = tf.cast(self.steps + 1, self.updated.dtype)
+        # `scatter_add` would be slower, because it allows repeated indices.
+        for variable, values in (
+            (self.velocity, rows.velocity * rows.decay + change.values),
+            (self.table, rows.weights + change.values),
+            (self.updated, tf.fill(tf.shape(indices), step)),
+        ):
+            variable.scatter_update(tf.IndexedSlices(values, indices))
 
     def sync(self) -> None:
         """Brings all rows up to date with the last complete training step."""
@@ -114,7 +119,7 @@ class LazyRows:
         self.restart()
 
     def restart(self) -> None:
-        """Marks all rows as up to date with the last complete step."""
+        """Marks all rows as up to date with the last complete training step."""
         steps = tf.cast(self.steps, self.updated.dtype)
         self.updated.assign(tf.fill(tf.shape(self.updated), steps))
 
@@ -138,66 +143,67 @@ class LazyRows:
 
 
 class LazyTables:
-    """The lazily updated tables of an optimizer, by the key of their variable.
+    """Maps the keys of an optimizer's variables to lazily updated tables.
 
-    The tables of a frozen tower are not active and do not change.
+    `active` has the tables that training changes.
     """
 
     def __init__(self) -> None:
         self.active: dict[str, LazyRows] = {}
-        self._known: dict[str, LazyRows] = {}
+        self._created: dict[str, LazyRows] = {}
         self._syncing = threading.Lock()
-        self._pending = False
+        self._sync_disabled = False
 
-    def activate(self, tables: Mapping[str, Callable[[], LazyRows]]) -> None:
-        """Replaces the active tables, which must be up to date.
+    def activate(self, makers: Mapping[str, Callable[[], LazyRows]]) -> None:
+        """Replaces the active tables. Call `sync` first.
 
-        The values of `tables` make new `LazyRows`.
+        `makers` are functions that make a table when its key is first used.
         """
-        before, self.active = self.active, {}
-        for key, make in tables.items():
-            if key not in self._known:
-                self._known[key] = make()
-            self.active[key] = self._known[key]
-            if key not in before:
+        previous, self.active = self.active, {}
+        for key, make in makers.items():
+            if key not in self._created:
+                self._created[key] = make()
+            self.active[key] = self._created[key]
+            if key not in previous:
                 self.active[key].restart()
 
     def sync(self) -> None:
-        """Brings all rows up to date, unless `pending_rows_saved`."""
+        """Brings all rows up to date, except while a checkpoint is saved."""
         with self._syncing:
-            if not self._pending:
+            if not self._sync_disabled:
                 for table in self.active.values():
                     table.sync()
 
     @contextmanager
     def pending_rows_saved(self) -> Iterator[None]:
-        """Delays `sync` while a checkpoint is saved.
+        """Disables `sync` while a checkpoint is saved.
 
-        `sync` rounds. With it, a run that was saved within an epoch and resumed
-        would differ from an uninterrupted run.
+        `sync` rounds the weights. If saving within an epoch changed the
+        weights, a resumed run would differ from an uninterrupted run.
         """
-        self._pending = True
+        self._sync_disabled = True
         try:
             yield
         finally:
-            self._pending = False
+            self._sync_disabled = False
 
 
 def renormalise(
     gradients: Sequence[Any], groups: Sequence[int], threshold: float
 ) -> list[Any]:
-    """Scales the gradient of each group to a norm of at most `threshold`.
+    """Scales the gradients of each group to a joint norm up to `threshold`.
 
         if ||grad|| > th then grad <- th grad / ||grad||
 
-    Gradients are tensors, or `IndexedSlices` of distinct rows.
+    `groups` has the group's number of each gradient. Gradients are tensors, or
+    `IndexedSlices` of distinct rows.
     """
     pairs = list(zip(gradients, groups, strict=True))
     factors = {}
-    for group in set(groups):
-        members = [gradient for gradient, number in pairs if number == group]
+    for number in set(groups):
+        members = [gradient for gradient, group in pairs if group == number]
         norm = tf.linalg.global_norm(members)
-        factors[group] = threshold / tf.maximum(norm, threshold)
+        factors[number] = threshold / tf.maximum(norm, threshold)
     return [scaled(g, tf.cast(factors[group], g.dtype)) for g, group in pairs]
 
 
@@ -214,7 +220,7 @@ _ALL_ROWS = (
     "weight_decay", "use_ema", "global_clipnorm", "loss_scale_factor",
     "gradient_accumulation_steps",
 )  # fmt: skip
-"""Options of Keras's optimizers that need all rows of a table in each step."""
+"""Options of Keras's optimizers that change all rows in each training step."""
 
 
 def _only_copy(variable: keras.Variable) -> tf.Variable:
@@ -228,13 +234,13 @@ class NesterovMomentum(JointUpdateOptimizer):
         V_k = mu V_{k-1} - eps grad L(W_{k-1} + mu V_{k-1})
         W_k = W_{k-1} + V_k
 
-    Between training steps the variables are at the look-ahead point W + mu V,
-    where the next gradient is computed. While mu is constant, the steps equal
-    Keras's `SGD(nesterov=True)`. mu may change: each step computes mu from
-    `iterations`. At the end of `fit`, `finalize_variable_values` moves the
-    variables to W. In the models of this package, and in other models with the
-    callback `NesterovSchedule`, the variables are at W whenever no training
-    step runs: in callbacks, validation, files, after an exception.
+    After a training step the optimizer moves the variables to the look-ahead
+    point W + mu V, because the next gradient is computed there. While mu is
+    constant, the updates equal Keras's `SGD(nesterov=True)`. At the end of
+    `fit`, `finalize_variable_values` moves the variables back to W. In the
+    models of this package, and in other models with the callback
+    `NesterovSchedule`, they are back at W before any callback or validation
+    runs, and after an exception.
 
     Before the update, the gradient of each tower is renormalised separately:
     a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
@@ -243,9 +249,9 @@ class NesterovMomentum(JointUpdateOptimizer):
         learning_rate: epsilon, a float or a schedule, default 0.1.
         momentum: mu, default 0.9. `NesterovSchedule` changes mu.
         threshold: th_G, default 1. `None` disables renormalisation.
-        lazy: Whether `TwoTower` registers its tables (`set_tables`): rows that
-            a batch does not read are updated later, with equal weights up to
-            rounding. Default `True`.
+        lazy: Whether a `TwoTower` updates a row of its trigram tables only when
+            a batch reads the row. The results are equal up to rounding.
+            Default `True`.
         name: Name of the optimizer.
         **kwargs: See `keras.optimizers.Optimizer`. Weight decay, averages and
             constraints apply to W.
@@ -282,21 +288,22 @@ class NesterovMomentum(JointUpdateOptimizer):
         self.momentum = self.add_variable((), start, name="momentum")
         self.middle_momentum = self.add_variable((), start, name="middle")
         self.phases = self.add_variable((3,), "zeros", "int64", name="phases")
-        # mu of the next step, and of all pending updates of rows.
-        self._pace = self.add_variable((), start, name="pace")
-        # The dense variables are at W + ahead V.
+        # mu of the next training step, and of all pending updates of rows.
+        self._mu = self.add_variable((), start, name="pace")
+        # The variables without lazy updates are at W + ahead V.
         self._ahead = _only_copy(self.add_variable((), "zeros", name="ahead"))
-        # Steps until the variables stay at W; 0 for never.
-        self._left = _only_copy(
+        # Training steps left in a call of the train function. The last step
+        # leaves the variables at W. 0 if the number of steps is unknown.
+        self._steps_left = _only_copy(
             self.add_variable((), "zeros", "int32", name="left")
         )
         self.velocity: list[keras.Variable] = []
         self._group_of: dict[str, int] = {}
         self._tables = LazyTables()
-        self._in_steps = False
+        self._in_train_function = False
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Creates V, zero, for each variable."""
+        """Creates the velocity V of each variable."""
         if self.built:
             return
         super().build(variables)
@@ -311,13 +318,11 @@ class NesterovMomentum(JointUpdateOptimizer):
         }
 
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
-        """Registers the tables to update lazily, see `LazyRows`.
-
-        Other tables, such as the tables of a frozen tower, do not change.
+        """Replaces the tables that are updated lazily, see `LazyRows`.
 
         Args:
-            tables: Variables `[rows, units]` that are built. A training step
-                calls `row_reader` once for each table, with distinct rows.
+            tables: Variables `[rows, units]` of the built optimizer. Each
+                training step must read each table once, by its `row_reader`.
 
         Raises:
             InputError: The optimizer has an option that needs all rows.
@@ -342,33 +347,35 @@ class NesterovMomentum(JointUpdateOptimizer):
             table.shape[:1], "zeros", "int32", name=f"{table.name}_updated"
         )
         velocity = self.velocity[self.variable_index(table)]
-        parts = table, velocity, updated, self._pace, self.iterations
-        return LazyRows(*map(_only_copy, parts))
+        variables = table, velocity, updated, self._mu, self.iterations
+        return LazyRows(*map(_only_copy, variables))
 
     def row_reader(
         self, table: keras.Variable
     ) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Returns the function that reads a registered table in training."""
+        """Returns the function that reads rows of a lazily updated table."""
         lazy = self._tables.active.get(self.variable_key(table))
         return lazy.read if lazy else None
 
     def set_phases(
         self, ends: float, middle: float, phases: Sequence[int]
     ) -> None:
-        """Sets mu of all training steps: `middle` within `phases`, else `ends`.
+        """Sets the schedule: mu is `middle` in the middle phase, else `ends`.
 
-        `phases` are three values of `iterations`: the first step with mu =
-        `middle`, the first step of the last phase, and the end of training.
+        `phases` are three values of `iterations`: the start and the end of the
+        middle phase, and the end of training.
         """
         self.momentum.assign(ends)
         self.middle_momentum.assign(middle)
         self.phases.assign(phases)
 
     def momentum_at(self, step: Any) -> tf.Tensor:
-        """Returns mu of a step, counted from 0."""
+        """Returns mu of a training step, counted from 0."""
         first, end, _ = tf.unstack(self.phases.value)
-        middle = (first <= step) & (step < end)
-        return tf.where(middle, self.middle_momentum.value, self.momentum.value)
+        is_middle = (first <= step) & (step < end)
+        return tf.where(
+            is_middle, self.middle_momentum.value, self.momentum.value
+        )
 
     def from_weights(
         self, train_function: Callable[[Any], Any], steps: int, eager: bool
@@ -377,13 +384,13 @@ class NesterovMomentum(JointUpdateOptimizer):
 
         Args:
             train_function: See `keras.Model.make_train_function`.
-            steps: The maximum number of training steps of a call.
-            eager: Whether the steps run eagerly.
+            steps: The maximum number of training steps in a call.
+            eager: Whether the training steps run eagerly.
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
-        # Concrete functions, because calling a `tf.function` that all
-        # optimizers share would warn of the fifth trace.
+        # Calling the `tf.function` itself would warn of retracing, because all
+        # optimizers share it.
         graph = cache(
             tf.function(self._begin, autograph=False).get_concrete_function
         )
@@ -394,27 +401,27 @@ class NesterovMomentum(JointUpdateOptimizer):
         self, train_function: Any, steps: int, begin: Any, iterator: Any
     ) -> Any:
         begin(steps, tuple(key for key, *_ in self._dense()))
-        self._in_steps = True
+        self._in_train_function = True
         try:
             return train_function(iterator)
         finally:
-            self._in_steps = False
-            if self._left.numpy():  # it failed, or ran fewer steps
-                self._left.assign(0)
+            self._in_train_function = False
+            if self._steps_left.numpy():  # an exception, or fewer steps
+                self._steps_left.assign(0)
                 self._shift(0.0)
 
     def _begin(self, steps: int, keys: tuple[str, ...]) -> None:
-        self._left.assign(steps)
-        self._set_pace()
-        self._shift(self._pace)
+        self._steps_left.assign(steps)
+        self._set_mu()
+        self._shift(self._mu)
 
     def sync(self) -> None:
         """Moves all variables to W of the last complete training step.
 
-        Has no effect inside of an eager training step.
+        Does nothing while the train function runs.
         """
         with tf.init_scope():
-            if not self._in_steps:
+            if not self._in_train_function:
                 self._shift(0.0)
                 self._tables.sync()
 
@@ -424,31 +431,31 @@ class NesterovMomentum(JointUpdateOptimizer):
         super().finalize_variable_values(var_list)
 
     def pending_rows_saved(self) -> AbstractContextManager[None]:
-        """Delays updates of lazy rows while a checkpoint is saved."""
+        """Saves pending updates of rows in a checkpoint as pending."""
         return self._tables.pending_rows_saved()
 
     def apply(
         self, grads: Sequence[Any], trainable_variables: Any = None
     ) -> None:
-        """Runs the update, and moves to the next look-ahead point."""
+        """Updates the variables, and moves them to the look-ahead point."""
         variables = list(trainable_variables or self.built_variables)
         self.build(variables)
-        # Dense, because V is dense, and Keras cannot clip repeated rows.
+        # Keras cannot clip sparse gradients with repeated rows.
         grads = [
             gradient
             if gradient is None or self.row_reader(variable)
             else tf.convert_to_tensor(gradient)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
-        # An unreadable batch must not run a part of the update.
+        # If a batch cannot be read, no part of the update may run.
         with tf.control_dependencies([g for g in grads if g is not None]):
             if self.weight_decay or self.gradient_accumulation_steps:
                 self._shift(0.0)  # Keras decays, averages and constrains W
             super().apply(grads, variables)
-            self._set_pace()
-            follows = tf.not_equal(self._left, 1)
-            self._left.assign(tf.maximum(self._left - 1, 0))
-            tf.cond(follows, lambda: self._shift(self._pace), lambda: None)
+            self._set_mu()
+            step_follows = tf.not_equal(self._steps_left, 1)
+            self._steps_left.assign(tf.maximum(self._steps_left - 1, 0))
+            tf.cond(step_follows, lambda: self._shift(self._mu), lambda: None)
 
     def update_variables(
         self,
@@ -457,7 +464,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         learning_rate: tf.Tensor,
     ) -> None:
         """Renormalises the gradients and moves all variables to W_k."""
-        self._shift(self._pace)  # has no effect in `fit`
+        self._shift(self._mu)  # no effect unless the variables are at W
         keys = [self.variable_key(variable) for variable in variables]
         if self.threshold is not None:
             groups = [self._group_of.get(key, -1) for key in keys]
@@ -470,22 +477,22 @@ class NesterovMomentum(JointUpdateOptimizer):
             if key in changes:
                 lazy.update(changes[key])
         for key, weight, velocity in self._dense():
-            lead = tf.cast(self._pace, weight.dtype) * velocity
+            mu_v = tf.cast(self._mu, weight.dtype) * velocity
             if key in changes:
-                velocity.assign(lead + changes[key])
+                velocity.assign(mu_v + changes[key])
                 weight.assign_add(changes[key])
-            else:  # without a gradient the variable returns to W
-                weight.assign_sub(lead)
+            else:  # a variable without a gradient returns to W
+                weight.assign_sub(mu_v)
         self._ahead.assign(0)
 
-    def _set_pace(self) -> None:
-        """Sets mu of the next step. If mu changes, updates all rows first."""
-        pace, mu = _only_copy(self._pace), self.momentum_at(self.iterations)
-        tf.cond(tf.not_equal(pace, mu), self._tables.sync, lambda: None)
-        pace.assign(mu)
+    def _set_mu(self) -> None:
+        """Sets mu of the next training step, after `sync` if mu changes."""
+        variable, mu = _only_copy(self._mu), self.momentum_at(self.iterations)
+        tf.cond(tf.not_equal(variable, mu), self._tables.sync, lambda: None)
+        variable.assign(mu)
 
     def _shift(self, ahead: Any) -> None:
-        """Moves the dense variables to W + ahead V."""
+        """Moves the variables without lazy updates to W + ahead V."""
 
         def move() -> None:
             for _, weight, velocity in self._dense():
@@ -496,7 +503,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         tf.cond(tf.not_equal(self._ahead, ahead), move, lambda: None)
 
     def _dense(self) -> list[tuple[str, tf.Variable, tf.Variable]]:
-        """Returns key, W and V of the trainable variables of no lazy table."""
+        """Returns key, W and V of trainable variables without lazy updates."""
         pairs = zip(self.built_variables, self.velocity, strict=True)
         return [
             (
@@ -522,23 +529,22 @@ class NesterovSchedule(keras.callbacks.Callback):
     """Sets mu to 0.9 at both ends of the training and to 0.995 in between.
 
     Palangi et al. 2016, section IV: "in the first and last 2% of all
-    parameter updates mu = 0.9 and for the other 96% mu = 0.995". Updates are
-    counted by `optimizer.iterations`, which checkpoints contain, so that a
-    resumed run continues the schedule. `NesterovMomentum` computes mu inside of
-    each training step, so `steps_per_execution` has no effect on mu.
+    parameter updates mu = 0.9 and for the other 96% mu = 0.995". The position
+    in the schedule is `optimizer.iterations`, so a resumed run continues the
+    schedule. `NesterovMomentum` computes mu inside of each training step, so
+    `steps_per_execution` has no effect on mu. The logs of an epoch get
+    `momentum`, mu of the epoch's last training step.
 
-    Each epoch's logs get `momentum`, mu of its last step. Outside of training
-    steps the model has the weights W of Algorithm 1, not the look-ahead point:
-    in all other callbacks, in the validation of `fit`, in saved files, and
-    after an exception.
+    With `NesterovMomentum`, other callbacks, the validation of `fit` and saved
+    files see the weights W of Algorithm 1, not the look-ahead point.
 
     `keras.optimizers.SGD` works with `compile(run_eagerly=True)` only, because
-    it reads its momentum when a training step is traced.
+    `SGD` reads its momentum when a training step is traced.
 
     Args:
         total_steps: Number of training steps from the optimizer's first step
             on. By default the schedule spans this `fit`, from `initial_epoch`
-            to the last epoch. This needs a dataset of known cardinality. A
+            to the last epoch; the dataset must have a known cardinality. A
             training that `keras.callbacks.BackupAndRestore` resumes continues
             its schedule.
         ends: mu in the first and in the last phase. Default 0.9.
@@ -573,13 +579,13 @@ class NesterovSchedule(keras.callbacks.Callback):
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:
-        """Returns the start and end of the middle phase, and the last step."""
+        """Returns start and end of the middle phase, and the last step."""
         edge = self.fraction * total
-        middle = math.ceil(edge), math.ceil(total - edge)
-        return [start + step for step in (*middle, total)]
+        steps = math.ceil(edge), math.ceil(total - edge), total
+        return [start + step for step in steps]
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Checks that the momentum can be set and the steps are known."""
+        """Checks that mu can be set and the number of steps is known."""
         self._phases = None
         optimizer, model = self._optimizer(), self.model
         if isinstance(optimizer, NesterovMomentum):
@@ -607,16 +613,16 @@ class NesterovSchedule(keras.callbacks.Callback):
             )
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Sets the momentum of all steps before the first epoch.
+        """Sets the schedule before the first epoch.
 
         `on_train_begin` is too early: other callbacks load checkpoints there.
         """
         if self._phases is not None:
             return
         optimizer = self._optimizer()
-        stored = [0, 0, 0]
+        saved_phases = [0, 0, 0]
         if isinstance(optimizer, NesterovMomentum):
-            stored = optimizer.phases.numpy().tolist()
+            saved_phases = optimizer.phases.numpy().tolist()
         if self.total_steps is not None:
             self._phases = self._phases_of(0, self.total_steps)
         else:
@@ -624,13 +630,16 @@ class NesterovSchedule(keras.callbacks.Callback):
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
             # A resumed training may repeat a part of an epoch.
-            resumes = done < stored[2] <= done + total < stored[2] + steps
-            self._phases = stored if resumes else self._phases_of(done, total)
+            *_, end = saved_phases
+            resumed = done < end <= done + total < end + steps
+            self._phases = (
+                saved_phases if resumed else self._phases_of(done, total)
+            )
         if isinstance(optimizer, NesterovMomentum):
             optimizer.set_phases(self.ends, self.middle, self._phases)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Sets `SGD.momentum` for the next step, which runs eagerly."""
+        """Sets `SGD.momentum` for the next training step."""
         optimizer = self._optimizer()
         if isinstance(optimizer, keras.optimizers.SGD):
             optimizer.momentum = self._momentum_at(self._done(), self._phases)
@@ -650,6 +659,6 @@ class NesterovSchedule(keras.callbacks.Callback):
         return int(self._optimizer().iterations.numpy())
 
     def _optimizer(self) -> Any:
-        """Returns the optimizer, without `LossScaleOptimizer` around it."""
+        """Returns the optimizer that a `LossScaleOptimizer` may wrap."""
         optimizer = self.model.optimizer
         return getattr(optimizer, "inner_optimizer", optimizer)

@@ -1,7 +1,4 @@
-"""The targets of `KeyVec`: salient sentences and key words of documents.
-
-`DocumentExamples` streams documents with their targets in shuffled batches.
-"""
+"""The training targets of `KeyVec`: salient sentences and key words."""
 
 import itertools
 import math
@@ -45,25 +42,24 @@ class KeyWords:
 
         tf-idf(w) = tf(w) * (ln((1 + n) / (1 + df(w))) + 1)
 
-    tf is the count of the word in the summary, or in the whole document (see
-    `source`); df is the number of training documents, of n, with the word in
-    sentences or summary. The paper gives no formula; this IDF is from
-    scikit-learn.
+    tf(w) is the count of the word in the `source`. df(w) is the number of
+    training documents with the word, and n the number of all training
+    documents. The paper gives no formula; this IDF is from scikit-learn.
 
     Args:
         documents: The training documents, which are streamed once.
-        count: The number of words for each document, or fewer if the text has
-            fewer distinct words. Default 30, as in the paper.
+        count: The largest number of key words of a document. Default 30, as in
+            the paper.
         stop_words: Normalised words that are never chosen. Default: the stop
             words of scikit-learn, which needs the extra `[analysis]`.
         split: Rule that separates words, the same as in the model's vocabulary.
             Default `"alphanumeric"`. See `normalize_texts`.
-        source: The text that key words are chosen from: `"summary"` (default,
-            the paper's), or `"document"`, the sentences and the summary.
+        source: The text from which key words are chosen: `"summary"` (default,
+            as in the paper), or `"document"`, the sentences and the summary.
 
     Attributes:
         documents: The number of training documents.
-        source: As given.
+        source: The argument `source`.
 
     Raises:
         InputError: There are no documents, `count` is less than 1, `source`
@@ -106,29 +102,25 @@ class KeyWords:
             )
 
     def idf(self, word: str) -> float:
-        """Returns the IDF of a normalised word.
-
-        A word of no training document has the largest IDF.
-        """
+        """Returns the IDF of a normalised word, which may be unknown."""
         ratio = (1 + self.documents) / (1 + self._frequency[word])
         return math.log(ratio) + 1
 
     def of(self, documents: Iterable[Document]) -> Iterator[list[str]]:
-        """Yields the key words of each document, which are streamed.
+        """Yields the key words of each document.
 
-        Key words are normalised and not single ASCII letters, in descending
-        order of TF-IDF, equal ones in order of occurrence. With
-        `source="summary"` a document without a summary has none.
+        Key words are normalised and not single ASCII letters. They are in
+        descending order of TF-IDF, then in order of occurrence.
         """
         text = _whole if self.source == "document" else _summary
         for words in self._words(text(document) for document in documents):
             counts = Counter(filter(self._may_be_key, words))
-            # `sorted` is stable, and a `Counter` has the order of the words.
+            # `sorted` is stable, and a `Counter` has the order of the text.
             ranked = sorted(counts, key=lambda w: -counts[w] * self.idf(w))
             yield ranked[: self._count]
 
     def _may_be_key(self, word: str) -> bool:
-        # A single letter is mostly the remainder after an apostrophe.
+        # Single letters mostly come from an apostrophe, such as in "it's".
         is_letter = len(word) == 1 and word.isascii()
         return not is_letter and word not in self._stop_words
 
@@ -165,18 +157,14 @@ class Target(NamedTuple):
 
 
 class DocumentTargets:
-    """Holds the targets that `KeyVec` is trained on, for each document.
+    """The targets of all training documents of a `KeyVec`.
 
-    A run writes its targets to a file before it starts, so that it resumes with
-    the same targets even if the teacher has changed or is gone.
+    A run writes its targets to a file, because a resumed run needs the same
+    targets even if the teacher has changed.
 
     Args:
         targets: Document id -> target.
-        counts: How many sentences are salient, with the threshold.
-
-    Attributes:
-        targets: Document id -> target.
-        counts: As given.
+        counts: The threshold, and the numbers of salient sentences.
 
     Example:
     >>> train = folder.of("train")
@@ -206,12 +194,11 @@ class DocumentTargets:
             documents: An iterable that can be read more than once, such as a
                 list, or the result of `DocumentFolder.of`.
             teacher: Compares sentences with the summary.
-            key_words: Chooses words of the summary or of the whole text. It is
-                made from the training documents, also for other splits.
-            theta: Threshold of the similarity. By default the teacher's
-                threshold, or else it is computed from these documents, which
-                must be the training documents (see `salience_threshold`); 0 if
-                no document has a summary.
+            key_words: The `KeyWords` of the training documents, also for
+                documents of other splits.
+            theta: Threshold of the similarity. Default: the teacher's
+                threshold; if it has none, `salience_threshold` of `documents`,
+                or 0 if no document has a summary.
 
         Raises:
             InputError: No document has a summary to choose key words from.
@@ -222,7 +209,7 @@ class DocumentTargets:
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
-                theta = 0.0  # not used: the first K are salient
+                theta = 0.0  # not used: the first K sentences are salient
             else:
                 theta = salience_threshold(similarities)
         targets, counts = {}, SalienceCounts(theta)
@@ -239,7 +226,7 @@ class DocumentTargets:
         """Returns the target of a document.
 
         Raises:
-            InputError: There is none, or the document had another number of
+            InputError: The document has no target, or had another number of
                 sentences when its target was computed.
         """
         target = self.targets.get(document.id)
@@ -260,10 +247,7 @@ class DocumentTargets:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
-        """Reads the targets that `write` has written.
-
-        Raises `InputError` if the file is missing or damaged.
-        """
+        """Reads a file of `write`; `InputError` if it is missing or damaged."""
 
         def parse(value: Any) -> "DocumentTargets":
             targets = {
@@ -285,13 +269,11 @@ _POOL = 16
 """Number of batches whose documents are sorted by length together."""
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Int arrays: documents, all sentences to read, their number in each."""
+"""Int arrays: documents, their sentences, number of sentences of each."""
 
 
 class DocumentExamples:
-    """Holds documents and their targets, and streams them for training.
-
-    Memory: the sentences of all documents.
+    """Holds documents and their targets in memory, and streams batches.
 
     Args:
         documents: The documents, which are streamed once.
@@ -346,30 +328,25 @@ class DocumentExamples:
         first_step: int = 0,
         excerpt: int = 0,
     ) -> tf.data.Dataset:
-        """Streams all documents, in another random order in each epoch.
+        """Streams all documents, in a different random order in each epoch.
 
         The documents of a batch have similar numbers of sentences: random
-        documents for 16 batches are sorted by their number of sentences (at
-        most `excerpt`) and cut into batches, then all batches are shuffled.
-
-        The order depends on `seed` and the epoch only. A run that resumes after
-        n training steps, with `first_step=n`, gets exactly the batches that an
-        uninterrupted run gets from n on.
+        documents for 16 batches are sorted by length and cut into batches. Then
+        all batches are shuffled. The order depends on `seed` and epoch only.
 
         Args:
-            batch_size: Documents in a batch. One batch of an epoch may be
-                smaller: an epoch has ceil(len / batch_size) batches.
+            batch_size: Documents in a batch; one batch may be smaller.
             epochs: The number of passes over the documents.
-            seed: Any int; another seed gives another order.
-            first_step: The number of batches to skip at the start.
+            seed: Seed of the order, any int.
+            first_step: The number of batches to skip, for a resumed run.
             excerpt: Largest number of sentences of an excerpt. Each epoch has
                 another excerpt of each document: 1 to `excerpt` random
                 sentences (the logarithm of their number is uniform), in order.
                 Default 0: whole documents.
 
         Returns:
-            A dataset of (documents, salient, key words), see `in_order`. The
-            cardinality over all epochs is known.
+            A dataset of (documents, salient, key words), see `in_order`. Its
+            cardinality is known.
 
         Raises:
             InputError: `batch_size` is less than 1, or `excerpt` less than 0.
@@ -391,14 +368,14 @@ class DocumentExamples:
                 counts = self._lengths[rows]
                 random = np.random.default_rng([seed % 2**64, step])
                 if excerpt:
-                    drawn = (excerpt + 1) ** random.uniform(size=len(rows))
-                    counts = np.minimum(counts, drawn.astype(int))
+                    sizes = (excerpt + 1) ** random.uniform(size=len(rows))
+                    counts = np.minimum(counts, sizes.astype(int))
                 yield self._excerpts(rows, counts, random)
 
-        return self._gathered(batches, max(0, last_step - first_step))
+        return self._dataset(batches, max(0, last_step - first_step))
 
     def in_order(self, batch_size: int = 32) -> tf.data.Dataset:
-        """Streams all documents once, in their order.
+        """Streams all documents once, in the order of the constructor.
 
         Args:
             batch_size: Documents in a batch; the last batch may be smaller.
@@ -421,14 +398,14 @@ class DocumentExamples:
                 rows = all_rows[start : start + batch_size]
                 yield self._excerpts(rows, self._lengths[rows], random)
 
-        return self._gathered(batches, len(starts))
+        return self._dataset(batches, len(starts))
 
     def _epoch(
         self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
         """Returns the documents of each batch of an epoch."""
         order = permutation(len(self), seed, epoch)
-        # Documents longer than an excerpt remain in random order.
+        # Documents longer than an excerpt stay in random order.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):
@@ -444,7 +421,7 @@ class DocumentExamples:
     def _excerpts(
         self, rows: np.ndarray, counts: np.ndarray, random: np.random.Generator
     ) -> _Batch:
-        """Draws `counts` sentences of each document, in order."""
+        """Draws `counts` sentences of each document; keeps their order."""
         sentences = [
             start
             + (
@@ -458,7 +435,7 @@ class DocumentExamples:
         ]
         return rows, np.concatenate(sentences), counts
 
-    def _gathered(
+    def _dataset(
         self, batches: Callable[[], Iterator[_Batch]], count: int
     ) -> tf.data.Dataset:
         """Makes a dataset of the examples of `count` batches."""

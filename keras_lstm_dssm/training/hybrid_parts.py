@@ -1,4 +1,4 @@
-"""`HybridParts`: the encoders of a run, and a teacher's words, as parts."""
+"""`HybridParts`: the encoders of a hybrid retriever."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,16 +20,16 @@ from lstm_dssm_client.bm25 import TERM_PARTS
 from lstm_dssm_client.hybrid import HUBNESS
 
 OOV_BUCKETS = 8192
-"""`oov_buckets` of words that are fitted without a run, for any script."""
+"""`oov_buckets` of fitted words if there is no run with this setting."""
 
 
 class HybridParts(NamedTuple):
-    """The encoders of a hybrid's parts that have vectors.
+    """The encoders of a hybrid retriever, `"towers"` and `"words"`.
 
     Attributes:
         query: Name of a part -> the query encoder that has the part.
-        document: The same for titles.
-        teacher: The teacher that has vectors of whole titles, or `None`.
+        document: Name of a part -> the document encoder that has the part.
+        teacher: The teacher with vectors of whole titles, or `None`.
     """
 
     query: Mapping[str, TextEncoder]
@@ -40,17 +40,11 @@ class HybridParts(NamedTuple):
     def of(
         cls, model: Any = None, teacher: TeacherVectors | None = None
     ) -> "HybridParts":
-        """Returns the parts of a trained model, a teacher's words, or both.
+        """Returns the parts of a trained `TwoTower`, of a teacher, or of both.
 
-        Args:
-            model: Two towers, or `None`.
-            teacher: The result of `TeacherVectors.open`. Words are fitted to
-                the teacher if the model has no words part; titles have the
-                teacher's own vectors.
-
-        Raises:
-            InputError: The model is of another kind, or the teacher has vectors
-                of another width.
+        If the model has no `"words"` part, word vectors are fitted to the
+        teacher. A model of another kind, or a teacher with vectors of another
+        width, raises `InputError`.
         """
         if model is not None and not isinstance(model, TwoTower):
             raise InputError(
@@ -77,7 +71,7 @@ class HybridParts(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all parts, terms included."""
+        """The names of all parts, also of BM25's parts and hubness."""
         return tuple(
             name
             for name in HYBRID_PARTS
@@ -92,10 +86,10 @@ class HybridParts(NamedTuple):
         titles: Sequence[str],
         queries: Sequence[str] = (),
     ) -> HybridSettings:
-        """Returns settings for these parts and the words of the titles.
+        """Completes settings that were not fitted: weights and BM25's terms.
 
-        Default weights become the weights of `without_dev`. Without training
-        queries hubness has no weight.
+        Default weights are replaced by `HybridSettings.without_dev`. Hubness
+        needs training `queries`.
         """
         names = self.names
         if not queries:
@@ -110,7 +104,7 @@ class HybridParts(NamedTuple):
     def encoders(
         self, weights: Mapping[str, float]
     ) -> tuple[HybridEncoder, HybridEncoder] | None:
-        """Returns the encoders with these weights; `None` if all are 0."""
+        """Returns query and document encoder; `None` if all weights are 0."""
         if not any(weights.get(name) for name in self.query):
             return None
         return (
@@ -119,7 +113,7 @@ class HybridParts(NamedTuple):
         )
 
     def systems(self, **options: Any) -> dict[str, DenseSystem]:
-        """Returns part -> system; `options` are arguments of `encode`."""
+        """Returns name of a part -> system; `options` are for `encode`."""
         systems = {}
         for name in self.query:
             encoders = self.encoders({name: 1.0})
@@ -139,7 +133,7 @@ def _parts_of(encoder: TextEncoder) -> dict[str, TextEncoder]:
 def _fit_teacher_words(
     folder: str | None, towers: Mapping[str, TextEncoder]
 ) -> WordSumEncoder:
-    """Fits words to a teacher, hashed in the same way as in the towers."""
+    """Fits word vectors to a teacher, with the hashing of the towers."""
     hashing: dict[str, Any] = {"oov_buckets": OOV_BUCKETS}
     if TOWERS in towers:
         config = towers[TOWERS].get_config()

@@ -1,4 +1,4 @@
-"""`InitialModel`, from whose weights another training starts."""
+"""`InitialModel`, the trained model from which a new training starts."""
 
 import os
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from keras_lstm_dssm.settings.kinds import kind_of, recipe_from_dict
 from keras_lstm_dssm.settings.recipes import ModelRecipe
 
 _CHANGEABLE = {"seed", "negatives", "n", "dropout", "max_sentences"}
-"""Arguments of a model, not of its layers, that a new training may change."""
+"""Arguments of a model that a new training may change."""
 
-_NAMES = {"name", "build_config"}
+_IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model, with the recipe and the folder of its run, if any."""
+    """A trained model, and if it comes from a run, recipe and folder."""
 
     model: Any
     recipe: ModelRecipe | None = None
@@ -30,16 +30,18 @@ class InitialModel(NamedTuple):
 
     @classmethod
     def open(cls, init: Any) -> "InitialModel":
-        """Opens the `init` of `train`, a model or the folder of its run."""
+        """Opens the option `init` of `train`: a model or a run folder."""
         if not isinstance(init, str | os.PathLike):
-            return cls(_checked(init, "init"))
+            _check_model(init, "init")
+            return cls(init)
         recipe = cls.recipe_of(init)
-        model = _checked(RunFolder(init).load_model(), os.fspath(init))
+        model = RunFolder(init).load_model()
+        _check_model(model, os.fspath(init))
         return cls(model, recipe, os.path.abspath(init))
 
     @staticmethod
     def recipe_of(init: str | os.PathLike[str]) -> ModelRecipe:
-        """Reads the recipe of a run, before workers are connected."""
+        """Reads the recipe of a run."""
         run = RunFolder(init)
         run.check_trained()
         recipe = run.read_config().get("recipe", {})
@@ -52,7 +54,7 @@ class InitialModel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """How a pair scorer or `KeyVec` reads words, see `ScorerRecipe`."""
+        """The field `words` of the model's recipe."""
         words = self.model.words
         if not hasattr(words, "vocabulary"):
             return "trigrams"
@@ -60,18 +62,18 @@ class InitialModel(NamedTuple):
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """The words for `build_scorer` or `build_keyvec`."""
+        """The argument `vocabulary` of `build_scorer` or `build_keyvec`."""
         if hasattr(self.model, "key_vocabulary"):
             return self.model.key_vocabulary
         return getattr(self.model.words, "vocabulary", ())
 
     @property
     def stems(self) -> Sequence[str]:
-        """The stems for `build_keyvec`, if it reads stems."""
+        """The argument `stems` of `build_keyvec`."""
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks the class of the model, and how its words are read."""
+        """Checks that a recipe has the same kind of model and of words."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(
@@ -87,13 +89,13 @@ class InitialModel(NamedTuple):
             )
 
     def copy_weights_to(self, model: Any) -> None:
-        """Copies all weights to a model, including adapted statistics."""
-        initial, new = _network(self.model), _network(model)
-        for name, value in new.items():
+        """Copies all weights, also statistics, to a model of equal layers."""
+        initial = _network_settings(self.model)
+        for name, value in _network_settings(model).items():
             if initial.get(name) != value:
                 raise InputError(
-                    f"{self._name}: found {name}={_short(initial.get(name))}, "
-                    f"expected {_short(value)} as in the recipe: leave the "
+                    f"{self._name}: found {name}={initial.get(name)!r:.60}, "
+                    f"expected {value!r:.60} as in the recipe: leave the "
                     "preset and its flags out, or train anew without init"
                 )
         copy_weights(self.model, model)
@@ -103,18 +105,17 @@ class InitialModel(NamedTuple):
         return self.path or "init"
 
 
-def _checked(model: Any, name: str) -> Any:
-    kind_of(model)  # raises for anything but a model
+def _check_model(model: Any, name: str) -> None:
+    kind_of(model)  # raises `InputError` for other objects
     if not all(np.isfinite(weight.numpy()).all() for weight in model.weights):
         raise InputError(
             f"{name}: found weights that are not finite; the training failed: "
             "name another run"
         )
-    return model
 
 
-def _network(model: Any) -> dict[str, Any]:
-    """Returns what gives weights their meaning: dotted name -> value."""
+def _network_settings(model: Any) -> dict[str, Any]:
+    """Returns the settings on which the weights depend: name -> value."""
     flat: dict[str, Any] = {}
 
     def add(name: str, value: Any) -> None:
@@ -123,7 +124,7 @@ def _network(model: Any) -> dict[str, Any]:
             value = value["config"]
         if isinstance(value, dict):
             for key, inner in value.items():
-                if key not in _NAMES:
+                if key not in _IGNORED:
                     add(f"{name}.{key}" if name else key, inner)
         else:
             flat[name] = list(value) if isinstance(value, tuple) else value
@@ -131,7 +132,3 @@ def _network(model: Any) -> dict[str, Any]:
     config = model.get_config()
     add("", {key: config[key] for key in config if key not in _CHANGEABLE})
     return flat
-
-
-def _short(value: Any) -> str:
-    return f"{value!r:.60}"

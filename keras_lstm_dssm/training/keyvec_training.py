@@ -44,9 +44,8 @@ def new_keyvec(
 ) -> KeyVec:
     """Builds and compiles the model that a recipe describes.
 
-    The vocabulary is made from `sentences`, and the skip-gram vectors that
-    words and key words start from are trained on them; `recipe.decay` needs the
-    number of `documents`.
+    The vocabulary and the initial skip-gram vectors are made from `sentences`.
+    `documents` is the number of training documents.
     """
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
@@ -74,7 +73,7 @@ def new_keyvec(
         )
     model = build_keyvec(recipe, seed, vocabulary, vectors, stems)
     if recipe.key_word_start:
-        # If these are the same vectors, `skip_gram_vectors` trains only once.
+        # With equal arguments as above, these vectors come from a cache.
         vectors = skip_gram_vectors(
             sentences,
             vocabulary,
@@ -92,30 +91,27 @@ def new_keyvec(
 def _directions(vectors: np.ndarray) -> np.ndarray:
     """Scales vectors to unit length, and subtracts their mean.
 
-    Skip-gram vectors have a common direction, which in W_v would change the
-    scores of all key words by the same number.
+    The mean would change the scores of all key words by the same number.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return directions - directions.mean(axis=0)
 
 
-_UNSEEN = 0.1  # the count of a word that is no key word of any document
+_UNSEEN = 0.1  # the count of a word that is in no document's key words
 
 
 class KeyVecTraining(Training):
-    """Trains a `KeyVec` on the split train; dev gives the validation loss."""
+    """Trains a `KeyVec` on the documents of the split train."""
 
     recipe: KeyVecRecipe
 
     examples_name = "documents"
 
     def open(self) -> None:
-        """Opens the documents; computes their targets, or reads them again.
+        """Opens the documents, and computes their targets.
 
-        `salience` is the teacher of salient sentences, or the targets. Targets
-        are written into the run folder, so that a resumed run does not need the
-        teacher.
+        A resumed run reads the targets from its folder, and needs no teacher.
         """
         self.folder, self.spec = _open_folder(self.config)
         if not self.folder.count("train"):
@@ -127,13 +123,15 @@ class KeyVecTraining(Training):
         if self.resumed:
             self.targets = DocumentTargets.from_file(path)
         else:
-            targets = self.config.salience
-            if not isinstance(targets, DocumentTargets):
-                targets = targets_of(
-                    self.folder, targets, self.recipe.key_words_of, "dev"
+            salience = self.config.salience
+            self.targets = (
+                salience
+                if isinstance(salience, DocumentTargets)
+                else targets_of(
+                    self.folder, salience, self.recipe.key_words_of, "dev"
                 )
-            targets.write(path)
-            self.targets = targets
+            )
+            self.targets.write(path)
 
     def count(self) -> int:
         """Returns the number of documents in an epoch."""
@@ -141,7 +139,7 @@ class KeyVecTraining(Training):
 
     @cached_property
     def bad_lines(self) -> Mapping[str, int]:
-        """What is wrong -> number of lines of the data that are skipped."""
+        """Reason -> number of skipped lines of the data."""
         return self.folder.counts.bad_lines
 
     @cached_property
@@ -159,11 +157,11 @@ class KeyVecTraining(Training):
         )
 
     def describe(self) -> str:
-        """Describes the number of documents, and of salient sentences."""
+        """Describes the numbers of documents and of salient sentences."""
         return f"{self.examples:,} documents; {self.targets.counts.describe()}"
 
     def dev_task(self, spec: str) -> Task | ClusterTask:
-        """Opens the documents of dev, to search or, by `select`, to cluster."""
+        """Opens the documents of dev for the measure `select`."""
         config = self.config
         folder = open_documents(
             spec, config.max_bad_lines, self.recipe.max_sentences
@@ -180,14 +178,12 @@ class KeyVecTraining(Training):
         return tasks[kind]
 
     def new_model(self, initial: InitialModel | None = None) -> KeyVec:
-        """Builds and compiles the model; see `new_keyvec`.
+        """Builds and compiles the model.
 
-        A trained model keeps its words and key words: other words of the new
-        documents stay unknown.
-
-        The biases of key words start at the logarithms of their frequencies.
-        From zeros, all document vectors would first learn these frequencies
-        together: after an epoch, their cosines are nearly 1.
+        With `initial`, the model keeps its words and key words, and new words
+        are unknown. Otherwise the biases of key words start at the logarithms
+        of their frequencies. With zero biases, the document vectors would first
+        learn the frequencies: after an epoch, their cosines are nearly 1.
         """
         recipe, seed = self.recipe, self.config.seed
         if initial is not None:
@@ -210,16 +206,15 @@ class KeyVecTraining(Training):
 
     @property
     def max_bad_lines(self) -> int:
-        """Number of bad lines of the documents that may be skipped."""
+        """Largest number of bad lines that are skipped without an error."""
         return self.folder.max_bad_lines
 
     def best_epoch(self) -> BestEpoch | None:
-        """Returns the callback that chooses the best epoch.
+        """Returns the callback that chooses the best epoch, or `None`.
 
-        Without a dev task, the loss on the documents of the split dev is
-        measured (`None` if there are none). It chooses the epoch and stops the
-        training only if there is a `patience`: it rises long before the vectors
-        stop improving.
+        Without the option `dev`, the callback measures the validation loss on
+        the split dev. The loss chooses the epoch only if there is a `patience`,
+        because it rises long before the vectors stop improving.
         """
         if self.config.dev is not None:
             return super().best_epoch()
@@ -236,14 +231,15 @@ class KeyVecTraining(Training):
     def warn(self, model: KeyVec) -> None:
         """Warns of documents without summary, key words or key sentences."""
         counts = self.targets.counts
-        without, source = "", "no word"
+        consequence, source = "", "no word"
         if self.recipe.key_words_of == "summary":
-            without = ", and they have no key words"
+            consequence = ", and they have no key words"
             source = "a summary, but no word of it"
-        for number, what in (
+        for number, problem in (
             (
                 counts.no_summary,
-                "have no summary: their first sentences are salient" + without,
+                "have no summary: their first sentences are salient"
+                + consequence,
             ),
             (
                 self._without_key_words(model),
@@ -259,7 +255,7 @@ class KeyVecTraining(Training):
             if number:
                 print(
                     f"warning: {self.spec}: {number / counts.documents:.1%} of"
-                    f" {counts.documents:,} documents to train on {what}",
+                    f" {counts.documents:,} documents to train on {problem}",
                     file=sys.stderr,
                 )
         if self.recipe.patience and not self.folder.count("dev"):
@@ -271,7 +267,7 @@ class KeyVecTraining(Training):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts the training documents without a known key word."""
+        """Counts training documents with no key word in the vocabulary."""
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
         known = {word for word, i in zip(words, ids, strict=True) if i}
@@ -283,7 +279,7 @@ class KeyVecTraining(Training):
 
     @cached_property
     def key_word_counts(self) -> Counter[str]:
-        """Maps each key word to its number of training documents."""
+        """Key word -> number of training documents that have it."""
         return Counter(
             word
             for document in self.folder.of("train")
@@ -292,7 +288,7 @@ class KeyVecTraining(Training):
 
 
 def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
-    """Opens the documents; returns them and their data specification."""
+    """Opens the documents, and returns them and their specification."""
     data, max_sentences = config.data, config.recipe.max_sentences
     if isinstance(data, DocumentFolder):
         if data.max_sentences != max_sentences:
@@ -313,7 +309,7 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
 def targets_of(
     folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train, and of `split` by the same threshold."""
+    """Computes the targets of train and of `split`, with one threshold."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)

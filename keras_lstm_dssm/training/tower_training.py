@@ -43,14 +43,15 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_STREAM = 1 << 32  # separates these draws from the order of the batches
+_REPLAY_STREAM = 1 << 32  # makes these draws independent of the batches' order
 
 
 class Replay:
-    """Draws the old clicks of each epoch, depending on seed and epoch.
+    """Draws old clicks for each epoch, depending on seed and epoch.
 
-    An epoch has `share` old clicks for each of the `new` clicks, drawn without
-    replacement. `rows` is the number of old clicks, `log` has all old clicks.
+    An epoch has `share` times as many old clicks as `new` clicks, drawn without
+    replacement. `rows` is the number of old clicks in an epoch, and `log` has
+    all old clicks.
     """
 
     def __init__(
@@ -73,30 +74,32 @@ class Replay:
         self._written: int | None = None
 
     def of_epoch(self, epoch: int) -> ClickLog:
-        """Opens the old clicks of an epoch, from 0, which are drawn once."""
+        """Returns the old clicks of an epoch, counted from 0."""
         if self._written != epoch:
             self._write(epoch)
             self._written = epoch
         return ClickLog(self.path)
 
     def _write(self, epoch: int) -> None:
-        """Writes `rows` clicks of random blocks of 8 lines."""
+        """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
-        order = permutation(len(blocks), self.seed, epoch, _STREAM)
-        # A block has at least one click, unless all its lines are bad.
+        order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
+        # Each of these blocks has at least one click.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
         lines = blocks.read(np.sort(order[:block_count]))
-        if len(lines) < self.rows:  # fewer blocks than clicks
+        if len(lines) < self.rows:  # too few blocks
             lines = blocks.read(np.arange(len(blocks)))
-        order_of_lines = permutation(len(lines), self.seed, epoch, _STREAM, 1)
+        order_of_lines = permutation(
+            len(lines), self.seed, epoch, _REPLAY_STREAM, 1
+        )
         with replacing(self.path) as partial, partial.open("wb") as file:
             for row in order_of_lines[: self.rows].tolist():
                 file.write(lines[row] + b"\n")
 
     def joined(self, log: ClickLog, epoch: int) -> ClickLog:
-        """Returns a log extended by the old clicks of an epoch."""
+        """Returns `log` together with the old clicks of an epoch."""
         old = self.of_epoch(epoch)
         return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
 
@@ -107,7 +110,7 @@ _SEEDS_PER_RUN = 2**32  # more than the number of epochs
 def check_same_teacher(
     teacher: TeacherVectors, folder: Path, resumed: bool
 ) -> None:
-    """Writes a hash of the teacher into a run; compares it when resuming."""
+    """Writes the teacher's hash into a run, or checks it when resuming."""
     path = folder / "teacher.json"
     if not resumed:
         write_json(path, {"folder": teacher.folder, "sha256": teacher.sha256})
@@ -119,10 +122,10 @@ def check_same_teacher(
         )
 
 
-def _read_given_texts(
+def _read_stored_texts(
     path: Path,
 ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-    """Reads the file with the texts that the run's `train` was given."""
+    """Reads the stored arguments `titles` and `judged` of a resumed run."""
     check_plain_file(path)
     if not path.exists():
         return (), None
@@ -138,22 +141,22 @@ def _read_given_texts(
 def _texts_of(name: str, texts: Any) -> list[str]:
     """Returns an argument's texts as a list, or raises `InputError`."""
     check_lists(**{name: texts})
-    listed = [*texts]
-    if not all(isinstance(text, str) for text in listed):
+    result = [*texts]
+    if not all(isinstance(text, str) for text in result):
         raise InputError(f"{name} is {texts!r:.60}: expected a list of texts")
-    return listed
+    return result
 
 
 class TowerTraining(Training):
     """The training of two towers.
 
-    `clicks` are the clicks of the data; `log` has clicks and synthetic pairs.
-    `replay` adds old clicks. `rows` is the number of this process's pairs in a
-    batch, `joint_steps` the number of steps in an epoch of several workers.
+    `clicks` are the clicks of the data, and `log` has clicks and synthetic
+    pairs. `rows` is the number of pairs in a batch of this process. With
+    several workers, `joint_steps` is the number of training steps in an epoch.
     """
 
     recipe: Recipe
-    log: ClickLog  # the pairs to train on: clicks and synthetic pairs
+    log: ClickLog
 
     def open(self) -> None:
         """Opens and checks the clicks."""
@@ -171,19 +174,19 @@ class TowerTraining(Training):
         self.log = self.clicks
         self.rows = self.recipe.batch_size
         self.joint_steps: int | None = None
-        self.titles, self.judged = self._given_texts()
+        self.titles, self.judged = self._text_arguments()
         if self.recipe.judged_negatives and self.judged is None:
             self.judged = self.processes.on_each(
                 lambda: self._source.judged_negatives(config.min_relevant)
             )
 
-    def _given_texts(
+    def _text_arguments(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Returns the given titles and judged titles, stored for resuming."""
+        """Returns the arguments `titles` and `judged`; stores them."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
-            return _read_given_texts(path)
+            return _read_stored_texts(path)
         titles = tuple(_texts_of("titles", self.config.titles))
         judged = self.config.judged
         if judged is not None:
@@ -216,7 +219,7 @@ class TowerTraining(Training):
         return model
 
     def prepare(self, model: TwoTower) -> None:
-        """Makes the synthetic pairs and the negatives."""
+        """Opens replay, synthetic pairs and negatives for the batches."""
         recipe, config, folder = self.recipe, self.config, self.run.path
         seed = config.seed
         self.split_of_titles = model.document_encoder.trigrams.split
@@ -266,7 +269,7 @@ class TowerTraining(Training):
 
     @cached_property
     def frequencies(self) -> ClickFrequencies | None:
-        """Click frequencies of titles, for the logQ correction."""
+        """Click frequencies of titles for the logQ correction, if any."""
         if not self.recipe.logq:
             return None
         return ClickFrequencies.from_log(self.log, split=self.split_of_titles)
@@ -280,8 +283,7 @@ class TowerTraining(Training):
     ) -> tf.data.Dataset:
         """Returns the batches from training step `first` on.
 
-        They end with the last epoch; or with the epoch of `first`, if each
-        epoch has other pairs.
+        With replay the batches end with the current epoch.
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
@@ -289,7 +291,7 @@ class TowerTraining(Training):
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
             if frequencies:
-                # Frequencies must match the log that batches are drawn from.
+                # Replay changes the frequencies of titles.
                 frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
@@ -309,36 +311,36 @@ class TowerTraining(Training):
         return batches
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Adds negatives of the corpus; see `Training.validation_batches`."""
+        """Returns batches for the validation loss, with corpus negatives."""
         batches = super().validation_batches(pairs)
         return self.corpus.attach(batches) if self.corpus else batches
 
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Mines negatives if they are due; see `Training.batches_of_fit`."""
-        epoch, inside = divmod(first, self.steps_per_epoch)
+        """Returns batches until the next mining, and their last epoch."""
+        epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
             last = min(last, negatives.next_mining(epoch))
-            negatives = self._mined(negatives, epoch, model, not inside)
+            negatives = self._mine(negatives, epoch, model, not steps_done)
         if self.replay:
             last = epoch + 1
         return self.batches(first, negatives), last
 
-    def _mined(
-        self, hard: HardNegatives, epoch: int, model: TwoTower, begins: bool
+    def _mine(
+        self, miner: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines in the first process; other processes read its file."""
-        clicks = hard.clicks
+        """Mines negatives in the first process; other processes read a file."""
+        clicks = miner.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
-        mined = self.processes.only_on_first(
-            lambda: hard.of_epoch(epoch, model, begins, clicks, self.progress)
+        negatives = self.processes.only_on_first(
+            lambda: miner.of_epoch(epoch, model, begins, clicks, self.progress)
         )
         if self.processes.first:
-            return mined
-        return hard.of_epoch(epoch, model, False, clicks)
+            return negatives
+        return miner.of_epoch(epoch, model, False, clicks)
 
     def needs_checkpoint(self, epochs: int) -> bool:
         """Returns whether negatives are mined before the next epoch."""
@@ -354,7 +356,7 @@ class TowerTraining(Training):
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """The callback that warns of a training without negatives."""
+        """A warning if the first epoch has no negatives."""
         return [ZeroLossWarning()]
 
     def schedules(self, steps: int) -> list[keras.callbacks.Callback]:
@@ -382,7 +384,7 @@ class TowerTraining(Training):
         return text
 
     def dev_task(self, spec: str) -> Any:
-        """Opens the collection whose dev queries are searched."""
+        """Opens the collection with the dev queries."""
         collection = open_collection(spec, self.recipe.fields)
         if collection.is_prepared:
             check_not_trained(collection, self.queries)
@@ -390,21 +392,21 @@ class TowerTraining(Training):
 
     @cached_property
     def queries(self) -> list[str]:
-        """The queries, each once; reads the whole click log."""
+        """The distinct queries of the clicks."""
         return list(dict.fromkeys(pair.query for pair in self.clicks))
 
     @cached_property
     def data_titles(self) -> list[str]:
-        """The titles of the data, each once; reads the whole click log."""
+        """The distinct titles of the data."""
         return self._source.titles(self.clicks)
 
     @property
     def all_titles(self) -> list[str]:
-        """The known document titles, each once."""
+        """The distinct titles of the argument `titles` and of the data."""
         return list(dict.fromkeys([*self.titles, *self.data_titles]))
 
     def warn(self, model: TwoTower) -> None:
-        """Prints a warning if the encoders cannot read the clicks' letters."""
+        """Warns of letters in the clicks that the encoders cannot read."""
         if not self.recipe.oov_buckets:
             if line := alphabet_warning(self.clicks):
                 print(f"warning: {line}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`train` and `resume`, and what all trainings share: `Training` and `fit`."""
+"""`train` and `resume`, and `Training`, the base class of all trainings."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """What a training needs from its processes, here one; see `Workers`."""
+    """The processes of a training: a single process. See also `Workers`."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
@@ -64,9 +64,9 @@ class Processes:
     def open_clicks(
         self, open_log: Callable[[], tuple[ClickLog, DataSource]]
     ) -> tuple[ClickLog, DataSource]:
-        """Opens the clicks; returns them and the source for opening again."""
+        """Opens and checks the clicks, and returns them with their source."""
         log, source = open_log()
-        log.files()  # raises for a wrong file before the work begins
+        log.files()  # raises `InputError` for a wrong file
         return log, source
 
     def shard(self, training: "Training", model: Any) -> None:
@@ -77,7 +77,7 @@ class Processes:
         return training.best_epoch()
 
     def settings(self) -> dict[str, Any]:
-        """Returns the entries of `config.json` about the processes."""
+        """Returns the settings of the processes, for `config.json`."""
         return {}
 
     def start(self, model: Any, run: RunFolder) -> Any:
@@ -95,12 +95,12 @@ ONE_PROCESS = Processes()
 
 
 class Training(ABC):
-    """Opens the data of one kind of model, and makes the model and batches."""
+    """Base class of the trainings: opens data, makes the model and batches."""
 
     examples_name = "pairs"
-    """What messages call the examples."""
+    """What messages call the training examples."""
 
-    spec: str  # data specification, to open the data again
+    spec: str  # data specification, to open the data when resuming
     log: ClickLog | None = None  # the click log, if the examples are clicks
     progress: bool = False  # whether encoding and mining show progress bars
 
@@ -127,7 +127,7 @@ class Training(ABC):
         """Builds and compiles the model, from `initial` or random weights."""
 
     def prepare(self, model: Any) -> None:  # noqa: B027 (most have none)
-        """Writes or reads the files that depend on the model."""
+        """Prepares the batches for the model."""
 
     @abstractmethod
     def count(self) -> int:
@@ -143,11 +143,11 @@ class Training(ABC):
 
     @abstractmethod
     def warn(self, model: Any) -> None:
-        """Prints warnings about the data to standard error."""
+        """Prints warnings about the data on standard error."""
 
     @abstractmethod
     def dev_task(self, spec: str) -> Any:
-        """Opens `dev`, for `RankingEvaluation`."""
+        """Opens the data for the evaluation after epochs."""
 
     def best_epoch(self) -> BestEpoch | None:
         """Returns the callback that chooses the best epoch, or `None`."""
@@ -157,11 +157,11 @@ class Training(ABC):
             return None
         if not isinstance(dev, Task | ClusterTask):
             dev = self.dev_task(config.stored_value("dev", dev))
-        known = getattr(dev, "measures", MEASURES)
-        if config.select not in known:
+        measures = getattr(dev, "measures", MEASURES)
+        if config.select not in measures:
             raise InputError(
                 f"select is {config.select!r}: expected one of"
-                f" {', '.join(known)}"
+                f" {', '.join(measures)}"
             )
         return RankingEvaluation(
             dev, config.select, config.every, True, config.patience,
@@ -169,26 +169,26 @@ class Training(ABC):
         )  # fmt: skip
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Returns batches of `--validation`, for the loss after each epoch.
+        """Returns batches for the validation loss after each epoch.
 
-        The clicks are shuffled, always in the same order: negatives come from
-        the batch, and in file order they may be more similar than in training.
+        The order is random, so that negatives are as in training, and equal in
+        all epochs.
         """
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches for a call of `fit`, and their last epoch."""
+        """Returns the batches of one call of `fit`, and their last epoch."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
-        """Returns whether a resume needs a checkpoint after these epochs."""
+        """Returns whether a checkpoint must be saved after these epochs."""
         return False
 
     @property
     def logs(self) -> tuple[ClickLog, ...]:
-        """The click logs that are read during training. Default: none."""
+        """The click logs that are read during training."""
         return ()
 
     @property
@@ -197,12 +197,12 @@ class Training(ABC):
         return []
 
     def schedules(self, steps: int) -> list[keras.callbacks.Callback]:
-        """Callbacks that control the optimizer over `steps` training steps."""
+        """Callbacks that set the momentum over `steps` training steps."""
         return []
 
     @property
     def max_bad_lines(self) -> int:
-        """Number of bad lines of the data that may be skipped."""
+        """Largest number of bad lines that are skipped without an error."""
         return self.log.max_bad_lines if self.log else 0
 
     @cached_property
@@ -217,11 +217,11 @@ class Training(ABC):
 
     @cached_property
     def bad_lines(self) -> Mapping[str, int]:
-        """What is wrong -> number of lines of the data that are skipped."""
+        """Reason -> number of skipped lines of the data."""
         return self.log.bad_lines() if self.log else {}
 
     def settings(self) -> dict[str, Any]:
-        """Returns the entries of `config.json` about the options."""
+        """Returns the options of the training, for `config.json`."""
         return self.config.replace(
             data=self.spec, max_bad_lines=self.max_bad_lines
         ).to_dict()
@@ -254,9 +254,9 @@ class Training(ABC):
         digests = {}
         for name in ("data", "dev", "validation"):
             if settings[name] is not None:
-                facts = data_statistics(settings[name])
-                if "sha256" in facts:
-                    digests[name] = facts["sha256"]
+                statistics = data_statistics(settings[name])
+                if "sha256" in statistics:
+                    digests[name] = statistics["sha256"]
         return digests
 
 
@@ -267,7 +267,7 @@ def open_clicks(
     max_bad_lines: int = 0,
     fields: str | None = None,
 ) -> tuple[ClickLog, DataSource]:
-    """Opens the clicks of `train`, in any form, and their source."""
+    """Opens clicks from a log, a path or pairs; returns them with a source."""
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
@@ -279,24 +279,24 @@ def open_clicks(
 
 
 def open_validation(config: TrainingConfig) -> ClickLog | None:
-    """Opens and checks the clicks for the loss after each epoch."""
+    """Opens and checks the clicks for the validation loss."""
     if config.validation is None:
         return None
     validation = open_files(os.fspath(config.validation), config.max_bad_lines)
-    validation.files()  # raises for a wrong file before the work begins
+    validation.files()  # raises `InputError` for a wrong file
     return validation
 
 
 def restore(
     training: Training, best: BestEpoch | None, model: Any, saved: bool
 ) -> None:
-    """Restores the metrics of the epochs before a resume."""
+    """Restores the metrics of earlier epochs when a run is resumed."""
     if best is None:
         return
     run, last = training.run, training.recipe.epochs
     best.on_best = run.save_model if saved else None
     steps = int(model.optimizer.iterations.numpy())
-    epochs, inside = divmod(steps, training.steps_per_epoch)
+    epochs, steps_in_epoch = divmod(steps, training.steps_per_epoch)
     rows = {int(row["epoch"]): row for row in run.read_history()}
     for epoch in range(1, epochs + 1):
         if best.name in rows.get(epoch, {}):
@@ -304,8 +304,8 @@ def restore(
     if best.best is not None and best.keep_best:
         best.best_weights = run.load_model().get_weights()
     is_due = epochs and epochs not in rows and best.is_due(epochs, last)
-    if is_due and not inside:
-        # The run stopped after an epoch's last step, before its evaluation.
+    if is_due and not steps_in_epoch:
+        # The run stopped between the last training step and the evaluation.
         logs: dict[str, float] = {}
         callbacks: list[keras.callbacks.Callback] = [best]
         if saved:
@@ -325,34 +325,30 @@ def fit(
     verbose: Any = 0,
     saved: bool = False,
 ) -> Any:
-    """Trains to the end, and writes the model and its metrics.
-
-    Starts at the model's last training step; `best` evaluates the model after
-    epochs and keeps the best epoch.
-    """
+    """Trains a new or resumed model to the end, and writes the results."""
     run = training.run
-    done = int(model.optimizer.iterations.numpy())
-    files: list[keras.callbacks.Callback] = []
+    steps_done = int(model.optimizer.iterations.numpy())
+    writers: list[keras.callbacks.Callback] = []
     if saved:
         if best:
             best.on_best = run.save_model
         minutes = training.config.save_minutes
-        files = [
-            HistoryFile(run, done // training.steps_per_epoch),
+        writers = [
+            HistoryFile(run, steps_done // training.steps_per_epoch),
             Checkpoint(run, minutes, training.needs_checkpoint),
             keras.callbacks.TensorBoard(run.logs, write_graph=False),
         ]
     if verbose:
         print(f"{training.describe()}; {model.count_params():,} parameters")
-    measured = [best] if best else []
-    joined = training.processes.join(model, training)
+    evaluations = [best] if best else []
+    joins = training.processes.join(model, training)
     try:
         if not (best and best.should_stop):
             _fit_epochs(
                 training,
                 model,
-                # The files last: any other callback may stop the training.
-                [*joined, *training.watches, *measured, *callbacks, *files],
+                # Writers are last, because other callbacks stop a training.
+                [*joins, *training.watches, *evaluations, *callbacks, *writers],
                 verbose,
                 validation and training.validation_batches(validation),
             )
@@ -388,13 +384,13 @@ def _fit_epochs(
     verbose: Any,
     validation: tf.data.Dataset | None,
 ) -> None:
-    """Fits a model to the end; to callbacks, all `fit` calls are one."""
+    """Fits a model to the end, in several calls of `fit` if necessary."""
     recipe, steps = training.recipe, training.steps_per_epoch
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
-        # A checkpoint was saved just before the end of an epoch, where an
-        # uninterrupted run updates all rows.
+        # An uninterrupted run syncs weights at the end of each epoch. The
+        # checkpoint may be from just before the end.
         model.sync_weights()
     if done >= end:
         return
@@ -405,24 +401,20 @@ def _fit_epochs(
         model=model,
     )
     while done < end:
-        epoch, inside = divmod(done, steps)
+        epoch, steps_in_epoch = divmod(done, steps)
         batches, last = training.batches_of_fit(done, model)
-        if inside:
-            # `fit` has a fixed number of steps per epoch: an interrupted epoch
-            # is finished by a separate call.
+        if steps_in_epoch:
+            # The rest of an epoch has fewer steps, and needs its own `fit`.
             last = epoch + 1
+        steps_left = steps - steps_in_epoch
         one_training.set_params(
-            {
-                "verbose": verbose,
-                "epochs": recipe.epochs,
-                "steps": steps - inside,
-            }
+            {"verbose": verbose, "epochs": recipe.epochs, "steps": steps_left}
         )
         model.fit(
             batches,
             initial_epoch=epoch,
             epochs=last,
-            steps_per_epoch=steps - inside,
+            steps_per_epoch=steps_left,
             callbacks=one_training,
             verbose=verbose,
             validation_data=validation,
@@ -434,7 +426,7 @@ def _fit_epochs(
 
 
 class _OneTraining(keras.callbacks.CallbackList):
-    """Lets callbacks see several calls of `fit` as one training."""
+    """Makes several calls of `fit` look like one training to callbacks."""
 
     _began = False
 
@@ -457,7 +449,7 @@ def _write_results(
     run = training.run
     run.save_model(model)
     history = run.read_history()
-    # Empty if the run stopped between the last step of epoch 1 and its metrics.
+    # Empty if the run stopped before the metrics of epoch 1 were written.
     run.add_metrics("train", history[-1] if history else {})
     bad_lines = {"data": training.bad_lines}
     if validation:
@@ -480,22 +472,21 @@ def train(
     """Builds and trains the model that a recipe describes.
 
     Equal data, recipes and seeds give equal weights, bit for bit on one kind of
-    processor with the same settings of TensorFlow. `lstm-dssm-train` and the
-    benchmarks call this function, too.
+    processor with the same settings of TensorFlow.
 
     Args:
         data: Click files (a path, a glob, or several separated by commas),
             a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
             any iterable of (query, clicked title). For a `KeyVec`, documents: a
             folder, `"api_documents"` or a `DocumentFolder`. `None` for
-            `word_sum`, which is fitted to the texts of `teacher`. Or a
-            `TrainingConfig`, which holds all options.
+            `word_sum`, which needs only `teacher`. Or a `TrainingConfig` with
+            all options.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
-            (pair scorer) or a `KeyVecRecipe`. By default the recipe of the run
-            `init`, or else `"best"`.
+            (pair scorer) or a `KeyVecRecipe`. Default: the recipe of the run
+            `init`; without `init`, `"best"`.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
-            TensorBoard logs, from which `resume` continues; `None` writes
-            nothing.
+            TensorBoard logs, which `resume` needs. Default `None`: nothing is
+            written.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 1 for a progress bar, 2 for a line for each epoch, 0 for
             nothing; `"auto"` is 1 on a terminal and 2 elsewhere.
@@ -510,9 +501,8 @@ def train(
     Raises:
         InputError: Data, recipe or folder are wrong, or `init` has another
             network than the recipe.
-        FailedTraining: The loss or a weight became NaN or infinite (the
-            message names the batch's texts), or the network is dead. It is a
-            subclass of `InputError`.
+        FailedTraining: The loss or a weight became NaN or infinite, or the
+            network is dead. `FailedTraining` is a subclass of `InputError`.
         OSError: A file of the run cannot be written.
 
     Example:
@@ -558,19 +548,19 @@ def resume(
     verbose: Any = "auto",
     save_minutes: float = 10.0,
 ) -> Any:
-    """Continues a training that was stopped or killed, at any moment.
+    """Continues a training that was stopped or killed at any moment.
 
-    The final weights are equal to an uninterrupted run, bit for bit on one kind
-    of processor.
+    The final weights equal the weights of an uninterrupted run, bit for bit on
+    one kind of processor.
 
     Args:
-        output: The run folder that `train` was given.
+        output: The run folder, `output` of `train`.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 0, 1, 2 or `"auto"`, see `train`.
-        save_minutes: Age of the last checkpoint after which another is saved.
+        save_minutes: Minutes between checkpoints. Default 10.
 
     Returns:
-        The trained model; a finished run is returned as it is.
+        The trained model, also of a finished run.
 
     Raises:
         InputError: There is no run, a file is damaged, or the data have
@@ -603,10 +593,10 @@ def run_training(
     saved: bool = True,
     processes: Processes = ONE_PROCESS,
 ) -> Any:
-    """Trains a model to the end: the entry point of all trainings.
+    """Trains a model to the end. `train`, `resume` and `Workers` call it.
 
-    `stored` is the `config.json` of a run that is resumed. The first of the
-    `processes` has locked the run folder, and writes it if `saved`.
+    `stored` is the `config.json` of a resumed run. If `saved`, the results are
+    written into the run folder, which is locked.
     """
     if not processes.first:
         verbose = 0

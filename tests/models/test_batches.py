@@ -197,7 +197,7 @@ def test_parts_with_different_numbers_of_rows():
     bolts = [tf.fill([rows], "bolt") for rows in (12, 4, 20)]
     tied, apart = (two_tower(shared=shared).hasher for shared in (True, False))
     triples = TripleHasher(hashed_words())
-    words = apart.of_query.distinct
+    words = apart.query_hashing.distinct
     hashed = words(tf.constant(QUERIES)), words(tf.constant(TITLES[:1]))
     extras = {"negatives": tf.fill([5, 2], "nut"), "log_q": tf.zeros([3])}
     sizes = "12 queries, 12 documents, 5 negatives, 3 log_q"
