@@ -25,21 +25,20 @@ _ROWS = 4096
 
 
 def sample(queries: Iterable[str]) -> list[str]:
-    """Returns at most `QUERIES` distinct queries, whatever their order."""
+    """Returns at most `QUERIES` distinct queries, evenly from sorted order."""
     distinct = sorted(set(queries))
     step = max(1, -(-len(distinct) // QUERIES))
     return distinct[::step]
 
 
 def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns the hubness of titles: the mean of their largest cosines.
+    """Returns the hubness of each title, float32 `[n]`.
+
+    Hubness is the mean of the title's `NEAREST` largest cosines with queries.
 
     Args:
         titles: Unit vectors of titles, float32 `[n, d]`.
         queries: Unit vectors of queries, float32 `[m, d]`, m above 0.
-
-    Returns:
-        Float32 `[n]`: the mean of the `NEAREST` largest cosines with queries.
 
     Example:
     >>> hubness(np.eye(2), np.array([[1.0, 0.0], [0.6, 0.8]]))
@@ -69,7 +68,7 @@ class Occurrences(NamedTuple):
 
 
 def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:
-    """Counts how often each title is among the first k of a query.
+    """Measures how often titles are among the first k results of queries.
 
     Args:
         run: The rankings.
@@ -84,10 +83,10 @@ def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:
     counts = Counter(d for ranked in run.values() for d in [*ranked][:k])
     if not counts:
         return Occurrences("", 0.0, 0.0)
-    numbers = np.zeros(documents)
-    numbers[: len(counts)] = [*counts.values()]
-    off = numbers - numbers.mean()
-    spread = np.sqrt((off**2).mean())
-    skewness = float((off**3).mean() / spread**3) if spread else 0.0
+    page_counts = np.zeros(documents)
+    page_counts[: len(counts)] = [*counts.values()]
+    deviations = page_counts - page_counts.mean()
+    sigma = np.sqrt((deviations**2).mean())
+    skewness = float((deviations**3).mean() / sigma**3) if sigma else 0.0
     title, count = counts.most_common(1)[0]
     return Occurrences(title, count / len(run), skewness)

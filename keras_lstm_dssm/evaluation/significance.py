@@ -12,14 +12,12 @@ def spread_of(
     values: Mapping[str, Mapping[str, float]],
     reference: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns measure -> mean over queries, and half of its 95 % interval.
+    """Returns measure -> [mean over queries, half of its 95 % interval].
 
     Half of the interval is 1.96 standard errors of the mean (normal
-    approximation); 0 for one query. The interval is about other queries of the
-    same kind, not about other seeds of training. With the values of a
-    `reference` system, paired differences are averaged.
-
-    `values` and `reference` map: query id -> measure -> value.
+    approximation); 0 for one query. It does not cover the variation between
+    seeds of training. With a `reference`, paired differences are averaged.
+    `values` and `reference` are query id -> measure -> value.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -38,7 +36,7 @@ def spread_of(
     return spreads
 
 
-_SIGNS = 2**20  # signs in memory at once
+_SIGNS = 2**20  # random signs in memory at once
 
 
 def randomisation_test(
@@ -64,12 +62,11 @@ def randomisation_test(
     differences = differences / np.where(scale > 0, scale, 1)
 
     def absolute_sums(signs: np.ndarray, axis: int) -> np.ndarray:
-        # Rounded, so that sums compare as equal if only floating-point error
-        # separates them.
+        # Rounding makes sums equal that differ by floating-point error only.
         return np.round(np.abs(signs @ differences), 9)
 
-    # SciPy flips the signs of an array of ones; `absolute_sums` applies them to
-    # the differences of all systems.
+    # SciPy flips the signs of an array of ones; `absolute_sums` applies the
+    # signs to the differences of all systems.
     return stats.permutation_test(
         (np.ones(len(differences)),),
         absolute_sums,
@@ -129,13 +126,12 @@ def compare_systems(
             for query in values[pairs[0][1]]
         ]
     )
-    # A row for each reference.
-    p_values = randomisation_test(differences).reshape(len(references), -1)
+    by_reference = randomisation_test(differences).reshape(len(references), -1)
     for (name, reference), difference, p, corrected in zip(
         pairs,
         differences.mean(axis=0).tolist(),
-        p_values.ravel().tolist(),
-        np.concatenate([holm(row) for row in p_values]).tolist(),
+        by_reference.ravel().tolist(),
+        np.concatenate([holm(p) for p in by_reference]).tolist(),
         strict=True,
     ):
         tests[name][reference] = {

@@ -1,7 +1,7 @@
 """Fits the weights of a mixture of scores, and calibrates scores.
 
-`fit_weights` fits weights by a listwise loss. `calibrate` maps scores to the
-log-odds that a document is relevant. `reliability` checks probabilities.
+`fit_weights` fits weights by a listwise loss. `calibrate` turns scores into
+probabilities of relevance, and `reliability` checks probabilities.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
 
     The score of a candidate is the weighted sum of its parts. The loss of a
     query is the cross-entropy of the softmax of the scores with uniform targets
-    on the relevant candidates. The mean over queries, plus `L2` times the sum
-    of the squared weights, is minimised; it is convex.
+    on the relevant candidates. The mean loss, plus `L2` times the sum of the
+    squared weights, is convex.
 
     Args:
         lists: The candidates of each query. Lists of only relevant or only
@@ -61,8 +61,8 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
     used = [judged for judged in lists if 0 < judged.relevant.mean() < 1]
     if not used:
         raise InputError(
-            "found no query with a relevant document among others: expected"
-            " some on dev, to fit weights to"
+            "found no query with a relevant and a non-relevant candidate:"
+            " expected one or more, to fit weights to"
         )
     parts = np.concatenate([judged.parts for judged in used], dtype=np.float64)
     sizes = [len(judged.relevant) for judged in used]
@@ -137,7 +137,7 @@ class Reliability(NamedTuple):
 
     Attributes:
         error: Expected calibration error, from 0 to 1: |mean probability -
-            share of relevant documents| of a bin, averaged over documents.
+            share of relevant documents| of each bin, weighted by its documents.
         bins: Mean probability, share of relevant documents, and number of
             documents, for each bin that is not empty.
     """
