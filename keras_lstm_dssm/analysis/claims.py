@@ -29,17 +29,12 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """The value of a measure for a model's choice, and for random choices.
-
-    `chance` is the mean over random choices. `p`, the two-sided p-value, is how
-    often a random choice is as far from the mean. `number` is the number of
-    compared texts or words.
-    """
+    """The value of a measure for a model's choice, and for random choices."""
 
     value: float
-    chance: float
-    p: float
-    number: int
+    chance: float  # mean over random choices
+    p: float  # two-sided: how often a random choice is as far from the mean
+    number: int  # of compared texts or words
 
 
 NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
@@ -73,9 +68,8 @@ def stop_word_share(
 ) -> ChanceComparison:
     """Computes the share of stop words among the words that a model chose.
 
-    A random choice takes as many words from the candidates of each text; chosen
-    words are candidates, too. `number` counts the chosen words. All arguments
-    have bool `[words]` for each text.
+    A random choice takes as many words from the candidates of each text. All
+    arguments have bool `[words]` for each text.
     """
     sizes = np.array(
         [
@@ -118,9 +112,8 @@ def remaining_cosine(
     """Computes the cosine that remains when only the chosen words are read.
 
     `others` `[texts, dimension]` are unit vectors of other texts. Value and
-    chance are shares of the mean cosine of the whole texts with `others`; `p`
-    is from the randomisation test of the differences by text. Choices are as in
-    `stop_word_share`; texts with all or no candidates chosen are left out.
+    chance are shares of the mean cosine of the whole texts with `others`. Texts
+    with all or no candidates chosen are left out.
     """
     rows = [
         row
@@ -161,18 +154,13 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """The active cells of texts, and the words that are assigned to the cells.
+    """The active cells of texts, and n words that are assigned to the cells."""
 
-    `active` is int `[texts, slots]`, the active cells, counted as in `topics`.
-    Each of n assignments has a `text`, a `slot` (the column of `active`) and a
-    `word`. `cells` is the number of all cells.
-    """
-
-    active: np.ndarray
-    text: np.ndarray
-    slot: np.ndarray
-    word: np.ndarray
-    cells: int
+    active: np.ndarray  # int `[texts, slots]`: cells, counted as in `topics`
+    text: np.ndarray  # int `[n]`: the row of `active`
+    slot: np.ndarray  # int `[n]`: the column of `active`
+    word: np.ndarray  # `[n]`
+    cells: int  # number of all cells
 
 
 def assign_words(
@@ -210,10 +198,8 @@ def context_vectors(
 ) -> Mapping[str, np.ndarray]:
     """Computes unit vectors of words by latent semantic analysis.
 
-    The vectors are 100 singular vectors of the TF-IDF matrix of words and
-    contexts; words in fewer than three contexts are left out. Unlike the
-    model's vectors, they do not depend on the spelling of words. Source:
-    Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
+    Words in fewer than three contexts are left out. Source: Deerwester et al.
+    1990, "Indexing by Latent Semantic Analysis".
     """
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
@@ -243,9 +229,8 @@ def coherence(
 
     The measure is the mean cosine of all pairs of different words that are
     assigned to the same cell. A random choice gives each text the active cells
-    of another text. `number` counts the different words with a vector, at most
-    the 1500 most frequent. Pairs of words that share a letter trigram, which
-    are similar in any encoder of trigrams, count only with `same_trigrams`.
+    of another text. Pairs of words that share a letter trigram count only with
+    `same_trigrams`.
     """
     from scipy import sparse
 
@@ -317,15 +302,11 @@ CLAIM_LABELS = {
 
 
 class ClaimResult(NamedTuple):
-    """A number that measures a claim, for one encoder, compared with chance.
+    """A number that measures a claim, for one encoder, compared with chance."""
 
-    `claim` is a key of `CLAIM_LABELS`, `side` "query" or "document", `model`
-    "trained" or "untrained" (random weights).
-    """
-
-    claim: str
-    side: str
-    model: str
+    claim: str  # a key of `CLAIM_LABELS`
+    side: str  # "query" or "document"
+    model: str  # "trained" or "untrained" (random weights)
     comparison: ChanceComparison
 
 
@@ -340,9 +321,7 @@ def measure_claims(
     """Measures whether unimportant words are attenuated and cells have topics.
 
     Each result is computed for the model and for `untrained_copy(model)`: an
-    effect that both show is not an effect of training. The untrained copy has
-    no remaining cosines, which would be noise. Results about keywords are left
-    out if no text has a keyword.
+    effect that both show is not an effect of training.
     """
     if not pairs:
         raise InputError(
@@ -384,10 +363,7 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Returns a copy of a `TwoTower` with random initial weights.
-
-    Weights that are not trained, such as the IDF of words, are copied.
-    """
+    """Returns a copy of a `TwoTower`, with random values of trained weights."""
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):

@@ -20,25 +20,15 @@ from keras_lstm_dssm.settings.programs import ReportSettings
 
 
 class Report(NamedTuple):
-    """A report of a model: its page, and the same results as values.
+    """A report of a model: a page, and its results as values and files."""
 
-    Attributes:
-        title: The heading of the page.
-        lead: The paragraph below the heading.
-        sections: The sections of the page.
-        values: The results, for JSON.
-        bad_lines: Reason for skipping lines of the data -> number of lines.
-        csv: Name of a file -> its rows.
-        projected: For TensorBoard's projector: what the texts are, the texts,
-            and a function that returns their vectors.
-    """
-
-    title: str
-    lead: str
+    title: str  # the heading of the page
+    lead: str  # the paragraph below the heading
     sections: Sequence[Section]
-    values: dict[str, Any]
-    bad_lines: dict[str, int] = {}
-    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    values: dict[str, Any]  # the results, for JSON
+    bad_lines: dict[str, int] = {}  # reason for skipping -> number of lines
+    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # file name -> rows
+    # For TensorBoard: what the texts are, the texts, and their vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:

@@ -52,22 +52,16 @@ _PAIRS_AT_ONCE = 256
 class BestPositions(NamedTuple):
     """At which words MV-LSTM matches queries and right answers best.
 
-    Attributes:
-        pairs: Number of pairs of a query and a right answer.
-        query: Share of pairs whose best matching word of the query is neither
-            the first nor the last word.
-        document: The same share for words of the document.
-        both: The same share for both words.
-        chance: `both` for randomly drawn words.
-        last: Share of pairs in which both words are the last words.
+    `query`, `document` and `both` are the shares of pairs whose best matching
+    words are neither the first nor the last word of their texts.
     """
 
     pairs: int
     query: float
     document: float
     both: float
-    chance: float
-    last: float
+    chance: float  # `both` for randomly drawn words
+    last: float  # share of pairs whose best matching words are both the last
 
 
 def best_positions(
@@ -120,14 +114,9 @@ def compare_scorers(
 ) -> tuple[TwoScorers, list[JudgedList]]:
     """Counts the queries that each of two pair scorers answers right (P@1).
 
-    Queries without a right or without a wrong judged answer are left out.
-
-    Returns:
-        The comparison, and the lists that only `scorer` answers right, with
-        the wrong answer that `other` prefers as the only negative.
-
-    Raises:
-        InputError: No list has right and wrong answers.
+    Queries without a right or without a wrong judged answer are left out. Also
+    returns the lists that only `scorer` answers right, with the wrong answer
+    that `other` prefers as the only negative.
     """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives

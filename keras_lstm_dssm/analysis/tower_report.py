@@ -140,10 +140,9 @@ def report_on_towers(
 def measured_sections(
     model: TwoTower, collection: Collection, min_relevant: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures towers and BM25 on a collection, and finds failing queries.
+    """Measures towers and BM25 on the test, and finds failing queries.
 
-    The split is `test`, or else the last split. Returns `verdict` and
-    `failures`, see `find_failures`, and the sections.
+    Returns `verdict` and `failures`, see `find_failures`, and the sections.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant)
@@ -439,21 +438,12 @@ def _words_section(
 
 
 class ReportTexts(NamedTuple):
-    """Texts of a data set for a report.
+    """Texts of a data set for a report."""
 
-    Attributes:
-        titles: Distinct titles of documents, in the order of the data.
-        pairs: Queries, each with a relevant title: a clicked title or, for the
-            last split of a collection, the title with the best grade.
-        contexts: Query and title of each click as one text; without clicks the
-            titles.
-        bad_lines: Reason for skipping lines -> number of such lines.
-    """
-
-    titles: list[str]
-    pairs: list[Pair]
-    contexts: list[str]
-    bad_lines: dict[str, int]
+    titles: list[str]  # distinct, in the order of the data
+    pairs: list[Pair]  # queries, each with a clicked or the most relevant title
+    contexts: list[str]  # query and title of each click, or the titles
+    bad_lines: dict[str, int]  # reason for skipping -> number of lines
 
 
 def read_report_texts(

@@ -36,26 +36,16 @@ class JointBatch(NamedTuple):
     """Rows, titles and pairs of the batches of all workers.
 
     All workers have the distinct titles in the same order: titles of worker 0,
-    then further titles of worker 1, and so on.
-
-    Attributes:
-        rows: The table rows that the batches read, for each tower.
-        contributed: int32 `(titles,)`, the titles of this worker that no
-            earlier worker has: this worker sends their vectors to all workers.
-        counts: The number of titles that each worker contributes.
-        clicked: int32 `(all pairs,)`, the clicked title of each pair in all
-            workers' batches.
-        first_row: The number of pairs of earlier workers: the index in
-            `clicked` of this worker's first pair.
-        share: Float scalar, this worker's share of the weights of all pairs.
+    then further titles of worker 1, and so on. A worker contributes the titles
+    that no earlier worker has: it sends their vectors to all workers.
     """
 
-    rows: list[JointRows]
-    contributed: tf.Tensor
-    counts: list[tf.Tensor]
-    clicked: tf.Tensor
-    first_row: tf.Tensor
-    share: tf.Tensor
+    rows: list[JointRows]  # table rows that the batches read, for each tower
+    contributed: tf.Tensor  # int32, the titles that this worker contributes
+    counts: list[tf.Tensor]  # the number of titles that each worker contributes
+    clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
+    first_row: tf.Tensor  # index in `clicked` of this worker's first pair
+    share: tf.Tensor  # float, this worker's share of the weights of all pairs
 
 
 class JointStep(OneProcess):

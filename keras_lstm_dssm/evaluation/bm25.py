@@ -65,9 +65,7 @@ def stemmer_version() -> str:
 
 TOKENIZERS: dict[str, Tokenizer] = dict(
     zip(
-        fields.TOKENIZERS,
-        (space_separated, alphanumeric, stemmed),
-        strict=True,
+        fields.TOKENIZERS, (space_separated, alphanumeric, stemmed), strict=True
     )
 )
 """Name -> tokenizer; `"space"` and `"alphanumeric"` are also the names of the
@@ -131,14 +129,10 @@ class FieldTexts:
 
     Source: Robertson, Zaragoza and Taylor 2004, "Simple BM25 Extension to
     Multiple Weighted Fields".
-
-    Attributes:
-        weights: The weight of each field, above 0.
-        texts: Title -> the text of each field.
     """
 
-    weights: tuple[float, ...]
-    texts: Mapping[str, tuple[str, ...]]
+    weights: tuple[float, ...]  # above 0, for each field
+    texts: Mapping[str, tuple[str, ...]]  # title -> the text of each field
 
 
 @functools.lru_cache(2)

@@ -25,15 +25,12 @@ def cluster_measures(
 ) -> dict[str, float]:
     """Compares the clusters of documents with their classes.
 
-    - `"f1"`: pairwise F1. Precision is the share of pairs of the same cluster
-      that have the same class; recall is the share of pairs of the same class
-      that have the same cluster.
-    - `"v"`: the harmonic mean of homogeneity and completeness (Rosenberg and
-      Hirschberg 2007). V is not corrected for chance: with many small classes,
-      random clusters have a V near 1.
+    - `"f1"`: pairwise F1: two documents are a pair if they have the same class,
+      and are predicted to be a pair if they have the same cluster.
+    - `"v"`: the V-measure (Rosenberg and Hirschberg 2007), which is not
+      corrected for chance: it is near 1 for many small classes.
     - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`:
-      the adjusted mutual information (Vinh et al. 2010). For random clusters,
-      both are 0 in expectation; both can be negative.
+      the adjusted mutual information (Vinh et al. 2010), 0 for random clusters.
     """
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(

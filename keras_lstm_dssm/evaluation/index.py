@@ -313,9 +313,7 @@ class IVFIndex:
 
     Spherical k-means on a sample divides n titles into sqrt(n) clusters. A
     query is compared with the titles of the clusters that have the nearest
-    centres (Sivic and Zisserman 2003). The cost of n queries is O(n^1.5), where
-    exact search needs O(n^2). A matrix product compares the titles of a cluster
-    with all queries that read the cluster.
+    centres (Sivic and Zisserman 2003): n queries cost O(n^1.5), not O(n^2).
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
@@ -343,8 +341,7 @@ class IVFIndex:
         """Finds the k best titles of the nearest clusters for each query.
 
         Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
-        k]` that are not in `exclude`, nearest first; the last are -1 if the
-        clusters have fewer than k titles.
+        k]` without `exclude`, nearest first, and -1 if there are fewer than k.
         """
         check_at_least(1, k=k, clusters=clusters)
         nearest_rows = np.full((len(queries), k), -1)

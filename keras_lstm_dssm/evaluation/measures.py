@@ -45,17 +45,16 @@ def expected_measures(
     """Computes the exact expected measures of one query.
 
     All orders of a group of n documents, r of them relevant, are equally
-    probable. Expected measures:
+    probable. NDCG@k, P@k and recall@k use the mean gain of the group at each of
+    its ranks.
 
-    - NDCG@k, P@k, recall@k are linear in the gains: they are computed with the
-      mean gain of the group at each of its ranks.
     - RR: the sum over ranks i of 1/i P(the first relevant document is at i).
     - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
       divided by the number of relevant documents. Rank i is the j-th of its
       group, and the groups before have R relevant documents.
 
-    `judged` are the grades of all judged documents of the query; at least one
-    is relevant. The result has `MEASURES`, and `"mrr"` without a cutoff.
+    `judged` are the grades of all judged documents; at least one is relevant.
+    The result has `MEASURES`, and `"mrr"` without a cutoff.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)

@@ -78,9 +78,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 def default_terms(titles: Sequence[str]) -> str:
     """Chooses one of `BM25_TERMS` by the script of titles.
 
-    Returns:
-        `"stems"` if at least half of the letters are Latin; `"trigrams"` if at
-        least half are of scripts without spaces between words; else `"words"`.
+    Returns `"stems"` if at least half of the letters are Latin; `"trigrams"` if
+    half are of scripts without spaces between words; otherwise `"words"`.
 
     Example:
     >>> default_terms(["hex bolt"]), default_terms(["上海酒店"])
@@ -136,15 +135,10 @@ def title_postings(
     queries: Iterable[str] = (),
     fields: FieldTexts | None = None,
 ) -> Postings:
-    """Computes the postings of titles.
+    """Computes the postings of titles, by `k1`, `b` and `bm25_words`.
 
-    Args:
-        titles: The titles.
-        settings: `k1`, `b` and `bm25_words`, which must not be `None`.
-        queries: Examples of queries. Their words are stored with their stems,
-            in addition to the words of the titles.
-        fields: The fields of the titles, with weights. Default: a title is one
-            text.
+    The words of the example `queries` are stored with their stems, too.
+    `fields` are the fields of the titles; by default a title is one text.
     """
     assert settings.bm25_words, settings
     if fields is None:

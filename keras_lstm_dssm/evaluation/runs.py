@@ -38,10 +38,9 @@ _SUBNORMAL = 0x007FFFFF
 class TieBreaker:
     """Orders documents by score, without ties.
 
-    Ties are broken by a hash of the query id and the document id. The hash is
-    the same in every process, and the order of the input has no effect. Tied
-    scores are then lowered to the next float32, because trec_eval ignores the
-    order of lines and would break ties by document id.
+    Ties are broken by a hash of the query id and the document id, which is the
+    same in every process. Tied scores are then lowered to the next float32,
+    because trec_eval would break ties by document id.
     """
 
     def __init__(self, document_ids: Sequence[str]) -> None:

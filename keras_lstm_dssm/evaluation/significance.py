@@ -44,12 +44,11 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests whether differences `[queries, systems]` have mean zero, two-sided.
 
-    In Fisher's randomisation test, the p-value is the share of all assignments
-    of signs to the differences for which the mean is at least as far from zero
-    as the observed mean. All assignments are enumerated if there are at most
+    In Fisher's randomisation test, p is the share of assignments of signs to
+    the differences for which the mean is at least as far from zero as the
+    observed mean. All assignments are enumerated if there are at most
     `resamples`. Otherwise `resamples` assignments are drawn, and p is (1 +
-    number at least as extreme) / (1 + resamples), which is never 0. The
-    p-values are not corrected for multiple tests, see `holm`.
+    number at least as extreme) / (1 + resamples).
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation".

@@ -17,12 +17,7 @@ from keras_lstm_dssm.evaluation.measures import (
     random_order,
     with_relevant,
 )
-from keras_lstm_dssm.evaluation.runs import (
-    Qrels,
-    Run,
-    System,
-    rank_lists,
-)
+from keras_lstm_dssm.evaluation.runs import Qrels, Run, System, rank_lists
 from keras_lstm_dssm.settings.fields import LIST_MEASURES, MODES, RANDOM_ORDER
 
 if TYPE_CHECKING:  # the data package imports TensorFlow
@@ -306,9 +301,7 @@ def measure_systems(
     return measured
 
 
-def means(
-    measured: Mapping[str, QueryMeasures],
-) -> dict[str, dict[str, float]]:
+def means(measured: Mapping[str, QueryMeasures]) -> dict[str, dict[str, float]]:
     """Averages the results of `measure_systems` over queries or seeds."""
     return {name: mean(by_query) for name, by_query in measured.items()}
 

@@ -67,10 +67,7 @@ class ScoringMLP(Configured, keras.layers.Layer):
             for number, width in enumerate(self.hidden)
         ]
         self.score = keras.layers.Dense(
-            1,
-            kernel_initializer="zeros",
-            dtype=self.dtype_policy,
-            name="score",
+            1, kernel_initializer="zeros", dtype=self.dtype_policy, name="score"
         )
 
     def build(self, input_shape: Any) -> None:
@@ -107,10 +104,7 @@ def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 def fixed_time(
     values: tf.Tensor, lengths: tf.Tensor, time: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pads with zeros or cuts texts `[texts, any, features]` to length `time`.
-
-    Returns the texts, and their lengths, at most `time`.
-    """
+    """Pads or cuts texts to length `time`; returns them, and new lengths."""
     lengths = tf.minimum(lengths, time)
     values = zero_padding(values[:, :time], lengths)
     missing = time - tf.shape(values)[1]

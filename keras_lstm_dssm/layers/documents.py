@@ -1,9 +1,4 @@
-"""Layers of KeyVec, from the words of a document to the document's vector.
-
-`SentenceEncoder` convolves the words of each sentence. `SentenceReader` runs an
-LSTM over the sentences and computes p_i, the probability that sentence i is a
-key sentence. `DocumentEncoder` averages the LSTM's states, weighted by p_i.
-"""
+"""Layers of KeyVec, from the words of a document to the document's vector."""
 
 from collections.abc import Sequence
 from typing import Any

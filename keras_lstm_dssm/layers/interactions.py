@@ -18,8 +18,7 @@ class Interaction(keras.layers.Layer):
     """Base of the interactions: s(u_i, v_j) of all positions i and j.
 
     Every interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)` for each slice k,
-    followed by an activation. `prepare_query` computes a and o, and
-    `prepare_document` computes r, once for each distinct text of a batch.
+    followed by an activation.
 
     Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n,
     slices)`. Pooling must leave out cells of padding, which are not 0.
@@ -28,10 +27,7 @@ class Interaction(keras.layers.Layer):
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`.
-
-        o is left out if it is 0.
-        """
+        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`."""
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:

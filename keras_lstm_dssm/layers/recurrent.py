@@ -27,16 +27,11 @@ class PackedSequence(NamedTuple):
     A sequence is a row. The values of all rows at time 0 come first, then the
     values at time 1, and so on. Rows are ordered by descending length: at time
     t, the first `counts[t]` rows have values.
-
-    Attributes:
-        values: The packed values, `(sum of counts, ...)`.
-        counts: int32 `(time,)`, descending: the number of rows longer than t.
-        lengths: int32 `(rows,)`, descending: the number of values of each row.
     """
 
-    values: tf.Tensor
-    counts: tf.Tensor
-    lengths: tf.Tensor
+    values: tf.Tensor  # the packed values, `(sum of counts, ...)`
+    counts: tf.Tensor  # int32 `(time,)`, descending: rows longer than t
+    lengths: tf.Tensor  # int32 `(rows,)`, descending: number of values of a row
 
     @property
     def starts(self) -> tf.Tensor:
