@@ -7,13 +7,13 @@ Suites, several separated by commas, or `all`:
   train   pairs/s, from strings to updated weights
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
-  load    many clients of lstm-dssm-serve, over gRPC and HTTP, while versions
-          are replaced; and one client of each kind compared with a server that
-          always sends the same reply
+  load    many clients of lstm-dssm-serve, over gRPC and HTTP, while new
+          versions are published; and one client of each kind, compared with a
+          server that always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
-          steps with different numbers of cells, words and pairs in a batch
+          steps with different numbers of cells, words and pairs
   matching  triples/s of pair scorers, from strings to updated weights, and
           milliseconds to score 1,000 candidates of one query
   documents  documents/s and sentences/s of KeyVec, from strings to updated
@@ -21,13 +21,12 @@ Suites, several separated by commas, or `all`:
           documents of 8 to 1,000 sentences
   prepare  seconds of lstm-dssm-prepare for a random log, compared with one
           statement of DuckDB that reads and joins the same files
-`train` and `encode` measure, in turn, the towers of this package and the same
-towers in stock Keras and, if installed, in PyTorch and JAX. `matching` and
-`documents` compare with PyTorch. Each model runs in a separate process, with
-the fastest threads and allocator of a warm-up, see `environments` in the
-results. `matching` reads the judged lists of --data, or without them mines
-negatives for its clicks. Results are medians. Run the benchmark on an idle
-machine; the load is printed first.
+`train` and `encode` compare the towers of this package with the same towers in
+stock Keras and, if installed, in PyTorch and JAX. `matching` and `documents`
+compare with PyTorch. Each model runs in a separate process, with its fastest
+number of threads and allocator (`environments` in the results). `matching`
+reads the judged lists of --data, or otherwise its clicks. Results are medians.
+Run the benchmark on an idle machine; the load is printed first.
 """
 
 import importlib
@@ -54,7 +53,7 @@ program.string(
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
     "files. If `documents` is the only suite: `api_documents` (the default) or "
-    "a folder of documents; beside other suites it reads `api_documents`.",
+    "a folder of documents; with other suites, always `api_documents`.",
 )
 program.integer(
     "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2
@@ -97,7 +96,7 @@ SUITES = {
 }
 """Name of a suite -> the function of `benchmarks` that measures it."""
 
-_OF_SUITES = {
+_SUITE_FLAGS = {
     "load": ("clients", "seconds", "swap_seconds"),
     "retriever": ("titles_in_index",),
     "matching": ("triples",),
@@ -122,8 +121,8 @@ def main(_: list[str]) -> dict[str, Any]:
             f"--suite={','.join(FLAGS.suite)}: expected all, or some of "
             f"{', '.join(SUITES)}"
         )
-    clients = _clients()  # raises for wrong numbers before the work
-    for suite, names in _OF_SUITES.items():
+    clients = _clients()  # raises for wrong numbers
+    for suite, names in _SUITE_FLAGS.items():
         if suite not in suites:
             program.check_unused(names, f"is for --suite={suite}: leave it out")
     reads_clicks = bool(set(suites) - {DOCUMENTS, PREPARE})
@@ -132,8 +131,8 @@ def main(_: list[str]) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory() as folder:
         if DOCUMENTS in suites:
-            given = None if reads_clicks else FLAGS.data
-            documents = open_documents(given or API_DOCUMENTS)
+            data = None if reads_clicks else FLAGS.data
+            documents = open_documents(data or API_DOCUMENTS)
             arguments[DOCUMENTS] = lambda: (
                 documents, FLAGS.documents, FLAGS.steps, FLAGS.rounds
             )  # fmt: skip
@@ -142,18 +141,18 @@ def main(_: list[str]) -> dict[str, Any]:
             log = open_log(FLAGS.data or API, write_to=copy)
         print("machine", flush=True)
         machine = describe_machine()
-        _show(machine)
+        _print_results(machine)
         if reads_clicks:
             arguments |= _click_suites(log, machine, clients)
         results: dict[str, Any] = {"machine": machine}
         for suite in suites:
-            print(suite, flush=True)  # some take minutes
+            print(suite, flush=True)  # a suite may take minutes
             module, function = SUITES[suite].split(".")
             measure = getattr(
                 importlib.import_module(f"benchmarks.{module}"), function
             )
             results[suite] = measure(*arguments[suite]())
-            _show(results[suite])
+            _print_results(results[suite])
     return results
 
 
@@ -189,7 +188,7 @@ def _titles(log: "ClickLog") -> list[str]:
 
 
 def _triples(log: "ClickLog") -> "Triples":
-    """Returns judged lists, or else triples of clicks and random titles."""
+    """Returns the judged lists of `--data`, or otherwise triples of clicks."""
     from keras_lstm_dssm.data import Triples, open_collection
     from keras_lstm_dssm.data.sources import API, is_collection
 
@@ -211,15 +210,15 @@ def _clients() -> list[int]:
     return [int(text) for text in texts]
 
 
-def _show(results: dict[str, Any]) -> None:
+def _print_results(results: dict[str, Any]) -> None:
     """Prints one line for each key."""
     for key, value in results.items():
-        print(f"  {key:20} {_text(value)}", flush=True)
+        print(f"  {key:20} {_format_value(value)}", flush=True)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "  ".join(f"{k} {_text(v)}" for k, v in value.items())
+        return "  ".join(f"{k} {_format_value(v)}" for k, v in value.items())
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return str(value)

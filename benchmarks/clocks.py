@@ -17,7 +17,6 @@ def interleaved_medians(
 ) -> dict[str, Any]:
     """Repeats several measurements in turn and returns their medians.
 
-    Taking turns spreads the influence of other processes over all measurements.
     The first round is a warm-up and is discarded.
     """
     values: dict[str, list[Any]] = {name: [] for name in measurements}
@@ -43,7 +42,7 @@ def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def timed_steps(
     step: Callable[..., Any], batches: Sequence[Sequence[Any]]
 ) -> np.ndarray:
-    """Returns the seconds of a step after `WARM_STEPS`, see `wall_and_cpu`."""
+    """Returns wall and processor seconds of a step, after `WARM_STEPS`."""
     for batch in batches[:WARM_STEPS]:
         step(*batch)
 
@@ -62,10 +61,7 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def wall_and_cpu(run: Callable[[], Any]) -> np.ndarray:
-    """Returns the wall and processor seconds of a call.
-
-    Processor seconds, of all threads, depend less on other processes.
-    """
+    """Returns the wall seconds, and the processor seconds of all threads."""
     start = read_clocks()
     run()
     return read_clocks() - start
@@ -79,7 +75,7 @@ def read_clocks() -> np.ndarray:
 def percentiles_and_cpu(
     run: Callable[[Any], Any], inputs: Sequence[Any]
 ) -> np.ndarray:
-    """Returns `percentiles`, and the mean of all threads' milliseconds."""
+    """Returns `percentiles`, and the mean processor milliseconds of a call."""
     start = time.process_time()
     walls = percentiles(run, inputs)
     cpu = 1000 * (time.process_time() - start) / len(inputs)

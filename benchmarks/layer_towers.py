@@ -1,7 +1,7 @@
 """Compares `fit` of `TwoTower` with plain Keras, on towers of Keras layers.
 
-Both train two towers of `TextVectorization`, `Embedding` and `GRU` with
-in-batch negatives and Adam, in one thread. Prints processor seconds of epochs.
+Both models have towers of `TextVectorization`, `Embedding` and `GRU`, in-batch
+negatives and Adam, in one thread. Prints the processor seconds of an epoch.
 
     python -m benchmarks.layer_towers api
 """
@@ -60,7 +60,7 @@ class PlainTowers(keras.Model):
 
 
 def seconds(fit: Callable[[], Any]) -> float:
-    """Returns the median processor seconds of epochs."""
+    """Returns the median processor seconds of an epoch."""
     taken = []
     for _ in range(EPOCHS):
         start = time.process_time()
@@ -75,7 +75,7 @@ def main(data: str) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)
     pairs = list(islice(log, log.count()))
-    step = max(1, len(pairs) // PAIRS)  # a sample of the whole, sorted log
+    step = max(1, len(pairs) // PAIRS)  # samples the whole log, which is sorted
     queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
     texts = sorted({*queries, *titles})
     ours = dssm.TwoTower(tower(texts), tower(texts), negatives="in_batch")

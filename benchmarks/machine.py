@@ -25,9 +25,9 @@ _FLOAT_BYTES = 4
 def describe_machine() -> dict[str, Any]:
     """Describes the machine and measures its speed.
 
-    `gemm_flops` is FLOP/s in TensorFlow's float32 matrix products, `copy_bytes`
-    the bytes read and written per second; both use all cores, and are the best
-    of several attempts. `load` is the machine's load before the benchmark.
+    `gemm_flops` is FLOP/s in float32 matrix products, `copy_bytes` the bytes
+    read and written per second, both with all cores. `load` is the load before
+    the benchmark.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
@@ -56,7 +56,7 @@ def gemm_rate(threads: int) -> float:
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # Several calls at once, because an operation may have a single thread.
+    # Parallel calls, because an operation may have a single thread.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
@@ -100,18 +100,14 @@ class StepWork(NamedTuple):
 
 
 def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
-    """Counts the work of one tower for one batch, forward and backward.
+    """Estimates the work of one tower for one batch, forward and backward.
 
-    With S words in the distinct texts, w distinct words, r distinct trigrams,
-    H cells and G = gates H, there are three matrix products of 2 S H G
-    operations: `y(t-1) W_rec`, and in the backward pass the errors `dz W_rec'`
-    and the weights' gradient `y' dz`. Each array counts as written once and
-    read once: the trigrams' rows of the weights W and of their momentum V
-    (4 r G), their gradients and the words' vectors and gradients
-    (2 r G + 4 w G), the inputs of the recurrence and their gradients (4 S G),
-    and the activations of the gates, c and y (2 S (G + 2 H)). The
-    sum is an estimate, not a strict bound: it includes arrays that fit into a
-    cache, and no element-wise arithmetic.
+    S words in distinct texts, w distinct words, r distinct trigrams, H cells,
+    G = gates H. Three matrix products have 2 S H G operations each:
+    `y(t-1) W_rec`, `dz W_rec'` and `y' dz`. Each array is written once and read
+    once: rows of the weights and of the momentum (4 r G), their gradients, and
+    vectors of words with gradients (2 r G + 4 w G), inputs of the recurrence
+    with gradients (4 S G), and activations (2 S (G + 2 H)).
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
@@ -129,12 +125,11 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
 def step_work(
     query: WordBatch, document: WordBatch, cells: int, gates: int
 ) -> StepWork:
-    """Counts the work of a training step with in-batch negatives.
+    """Estimates the work of a training step with in-batch negatives.
 
-    The cosines of the batch's B queries, repeats included, and its D distinct
-    documents add three matrix products of 2 B D H operations. The cosines,
-    their softmax and their gradient are written once and read once (6 B D
-    floats).
+    The cosines of B queries and D distinct documents add three matrix products
+    of 2 B D H operations. The cosines, their softmax and their gradient are
+    written once and read once (6 B D floats).
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))

@@ -2,12 +2,12 @@
 
     python -m benchmarks.measure FILE
 
-is the process of a `Contender`: FILE names a function that returns its works.
+runs in the process of a `Contender`: FILE names a function that returns works.
+A work is a function that measures something.
 
-Arguments with the same meaning in all of `benchmarks`: `batch_size` is the
-number of examples in a training step and of texts to encode at once, `steps`
-the number of training steps in a measurement, `rounds` the number of
-measurements. Results are medians over the rounds.
+In all of `benchmarks`, `batch_size` is the number of examples in a training
+step and of texts to encode at once, `steps` the number of training steps in a
+measurement, `rounds` the number of measurements. Results are medians.
 """
 
 import importlib
@@ -28,11 +28,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.clocks import (
-    WARM_STEPS,
-    interleaved_medians,
-    read_clocks,
-)
+from benchmarks.clocks import WARM_STEPS, interleaved_medians, read_clocks
 from benchmarks.peers import answer
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tensorflow_start import usable_cores
@@ -62,7 +58,7 @@ def allocators() -> dict[str, dict[str, str]]:
     """Returns name of an allocator -> environment that selects it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
-        # It does not return the memory of large arrays to the system.
+        # Does not return the memory of large arrays to the system.
         "malloc that keeps memory": {
             "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
             "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
@@ -75,7 +71,7 @@ def allocators() -> dict[str, dict[str, str]]:
 
 
 def has_library(name: str) -> bool:
-    """Returns whether `torch` or `jax` is installed; if not, prints how."""
+    """Returns whether `torch` or `jax` is installed; if not, says how to."""
     if importlib.util.find_spec(name):
         return True
     library, requirement = _LIBRARIES[name]
@@ -88,7 +84,7 @@ def has_library(name: str) -> bool:
 
 def memory_megabytes(field: str) -> float:
     """Returns the memory of this process: `VmRSS` now, `VmHWM` at the peak."""
-    # The peak of getrusage may be the peak of the parent process before exec.
+    # getrusage may return the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
     return int(values[field].split()[0]) * 1024 / 1e6
@@ -104,9 +100,7 @@ def fit_wall_and_cpu(
 ) -> np.ndarray:
     """Returns the wall and processor seconds of a step of `fit`.
 
-    The clock starts after `WARM_STEPS` steps, when the graph is traced and the
-    input pipeline runs. It stops at the end of the epoch, when all weights are
-    up to date.
+    The clock starts after `WARM_STEPS` steps, when the graph is traced.
     """
     clock = _Clock()
     model.fit(
@@ -136,8 +130,8 @@ def full_batches(
 ) -> tf.data.Dataset:
     """Streams at least `WARM_STEPS + steps` batches of equal size.
 
-    `batches_of` makes batches from `batch_size`, `epochs` and `seed`. The small
-    batch at the end of each epoch is left out.
+    `batches_of` makes batches from `batch_size`, `epochs` and `seed`. A smaller
+    batch at the end of an epoch is left out.
     """
     epochs = -(-(WARM_STEPS + steps) // (examples // batch_size))
     batches = batches_of(batch_size, epochs=epochs, seed=0)
@@ -157,10 +151,7 @@ def program_command(name: str, *flags: str) -> list[str]:
 
 
 class Worker:
-    """A process that reads names of works and prints their results.
-
-    A context manager that kills the process at its end.
-    """
+    """A process that reads names of works and prints results, until exit."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str]
@@ -170,10 +161,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={
-                "TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, **environment
-            },
-        )  # fmt: skip
+            env={"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, **environment},
+        )
 
     def __enter__(self) -> "Worker":
         return self
@@ -181,13 +170,6 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
-
-    def start_turn(self, work: str) -> None:
-        """Starts a work in the process."""
-        assert self.process.stdin
-        with suppress(BrokenPipeError):  # `line` says that it has ended
-            self.process.stdin.write(f"{work}\n")
-            self.process.stdin.flush()
 
     def line(self) -> str:
         """Returns the next line that the process prints."""
@@ -198,13 +180,16 @@ class Worker:
         return line
 
     def turn(self, work: str) -> Any:
-        """Returns the result of a work."""
-        self.start_turn(work)
+        """Runs a work in the process, and returns its result."""
+        assert self.process.stdin
+        with suppress(BrokenPipeError):  # `line` raises then
+            self.process.stdin.write(f"{work}\n")
+            self.process.stdin.flush()
         return json.loads(self.line())
 
 
 class Contender(NamedTuple):
-    """A program of a comparison, which answers as `peers` describes."""
+    """A program to measure; it follows the protocol of `peers`."""
 
     command: Sequence[str]
     threads: Sequence[str] = tuple(THREADS)  # keys of `THREADS` to try
@@ -213,10 +198,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender that runs a function of this package.
-
-    Arguments pass through JSON.
-    """
+    """Returns a contender that runs a function with JSON arguments."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -246,18 +228,18 @@ def compare(
 
     Returns the medians, and the names of the fastest environments.
     """
-    chosen = {
+    fastest = {
         name: best_environment(contender, work)
         for name, contender in contenders.items()
     }
     with ExitStack() as stack:
         turns: dict[str, Callable[[], Any]] = {}
         for name, contender in contenders.items():
-            variables = environments(contender)[chosen[name]]
+            variables = environments(contender)[fastest[name]]
             worker = Worker(contender.command, variables)
-            stack.enter_context(worker).line()  # it is ready
+            stack.enter_context(worker).line()  # "ready"
             turns[name] = partial(worker.turn, work)
-        return interleaved_medians(turns, rounds), chosen
+        return interleaved_medians(turns, rounds), fastest
 
 
 def environments(contender: Contender) -> dict[str, dict[str, str]]:
@@ -270,11 +252,11 @@ def environments(contender: Contender) -> dict[str, dict[str, str]]:
 
 
 def best_environment(contender: Contender, work: str) -> str:
-    """Runs a contender in each environment; returns the fastest's name."""
+    """Returns the name of the environment in which a contender is fastest."""
     seconds_of: dict[str, float] = {}
     for name, variables in environments(contender).items():
         with Worker(contender.command, variables) as worker:
-            worker.line()  # it is ready
+            worker.line()  # "ready"
             worker.turn(work)  # the first time, graphs are traced
             seconds_of[name] = float(np.ravel(worker.turn(work))[0])
     return min(seconds_of, key=seconds_of.__getitem__)

@@ -36,23 +36,21 @@ TO '{folder}/clicks.csv'"""
 
 
 def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
-    """Measures a log of random clicks on a tenth as many products.
+    """Returns median seconds of `prepare` and of a statement, and memory.
 
-    Returns:
-        Median seconds of `prepare` and of the statement, their ratio, and the
-        largest memory of this process.
+    The clicks are random; there are a tenth as many products.
     """
     import duckdb
 
     with tempfile.TemporaryDirectory() as name:
         folder, shop = Path(name), Path(name, "SHOP")
         tenth = clicks // 10
-        numbers = {"folder": folder, "clicks": clicks, "products": tenth,
-                   "queries": tenth}  # fmt: skip
+        values = {"folder": folder, "clicks": clicks, "products": tenth,
+                  "queries": tenth}  # fmt: skip
 
         def seconds_of(statement: str) -> float:
             start = time.perf_counter()
-            duckdb.connect().execute(statement.format(**numbers))
+            duckdb.connect().execute(statement.format(**values))
             return time.perf_counter() - start
 
         def seconds_of_prepare() -> float:

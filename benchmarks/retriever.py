@@ -1,7 +1,7 @@
 """The suite `retriever`: latency, memory and recall of large retrievers.
 
-Each method of search runs in a new process, because memory is measured for a
-process. FOLDER contains `titles.npy`, `queries.txt` and `models/`:
+Each method of search runs in a new process, to measure its memory. FOLDER
+contains `titles.npy`, `queries.txt` and `models/`:
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 """
@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clocks import medians, percentiles, seconds
-from benchmarks.measure import (
-    memory_megabytes,
-    results_of_process,
-)
+from benchmarks.measure import memory_megabytes, results_of_process
 from benchmarks.towers import new_model
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
@@ -29,10 +26,7 @@ from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.bulk.parts import write_vectors
 from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
-from keras_lstm_dssm.export.graphs.retriever import (
-    VECTORS,
-    RetrieverModule,
-)
+from keras_lstm_dssm.export.graphs.retriever import VECTORS, RetrieverModule
 from keras_lstm_dssm.export.publish.versions import publish_module
 from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
 
@@ -91,11 +85,7 @@ def measure_retriever(
 def write_retrievers(
     log: ClickLog, titles: int, queries: int, folder: Path
 ) -> None:
-    """Trains for three epochs, and writes `titles.npy`, queries and `models/`.
-
-    Without training, vectors would be close together, and int8 would lose more
-    recall.
-    """
+    """Trains for three epochs, and writes titles, queries and models."""
     model = new_model()
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
     model.fit(batches, shuffle=False, verbose=0)
@@ -128,10 +118,9 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Times searches for the ten best titles, from text to result.
 
-    `method` is an exported retriever, `float32` or `int8`, or `numpy`: the
-    exported encoder, a matrix product and `argpartition`. `resident_megabytes`
-    is the growth of memory after loading and searching, `peak_megabytes` the
-    growth with 512 queries at once.
+    `method` is `float32` or `int8`, an exported retriever, or `numpy`, a matrix
+    product of vectors. `resident_megabytes` is the growth of memory after
+    searching, `peak_megabytes` the growth with 512 queries at once.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")
@@ -162,7 +151,7 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Compares each kind of retriever with exact search."""
+    """Returns the recall of each kind of retriever, as of exact search."""
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))

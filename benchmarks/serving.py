@@ -1,9 +1,8 @@
 """The suites `serve`, `batch` and `load`: requests to the local server.
 
-In `load`, concurrent clients send requests while versions are replaced, half of
-the clients over gRPC and half over HTTP. A single client of each kind is also
-compared with an echo server, which reads the same requests and always sends the
-same reply. Its latency is the overhead of gRPC or HTTP:
+`load` also compares a single client with an echo server, which reads the same
+requests and always sends the same reply. The latency of the echo server is the
+overhead of gRPC or HTTP:
 
     python -m benchmarks.serving grpc REPLY
     python -m benchmarks.serving http REPLY
@@ -35,15 +34,8 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
-from benchmarks.clocks import (
-    interleaved_medians,
-    percentiles,
-    seconds,
-)
-from benchmarks.measure import (
-    program_command,
-    running_server,
-)
+from benchmarks.clocks import interleaved_medians, percentiles, seconds
+from benchmarks.measure import program_command, running_server
 from benchmarks.towers import new_model
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.export_models import export_model, export_models
@@ -98,12 +90,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
 def measure_batches(
     queries: Sequence[str], titles: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times requests of 1, 8, 64 and 512 queries to the local server.
-
-    A batching server merges the requests of many clients into batches of these
-    sizes. The rows per second show which sizes to allow. The time of a request
-    shows how long the server should wait for further requests.
-    """
+    """Times requests of 1, 8, 64 and 512 queries to the local server."""
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
         export_models(new_model(), Path(folder), documents)
@@ -131,8 +118,7 @@ def _results_by_size(
         return seconds(lambda: [call(batch) for batch in batches]) / _CALLS
 
     medians = interleaved_medians(
-        {str(size): partial(request_seconds, size) for size in _SIZES},
-        rounds,
+        {str(size): partial(request_seconds, size) for size in _SIZES}, rounds
     )
     return {
         f"rows_{n}": {"ms": 1000 * median, "rows_per_second": int(n) / median}
@@ -150,8 +136,7 @@ def measure_load(
     """Sends many requests to a process of `lstm-dssm-serve`.
 
     Half of the clients use gRPC and half HTTP. New versions are published every
-    `swap_seconds`. `one_client` and `one_http_client` are compared with the
-    echo server, without new versions.
+    `swap_seconds`. `one_client` and `one_http_client` have no new versions.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -198,10 +183,10 @@ class LoadResult(NamedTuple):
     errors: list[str]  # code and details of each failed request
     versions: set[int]  # model versions in gRPC replies
     seconds: float  # duration of the measurement
-    http_milliseconds: Sequence[float] = ()  # the same over HTTP
+    http_milliseconds: Sequence[float] = ()  # latency over HTTP
 
     def summary(self) -> dict[str, Any]:
-        """Summarises the requests. Times without `http_` are gRPC's."""
+        """Summarises the requests; `p50_ms`, `p99_ms`, `max_ms` are gRPC's."""
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
         answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
@@ -235,9 +220,8 @@ def send_requests(
 ) -> LoadResult:
     """Sends requests from concurrent clients for a number of seconds.
 
-    Each client has a separate connection and sends its next request at once
-    after a reply. With an `http_target`, every second client uses HTTP. Failed
-    requests are not repeated.
+    Each client has a separate connection and sends its next request after a
+    reply. With an `http_target`, every second client uses HTTP.
     """
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
@@ -326,7 +310,7 @@ def compare_with_echo(
 ) -> dict[str, float]:
     """Measures one client of our server and of the echo server in turn.
 
-    `requests` are bodies for the kind `"http"` and messages for `"grpc"`.
+    `requests` are bodies for the kind `"http"`, and messages for `"grpc"`.
     """
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
@@ -478,7 +462,6 @@ def run_http_echo_server(reply: bytes) -> None:
         await request.body()
         return Response(reply, media_type="application/json")
 
-    # Clients may connect before uvicorn accepts.
     socket = listening_socket("127.0.0.1", 0)
     print(f"serving on 127.0.0.1:{socket.getsockname()[1]}", flush=True)
     application = Starlette(
@@ -491,7 +474,6 @@ def run_http_echo_server(reply: bytes) -> None:
 
 
 if __name__ == "__main__":
-    serve = {"grpc": run_grpc_echo_server, "http": run_http_echo_server}[
-        sys.argv[1]
-    ]
-    serve(Path(sys.argv[2]).read_bytes())
+    kind, path = sys.argv[1:]
+    serve = run_grpc_echo_server if kind == "grpc" else run_http_echo_server
+    serve(Path(path).read_bytes())

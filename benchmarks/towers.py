@@ -1,8 +1,7 @@
 """The suites `train`, `encode` and `profile`: the speed of two towers.
 
 The towers of this package and their peers run in separate processes, with the
-protocol of `peers`. `train` returns the seconds of a training step, `encode`
-the seconds of encoding all titles.
+protocol of `peers`.
 """
 
 import collections
@@ -17,11 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 import keras_lstm_dssm as dssm
-from benchmarks.clocks import (
-    WARM_STEPS,
-    interleaved_medians,
-    wall_and_cpu,
-)
+from benchmarks.clocks import WARM_STEPS, interleaved_medians, wall_and_cpu
 from benchmarks.machine import step_work
 from benchmarks.measure import (
     Contender,
@@ -33,12 +28,7 @@ from benchmarks.measure import (
     ours,
     peer,
 )
-from benchmarks.peers import (
-    Texts,
-    as_batch,
-    keras_towers,
-    write_input,
-)
+from benchmarks.peers import Texts, as_batch, keras_towers, write_input
 from keras_lstm_dssm.data import ClickLog, training_batches
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.export.export_models import export_model
@@ -50,13 +40,12 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Two ways to sum an `Embedding` by word. The result `keras` is the faster."""
+"""Result -> model. The result `keras` is the faster of these."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name -> threads of an operation. The result `torch` is the faster, which
-depends on the processor."""
+"""Result -> threads of an operation. The result `torch` is the faster."""
 
 _COUNTED_BATCHES = 8
 
@@ -94,10 +83,7 @@ _KINDS = {
 
 
 def new_model(cells: int | None = None) -> dssm.TwoTower:
-    """Returns a compiled LSTM-DSSM with in-batch negatives and Nesterov.
-
-    By default it has `CELLS` cells.
-    """
+    """Returns a compiled model of `CELLS` cells, with in-batch negatives."""
     recipe = dssm.PRESETS["lstm_96"].replace(
         negatives="in_batch", encoder_config={"cells": cells or CELLS}
     )
@@ -120,7 +106,7 @@ def measure_training(
     """
     batches = batches_of(log, batch_size, steps)
     with tempfile.TemporaryDirectory() as folder:
-        taken, chosen = compare(
+        taken, fastest = compare(
             contenders(Path(folder), log.paths, batches, [], batch_size, steps),
             "train",
             rounds,
@@ -144,7 +130,7 @@ def measure_training(
     return {
         **result,
         "limit_fraction": limit / taken["ours"][0],
-        "environments": chosen,
+        "environments": fastest,
     }
 
 
@@ -158,9 +144,9 @@ def measure_encoding(
     """
     with tempfile.TemporaryDirectory() as folder:
         encoders = contenders(Path(folder), [], [], titles, batch_size, 0)
-        medians, chosen = compare(encoders, "encode", rounds)
+        medians, fastest = compare(encoders, "encode", rounds)
     rates = {name: len(titles) / wall for name, (wall, _) in medians.items()}
-    return {**compared(rates, "titles_per_second"), "environments": chosen}
+    return {**compared(rates, "titles_per_second"), "environments": fastest}
 
 
 def contenders(
@@ -246,7 +232,7 @@ def tower_works(
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Returns all rates, and `ratio_NAME`: our rate divided by a peer's rate.
 
-    `keras` and `torch` have the rate of their faster form. `ratio_exported` is
+    `keras` and `torch` have the rate of the faster form. `ratio_exported` is
     the exported encoder's rate divided by our rate.
     """
     rates = dict(rates)
@@ -281,17 +267,16 @@ def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
     """Times training steps of several sizes, and the operations of a step."""
-    cells = CELLS
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {
         "cells": {n: (n, batches) for n in CELL_COUNTS},
         "words": {
-            n: (cells, _titles_of_length(n, log, batch_size, steps))
+            n: (CELLS, _titles_of_length(n, log, batch_size, steps))
             for n in TITLE_WORDS
         },
         "batch_size": {
-            n: (cells, batches_of(log, n, steps))
+            n: (CELLS, batches_of(log, n, steps))
             for n in sizes
             if n <= log.count()
         },
@@ -307,7 +292,7 @@ def measure_profile(
         rounds,
     )
     return {
-        "parts": _parts(batches, steps),
+        "parts": _operation_kinds(batches, steps),
         **{
             axis: {
                 str(value): 1000 * step_seconds[f"{axis} {value}"]
@@ -332,11 +317,11 @@ def _titles_of_length(
     return tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
 
 
-def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
+def _operation_kinds(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
     """Profiles the milliseconds of each kind of operation in a step."""
     model = new_model(CELLS)
     fit_seconds(model, batches, steps)  # fills the caches of texts
-    parts: dict[str, float] = collections.defaultdict(float)
+    by_kind: dict[str, float] = collections.defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
         with tf.profiler.experimental.Profile(folder):
             model.fit(batches, steps_per_epoch=steps, shuffle=False, verbose=0)
@@ -345,8 +330,8 @@ def _parts(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
                 (k for k, ends in _KINDS.items() if operation.endswith(ends)),
                 "other",
             )
-            parts[kind] += milliseconds / steps
-    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+            by_kind[kind] += milliseconds / steps
+    return dict(sorted(by_kind.items(), key=lambda item: -item[1]))
 
 
 def _operations(folder: str) -> Iterable[tuple[str, float]]:

@@ -1,8 +1,4 @@
-"""The suites `matching` and `documents`: pair scorers, KeyVec and PyTorch.
-
-The models and their peers in PyTorch run in separate processes, with the
-protocol of `peers`.
-"""
+"""The suites `matching` and `documents`: pair scorers, KeyVec and PyTorch."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -107,7 +103,7 @@ def measure_matching(
                         )
                     ],
                 )
-            taken, chosen = compare(contenders, "train", rounds)
+            taken, fastest = compare(contenders, "train", rounds)
             results[preset] = {
                 model: {
                     "triples_per_second": batch_size / wall,
@@ -117,7 +113,7 @@ def measure_matching(
                 for model, (wall, cpu) in taken.items()
             }
             results[preset] |= torch_ratios(taken)
-            results[preset]["environments"] = chosen
+            results[preset]["environments"] = fastest
             results[preset]["score"] = _scoring(
                 contenders, len(candidates), rounds
             )
@@ -128,19 +124,19 @@ def _scoring(
     contenders: Mapping[str, Contender], candidates: int, rounds: int
 ) -> dict[str, Any]:
     """Times the scoring of all candidates for a query."""
-    taken, chosen = compare(contenders, "score", rounds)
+    taken, fastest = compare(contenders, "score", rounds)
+    times = {name: numbers[:3] for name, numbers in taken.items()}
+    times["ours_new"] = taken["ours"][3:6]
+    times["ours_exported"] = taken["ours"][6:9]
     first = taken["ours"][-1]
-    found = {name: times[:3] for name, times in taken.items()}
-    found["ours_new"] = taken["ours"][3:6]
-    found["ours_exported"] = taken["ours"][6:9]
     return {
         "candidates": candidates,
         "first_call_ms": first,
         **{
             name: {"p50_ms": p50, "p99_ms": p99, "cpu_ms": cpu}
-            for name, (p50, p99, cpu) in found.items()
+            for name, (p50, p99, cpu) in times.items()
         },
-        "environments": chosen,
+        "environments": fastest,
     }
 
 
@@ -154,15 +150,14 @@ def scorer_works(
 ) -> dict[str, Callable[[], Any]]:
     """Returns the works of a pair scorer.
 
-    `train` returns the seconds of a training step. `score` returns the 50th and
-    the 99th percentile of the milliseconds to score 1,000 documents that have
-    been scored before, and the processor time; these three values for documents
-    that have not been scored, and for the exported scorer; and the milliseconds
-    of the first call.
+    `score` returns the 50th and the 99th percentile of the milliseconds to
+    score 1,000 cached documents, and the processor time; these three numbers
+    for documents that are not cached, and for the exported scorer; and the
+    milliseconds of the first call.
     """
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # In a small data set the same documents, with an empty cache.
+    # A small data set has only the same documents.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -180,19 +175,21 @@ def scorer_works(
         def score_texts(texts: Sequence[str]) -> None:
             scorer.score(query, texts)
 
-        again = percentiles_and_cpu(score_texts, [candidates] * CALLS)
+        cached_times = percentiles_and_cpu(score_texts, [candidates] * CALLS)
         scorer.hasher.cache = scorer.words.cache()
         del scorer._documents
         score_texts(["one"])  # reads the vocabulary
-        of_new = percentiles_and_cpu(score_texts, new)
+        new_times = percentiles_and_cpu(score_texts, new)
         score_texts(candidates)
         if not exported:
             with tempfile.TemporaryDirectory() as folder:
                 exported.append(SavedScorer(export_model(scorer, folder)))
         score_exported = partial(exported[0].score, query)
         score_exported(candidates)
-        by_graph = percentiles_and_cpu(score_exported, [candidates] * CALLS)
-        return [*again, *of_new, *by_graph, *first]
+        exported_times = percentiles_and_cpu(
+            score_exported, [candidates] * CALLS
+        )
+        return [*cached_times, *new_times, *exported_times, *first]
 
     return {
         "train": partial(fit_wall_and_cpu, scorer, batches, steps),
@@ -256,10 +253,7 @@ def _query_and_documents(triples: Triples) -> tuple[str, list[str]]:
 def measure_documents(
     folder: DocumentFolder, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times KeyVec and its peers in PyTorch on the same documents.
-
-    `ms` is wall time, `cpu_ms` processor time, in milliseconds.
-    """
+    """Times KeyVec and its peers in PyTorch on the same documents."""
     documents = list(folder.of("train"))
     if len(documents) < batch_size:
         raise InputError(
@@ -269,7 +263,7 @@ def measure_documents(
     to_encode = [d.sentences for d in documents[: steps * batch_size]]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
-    in_steps = sum(
+    sentences = sum(
         int(tf.size(batch[0].flat_values))
         for batch in batches.skip(WARM_STEPS).take(steps)
     )
@@ -289,7 +283,7 @@ def measure_documents(
             "train": _document_rates(
                 *compare(contenders, "train", rounds),
                 batch_size,
-                in_steps / steps,
+                sentences / steps,
             ),
             "encode": _document_rates(
                 *compare(contenders, "encode", rounds),
@@ -302,13 +296,13 @@ def measure_documents(
 
 def _document_rates(
     taken: Mapping[str, list[float]],
-    chosen: Mapping[str, str],
+    fastest: Mapping[str, str],
     documents: int,
     sentences: float,
 ) -> dict[str, Any]:
     """Returns rates and milliseconds by model, and ratios to the best peer.
 
-    `taken` has wall and processor seconds, `chosen` the environments.
+    `taken` has wall and processor seconds, `fastest` the environments.
     """
     return {
         "documents": documents,
@@ -323,7 +317,7 @@ def _document_rates(
             for model, (wall, cpu) in taken.items()
         },
         **torch_ratios(taken),
-        "environments": chosen,
+        "environments": fastest,
     }
 
 
@@ -333,7 +327,7 @@ def keyvec_works(
     steps: int,
     to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of a KeyVec, which return seconds."""
+    """Returns the works of a KeyVec."""
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
@@ -347,7 +341,7 @@ def document_batches(
     documents: Sequence[Document], batch_size: int, steps: int
 ) -> tf.data.Dataset:
     """Streams documents as training does, in batches of equal size."""
-    # Targets do not influence the time, so this is the fastest teacher.
+    # The fastest teacher, as targets have no effect on the time.
     targets = DocumentTargets.from_teacher(
         documents, salience_teacher("lead", documents), KeyWords(documents)
     )
@@ -403,7 +397,7 @@ def document_batch(batch: DocumentBatch) -> Batch:
         tf.gather(sentences.trigrams, sentences.words), sentences.text_index
     )
     counts = tf.gather(sentences.lengths, sentences.text_index)
-    # Our ids begin at 0, the unknown word; 0 is the peers' padding.
+    # 0 is our unknown word, but padding of the peers.
     mask = tf.sequence_mask(counts, tf.shape(ids)[1])
     arrays = {"words": tf.where(mask, ids + 1, 0), "word_counts": counts}
     return {
@@ -433,17 +427,16 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times documents of different lengths, with the same total of sentences.
+    """Times documents of different lengths, with equally many sentences.
 
-    The sentences are distinct, because a model reads each distinct sentence of
-    a batch once. All documents of one length make a training step, so fewer
-    documents are read in parallel the longer they are.
+    All documents of one length are a batch: its distinct sentences are encoded
+    once, and longer documents have fewer parallel sequences.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]
     calls: dict[str, Callable[[], np.ndarray]] = {}
     for length in lengths:
-        documents = _cut(distinct, length)
+        documents = _cut_documents(distinct, length)
         calls[f"{length} encode"] = partial(_encode, model, documents)
         calls[f"{length} train"] = partial(_train, model, documents)
     results: dict[str, Any] = {str(length): {} for length in lengths}
@@ -472,7 +465,7 @@ def _count(documents: list[list[str]]) -> int:
     return sum(map(len, documents))
 
 
-def _cut(sentences: Sequence[str], length: int) -> list[list[str]]:
+def _cut_documents(sentences: Sequence[str], length: int) -> list[list[str]]:
     """Cuts sentences into documents of equal length; the rest is left out."""
     ends = range(length, len(sentences) + 1, length)
     return [list(sentences[end - length : end]) for end in ends]

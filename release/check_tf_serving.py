@@ -66,7 +66,7 @@ def _docker(*arguments: str) -> str:
         done = subprocess.run(
             ["docker", *arguments],
             stdout=subprocess.PIPE,
-            # Servers log to standard error; the identity must not have it.
+            # Servers log to standard error.
             stderr=subprocess.STDOUT if arguments[0] == "logs" else None,
             text=True,
         )
@@ -78,7 +78,7 @@ def _docker(*arguments: str) -> str:
 
 
 def wait_until_available(channel: grpc.Channel, seconds: float) -> None:
-    """Waits until a version of each encoder is served."""
+    """Waits until the server has loaded a version of each encoder."""
     stub = model_service_pb2_grpc.ModelServiceStub(channel)
     end = time.monotonic() + seconds
     for name in ENCODERS:
@@ -98,7 +98,7 @@ def wait_until_available(channel: grpc.Channel, seconds: float) -> None:
             time.sleep(0.2)
 
 
-def served(
+def served_embeddings(
     channel: grpc.Channel, name: str, texts: Sequence[str]
 ) -> tuple[int, np.ndarray]:
     """Returns the version of a model, and its embeddings of some texts."""
@@ -129,7 +129,7 @@ def compare(
     with grpc.insecure_channel(address) as channel:
         wait_until_available(channel, seconds)
         for name in ENCODERS:
-            version, vectors = served(channel, name, texts)
+            version, vectors = served_embeddings(channel, name, texts)
             expected = SavedEncoder(models / name / str(version)).encode(texts)
             if vectors.shape != expected.shape:
                 sys.exit(

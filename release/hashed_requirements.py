@@ -32,7 +32,7 @@ def requirement_lines(report: Mapping[str, Any]) -> list[str]:
             continue
         hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
         if "sha256" not in hashes:
-            sys.exit(f"error: {name} {version}: pip reports no SHA-256 of it")
+            sys.exit(f"error: {name} {version}: pip reports no SHA-256")
         lines.append(f"{name}=={version} --hash=sha256:{hashes['sha256']}")
     return sorted(lines)
 

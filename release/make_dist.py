@@ -1,9 +1,8 @@
 """Builds the source distribution and the wheels, the same bytes each time.
 
-The last commit is built, not the working tree, twice in two folders, and the
-files are compared. The times in them are the commit's time, or
-`SOURCE_DATE_EPOCH` if it is set. The same commit gives the same files with the
-setuptools of constraints.txt.
+Builds the last commit, not the working tree, twice, and compares the files.
+The times in archives are the commit's time, or `SOURCE_DATE_EPOCH` if it is
+set. Needs the setuptools of constraints.txt.
 
 Example:
   python release/make_dist.py dist

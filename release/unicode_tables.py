@@ -1,8 +1,6 @@
 """Writes `lstm_dssm_client/unicode_tables.py`: what TF.Text does with Unicode.
 
-TF.Text and RE2, which the graphs run, process every code point. Run it again
-for a new TF.Text, which may know a later Unicode. `_signs` decides to which
-characters the rules of `lstm_dssm_client.words` are applied.
+Run the program again for a new TF.Text, which may have a later Unicode.
 
 Example:
   python release/unicode_tables.py lstm_dssm_client/unicode_tables.py

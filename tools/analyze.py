@@ -5,17 +5,16 @@ Example:
       --document="shanghai hotels accommodation" --output=report.html
   lstm-dssm-analyze --run=RUN --data=api --claims --output=report.html
 
-The page has the paper's Figs. 4 to 7 and Tables I to III for a query and a
-title, the attenuation of each word, the nearest titles and a map of titles.
-With --claims it also measures, on the queries and titles of the data, whether
-the words that the model attenuates are stop words, how much of the cosine
-remains with the keywords alone, and whether the words of a cell are similar.
-With --projector, titles and vectors are written into RUN/logs for TensorBoard.
+For two towers, the page has Figs. 4 to 7 and Tables I to III of Palangi et al.
+2016 for a query and a title, the attenuation of each word, the nearest titles
+and a map of titles. With --claims the page also says, from the queries and
+titles of the data, whether attenuated words are stop words, how much of the
+cosine remains with the keywords alone, and whether the words of a cell are
+similar. With --projector, titles and vectors are also written for TensorBoard.
 
-For a run of an MV-LSTM, the page has the interaction matrices of some test
-queries with a right and a wrong answer, and the words that match best. For a
-KeyVec it has some test documents with their key sentences and key words, and a
-map of documents.
+For an MV-LSTM, the page has interaction matrices of test queries with a right
+and a wrong answer, and the words that match best. For a KeyVec, the page has
+test documents with their key sentences and key words, and a map of documents.
 """
 
 from pathlib import Path
@@ -53,7 +52,7 @@ define_settings(
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Writes the page; returns the results that it shows."""
+    """Writes the page; returns the results on the page."""
     check_installed("matplotlib", "analysis")  # before the run is read
     load_package()
     from keras_lstm_dssm.analysis import analyze_run

@@ -1,9 +1,9 @@
 """Demonstrate the whole pipeline on text that every machine has.
 
-Writes the docstrings of installed Python packages in the form of a shop's data,
-a catalogue of functions and a log of clicks. Then runs the programs of
-docs/shop.md, and prints their command lines: prepare, train, evaluate, export,
-search. Last is a report on a query and a title. `make demo` runs this program.
+Writes the docstrings of installed Python packages as a shop's data: a catalogue
+of functions and a log of clicks. Then runs prepare, train, evaluate, export,
+search and analyze, and prints their command lines. `make demo` runs this
+program.
 
 Example:
   python tools/demo.py --output=build/demo
@@ -58,7 +58,7 @@ def main(_: list[str]) -> None:
 
     print(
         "This demo learns to search the functions of this machine's Python"
-        " packages by what they do, in 1 to 3 minutes on 2 idle cores.",
+        " packages by their descriptions, in 1 to 3 minutes on 2 idle cores.",
         flush=True,
     )
     output = Path(FLAGS.output)
@@ -76,34 +76,36 @@ def main(_: list[str]) -> None:
     write_sources(collection, output)
 
     run, data = f"--run={folder}", f"--data={shop}"
-    _step(
+    _run_program(
         "prepare", f"--catalogue={catalogue}", "--tags=package",
         f"--clicks={output / 'clicks.csv'}",
         f"--judgements={output / 'judgements.csv'}", f"--output={shop}",
     )  # fmt: skip
     epochs = [f"--epochs={FLAGS.epochs}"] if FLAGS.epochs else []
-    _step("train", data, "--preset=best", *epochs, f"--output={folder}")
-    _step("evaluate", run, data, "--queries=3")
-    _step("export", run, data, f"--output={models}")
-    _step("search", f"--models={models}", *QUESTIONS)
+    _run_program("train", data, "--preset=best", *epochs, f"--output={folder}")
+    _run_program("evaluate", run, data, "--queries=3")
+    _run_program("export", run, data, f"--output={models}")
+    _run_program("search", f"--models={models}", *QUESTIONS)
     pair = f"--query={PAIR[0]}", f"--document={PAIR[1]}"
-    _step("analyze", run, data, *pair, f"--output={output / 'report.html'}")
+    _run_program(
+        "analyze", run, data, *pair, f"--output={output / 'report.html'}"
+    )
     print("\n" + "\n".join(summary(output)))
 
 
 def write_sources(collection: "Collection", folder: Path) -> None:
-    """Writes API search as a catalogue, a log, and judgements of its test."""
+    """Writes API search as a catalogue, clicks, and judgements for the test."""
     packages = {*importlib.metadata.packages_distributions()}
     products = []
-    for key, title in collection.documents.items():
+    for product_id, title in collection.documents.items():
         (first, *_) = title.split()
         package = first if first in packages else "python"
-        products.append({"id": key, "title": title, "package": package})
+        products.append({"id": product_id, "title": title, "package": package})
     clicks = {
         split: [
-            {"query": collection.queries[query], "id": key}
+            {"query": collection.queries[query], "id": product_id}
             for query, judged in collection.qrels(split).items()
-            for key in judged
+            for product_id in judged
         ]
         for split in collection.splits
     }
@@ -114,7 +116,7 @@ def write_sources(collection: "Collection", folder: Path) -> None:
 
 
 def summary(output: Path) -> list[str]:
-    """Returns the lines at the end: results, files, next commands."""
+    """Returns the last lines to print: results, files, next commands."""
     from keras_lstm_dssm.run_folder import RunFolder
 
     run, models = RunFolder(output / "run"), output / "models"
@@ -135,7 +137,7 @@ def summary(output: Path) -> list[str]:
     ]
 
 
-def _step(name: str, *flags: str) -> None:
+def _run_program(name: str, *flags: str) -> None:
     """Runs a program as its command line would."""
     command = [f"lstm-dssm-{name}", *flags]
     print("\n$", shlex.join(command), flush=True)

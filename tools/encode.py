@@ -8,22 +8,21 @@ Example:
   lstm-dssm-encode --write=keys --run=KEYVEC_RUN --input=page.txt
 
 The input has one text a line, compressed by gzip or not; an empty line is an
-empty text. The output is a NumPy array, float32 [lines, d], with rows of unit
-length, which faiss and ScaNN read. With --ids the input is a file of documents
-as lstm-dssm-export --documents reads it: one title a line, or an id, a tab and
-a title. The ids are then written too, line i for row i of the array.
+empty text. The output is a NumPy array, float32 [lines, d], of unit vectors.
+With --ids a line of the input is a title, or an id, a tab and a title; the ids
+are also written, line i for row i of the array.
 
-A folder of documents, or a file of JSON lines (.jsonl or .jsonl.gz), has the
-form of docs/documents.md: the output has one row for each document.
+The input can also be a folder of documents, or a file of JSON lines (.jsonl or
+.jsonl.gz), as in docs/documents.md: the array has a row for each document.
 
 With --shard, --rows_per_file, --format or --workers the titles are streamed
-into parts in the folder --output, with their ids; parts that are complete are
-not encoded again (docs/scaling.md). Each shard is a process of its own;
---workers starts processes with Ray. lstm-dssm-export reads the folder.
+into parts in the folder --output, with their ids; complete parts are not
+encoded again (docs/scaling.md). Each shard is a process of its own; --workers
+starts processes with Ray. lstm-dssm-export reads the folder.
 
 With --write=keys the input is a page: a text file, or - for standard input.
-The sentences with the largest probability of being key are printed, then the
-words that the page's vector predicts best; these need not occur in the page.
+Prints the most probable key sentences, and then the words that the page's
+vector predicts best, which need not occur in the page.
 """
 
 import os
@@ -61,10 +60,10 @@ program.string(
 )  # fmt: skip
 program.string(
     "input", None,
-    "File of texts, one a line; or documents in JSON. For parts: titles, or "
-    "ids, a tab and titles, perhaps one more tab and tags; also .parquet with "
-    "the columns title, id and tags, globs, and several files separated by "
-    "commas. For keys: a page, or - for standard input.",
+    "File of texts, one a line; or documents in JSON. For parts: a title a "
+    "line, or an id, a tab and a title, and optionally a tab and tags; also "
+    ".parquet with the columns title, id and tags, globs, and several files "
+    "separated by commas. For keys: a page, or - for standard input.",
 )  # fmt: skip
 program.string(
     "output", None, "The .npy file to write, or the folder of parts."
@@ -72,8 +71,8 @@ program.string(
 program.string("ids", None, "File to write the documents' ids to.")
 program.string(
     "shard", "0/1",
-    "Encode a share of the parts: 3/16 is number 3 of the shares 0 to 15, "
-    "each encoded by another process, on any machine.",
+    "Encode a share of the parts: 3/16 is number 3 of the shares 0 to 15. "
+    "Other processes, on any machine, encode the other shares.",
 )  # fmt: skip
 program.integer(
     "rows_per_file", 1_000_000,
@@ -175,7 +174,7 @@ def _encode_file() -> dict[str, Any]:
 
 
 def _encode_parts() -> dict[str, Any]:
-    """Encodes parts, prints a line for each, and returns the totals."""
+    """Encodes the titles into the parts of a folder; returns the totals."""
     from keras_lstm_dssm.export.bulk import encode as bulk
     from keras_lstm_dssm.export.bulk.documents import document_files, is_parquet
     from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
@@ -184,11 +183,11 @@ def _encode_parts() -> dict[str, Any]:
     if FLAGS.workers and FLAGS["shard"].present:
         raise InputError(
             "--shard and --workers are both set: expected one of them, since "
-            "Ray deals the parts to its workers"
+            "Ray divides the parts among its workers"
         )
-    kind = FLAGS.format
+    part_format = FLAGS.format
     if FLAGS.workers and not FLAGS["format"].present:
-        kind = "parquet"
+        part_format = "parquet"
     folder = Path(FLAGS.output)
     if folder.suffix == ".npy" and not folder.is_dir():
         raise InputError(
@@ -196,10 +195,10 @@ def _encode_parts() -> dict[str, Any]:
         )
     check_folder(folder)
     files = document_files(FLAGS.input)
-    if kind == "parquet" or any(map(is_parquet, files)):
+    if part_format == "parquet" or any(map(is_parquet, files)):
         import_optional("pyarrow.parquet", "parquet")  # before the work
     job = bulk.PartJob(
-        folder, files, FLAGS.rows_per_file, kind,
+        folder, files, FLAGS.rows_per_file, part_format,
         saved_fingerprint(FLAGS.saved_model),
     )  # fmt: skip
     if FLAGS.workers:
@@ -211,17 +210,18 @@ def _encode_parts() -> dict[str, Any]:
         encode = load_encoder(FLAGS.saved_model)
         folder.mkdir(parents=True, exist_ok=True)
         results = bulk.encode_shard(encode, job, shard)
-    return _reported(results)
+    return _report_parts(results)
 
 
 def load_encoder(saved_model: str) -> "Encode":
-    """Loads an exported encoder, also in the processes of Ray."""
+    """Returns an exported encoder's function; processes of Ray call this."""
     from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
     return SavedEncoder(saved_model).encode
 
 
-def _reported(results: "Iterable[PartResult]") -> dict[str, Any]:
+def _report_parts(results: "Iterable[PartResult]") -> dict[str, Any]:
+    """Prints a line for each part, as it completes; returns the totals."""
     start = time.monotonic()
     parts = complete = rows = encoded = 0
     for result in results:
@@ -229,12 +229,12 @@ def _reported(results: "Iterable[PartResult]") -> dict[str, Any]:
         rows += result.rows
         if result.was_complete:
             complete += 1
-            what = "complete already"
+            status = "complete already"
         else:
             encoded += result.rows
             speed = result.rows / max(result.seconds, 1e-9)
-            what = f"{speed:,.0f} titles/s"
-        print(f"{result.name}: {result.rows:,} titles, {what}", flush=True)
+            status = f"{speed:,.0f} titles/s"
+        print(f"{result.name}: {result.rows:,} titles, {status}", flush=True)
     speed = encoded / max(time.monotonic() - start, 1e-9)
     print(
         f"{parts:,} parts, {complete:,} of them complete already: "
@@ -310,7 +310,7 @@ def read_page(path: str) -> str:
             "file: convert it to text"
         )
     if not text.strip():
-        raise InputError(f"{name}: found no text, expected that of a page")
+        raise InputError(f"{name}: found no text, expected the text of a page")
     return text
 
 

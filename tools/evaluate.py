@@ -2,17 +2,15 @@ r"""Measure a trained model, and BM25 and random order for comparison.
 
 Retrieves documents from the whole corpus (`--mode=retrieve`), or reranks the
 judged documents of each query (`--mode=rerank`, the default if the qrels have
-judgements of grade 0), and prints NDCG, MRR, MAP, precision and recall in
-percent. By default BM25 splits words as the model does. The program then lists
-the queries on which the model fails, and says whether the model is better than
-BM25; `--html=FILE` writes the same as a page. The metrics are also stored in
-the run's `metrics.json`, under split and mode, such as "test/retrieve", and the
+judgements of grade 0). Prints NDCG, MRR, MAP, precision and recall in percent,
+the queries on which the model fails, and whether the model is better than BM25.
+`--html=FILE` writes these results as a page. The metrics are also stored in the
+run's `metrics.json`, under split and mode, such as "test/retrieve", and the
 latest also under "test".
 
-With --mix, a weighted sum of the scores of the model and of other systems is
-measured, too, and each system alone: BM25, other runs, and third-party sentence
-encoders. The weights are chosen on dev, or given by --mix_weights.
-docs/rerank.md says on which scale each score is.
+With --mix, the program also measures a weighted sum of the scores of the model
+and of other systems (BM25, other runs, third-party sentence encoders), and each
+system alone. The weights are fitted to dev, or given by --mix_weights.
 
 A KeyVec is measured on documents, by retrieval for their queries (P@10, MAP,
 MRR, MRR@10, recall@10) and by clusters (pairwise F1, V-measure, ARI, AMI of
@@ -57,13 +55,13 @@ define_settings(program, {"": TitleSettings}, defaults=True)
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Returns split -> the results, which are printed as they come."""
-    chooses = ("dev", "select")
+    """Prints results as they come; returns split -> results."""
+    dev_flags = ("dev", "select")
     if not (FLAGS.mix or FLAGS.hybrid):
-        program.check_unused(chooses, "is used with --mix or --hybrid only")
+        program.check_unused(dev_flags, "is used with --mix or --hybrid only")
     if FLAGS.mix_weights:
         program.check_unused(
-            chooses,
+            dev_flags,
             "is for fitting weights, but --mix_weights gives them: leave one"
             " out",
         )
@@ -75,6 +73,8 @@ def main(_: list[str]) -> dict[str, Any]:
     from keras_lstm_dssm.tensorflow_start import use_one_intra_op_thread
 
     use_one_intra_op_thread()
+    positional = ("split", "min_relevant")
+    names = [n for n in flag_names([TitleSettings]) if n not in positional]
     return evaluate_run(
         FLAGS.run,
         FLAGS.data,
@@ -83,18 +83,8 @@ def main(_: list[str]) -> dict[str, Any]:
         document_baselines,
         progress=sys.stderr.isatty(),
         report=lambda text: print(*map(printable, text.split("\n")), sep="\n"),
-        **given_title_settings(),
+        **{name: FLAGS[name].value for name in names if FLAGS[name].present},
     )
-
-
-def given_title_settings() -> dict[str, Any]:
-    """Returns the flags of `TitleSettings` that the user set.
-
-    Without `split` and `min_relevant`, which are arguments of their own.
-    """
-    common = "split", "min_relevant"
-    names = [n for n in flag_names([TitleSettings]) if n not in common]
-    return {name: FLAGS[name].value for name in names if FLAGS[name].present}
 
 
 if __name__ == "__main__":

@@ -5,27 +5,26 @@ Example:
   lstm-dssm-export --run=RUN --documents=titles.txt --portable=shop.safetensors
 
 Writes query_encoder/ and document_encoder/, or keyvec/ for a run of a KeyVec,
-or scorer/ for a run of a pair scorer, and, with --documents, retriever/. MODELS
-may have models of other runs, which do not change. All exported models get the
-same new version number. A running server of MODELS changes to the new versions
-when all of them are complete. If more than 20 % of the ids have changed since
-the served version, --yes must be given. titles.txt has one
-title a line, or an id, a tab and a title; --documents can also be a folder of
-documents, or a file of JSON lines (docs/documents.md). docs/serving.md
-describes the files and how much accuracy --vectors=int8 costs.
+or scorer/ for a run of a pair scorer, and, with --documents, retriever/. Other
+models in MODELS do not change. All exported models get the same new version
+number, and a running server of MODELS changes to this version when all models
+are complete. If more than 20 % of the ids have changed since the served
+version, --yes must be given. docs/serving.md describes the files and how much
+accuracy --vectors=int8 costs.
+
+titles.txt has one title a line, or an id, a tab and a title. --documents can
+also be a folder of documents, a file of JSON lines (docs/documents.md), or a
+folder of parts that lstm-dssm-encode has written with the document_encoder of
+the same run.
 
 With --portable the encoders and the documents of two towers are one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
---documents can also be a folder of parts that lstm-dssm-encode has written with
-the document_encoder of the same run.
-
 With --hybrid the retriever ranks by the towers, by the words part of the run
-(or words fitted to --teacher) and by BM25. The weights are the weights that
-lstm-dssm-evaluate --hybrid has chosen on dev, or else defaults. It needs no
-run:
+(or words fitted to --teacher) and by BM25. lstm-dssm-evaluate --hybrid chooses
+the weights on dev; otherwise they have defaults. Without --run the retriever
+ranks by BM25, and with --teacher also by words (docs/hybrid.md):
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
-serves BM25 alone, with --teacher=TEACH BM25 and words (docs/hybrid.md).
 """
 
 import os
@@ -77,7 +76,7 @@ program.string(
 program.string(
     "teacher", None,
     "For a run of word_sum, or with --hybrid: a folder of lstm-dssm-teach. "
-    "Titles that it knows get its vectors; the others get sums of words.",
+    "Titles in the folder get its vectors; other titles get sums of words.",
 )  # fmt: skip
 program.bool(
     "hybrid", False,
@@ -111,17 +110,17 @@ program.bool(
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Exports the models and returns the folders of their new versions."""
-    needed = ["run"] * (not FLAGS.hybrid) + ["output"] * (not FLAGS.portable)
-    for name in needed:
+    required = ["run"] * (not FLAGS.hybrid) + ["output"] * (not FLAGS.portable)
+    for name in required:
         if not FLAGS[name].value:
-            other = " Or give --hybrid, which needs none." * (name == "run")
-            raise InputError(f"--{name} is missing: {FLAGS[name].help}{other}")
+            hint = " Or give --hybrid, which needs none." * (name == "run")
+            raise InputError(f"--{name} is missing: {FLAGS[name].help}{hint}")
     if not FLAGS.hybrid:
         program.check_unused(["bm25_words"], "is used with --hybrid only")
     if FLAGS.data:
         program.check_unused(["documents"], "is not used with --data")
         FLAGS.documents = FLAGS.data
-    # Without titles a hybrid has a clearer error.
+    # Without documents, `export_models` reports a better error for --hybrid.
     if not (FLAGS.documents or FLAGS.hybrid):
         title_flags = ("vectors", "max_k", "teacher", "yes")
         program.check_unused(title_flags, "is used with --documents only")
@@ -134,12 +133,14 @@ def main(_: list[str]) -> dict[str, Any]:
 
     use_one_intra_op_thread()
     if FLAGS.portable:
-        return _portable()
+        return _export_portable()
     program.check_unused(["weights"], "is used with --portable only")
-    documents = _documents(FLAGS.documents) if FLAGS.documents else None
+    documents = _read_documents(FLAGS.documents) if FLAGS.documents else None
     if documents and not FLAGS.yes:
-        check_ids(os.path.join(FLAGS.output, "retriever"), _ids(documents))
-    teacher = _teacher(documents)
+        check_ids(
+            os.path.join(FLAGS.output, "retriever"), _document_ids(documents)
+        )
+    teacher = _open_teacher(documents)
     folders = export_models(
         RunFolder(FLAGS.run).load_model() if FLAGS.run else None,
         FLAGS.output,
@@ -149,7 +150,7 @@ def main(_: list[str]) -> dict[str, Any]:
         progress=sys.stderr.isatty(),
         run=FLAGS.run or None,
         teacher=teacher,
-        **(_hybrid() if FLAGS.hybrid else {}),
+        **(_hybrid_options() if FLAGS.hybrid else {}),
     )
     if FLAGS.hybrid:
         print(describe_published(folders[-1]))
@@ -164,7 +165,7 @@ def main(_: list[str]) -> dict[str, Any]:
     return {"folders": [str(folder) for folder in folders]}
 
 
-def _hybrid() -> dict[str, Any]:
+def _hybrid_options() -> dict[str, Any]:
     """Returns the settings of --hybrid, and the training queries."""
     from keras_lstm_dssm.data.sources import training_queries
     from keras_lstm_dssm.run_folder import RunFolder
@@ -181,7 +182,7 @@ def _hybrid() -> dict[str, Any]:
     return {"hybrid": settings, "queries": queries}
 
 
-def _portable() -> dict[str, Any]:
+def _export_portable() -> dict[str, Any]:
     """Writes the file of --portable."""
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.portable import export_portable
@@ -190,13 +191,13 @@ def _portable() -> dict[str, Any]:
     program.check_unused(
         ("output", "max_k", "yes"), "is not used with --portable: leave it out"
     )
-    documents = _documents(FLAGS.documents) if FLAGS.documents else None
+    documents = _read_documents(FLAGS.documents) if FLAGS.documents else None
     if not isinstance(documents, Documents | None):
         raise InputError(
             f"{FLAGS.documents}: found encoded titles, expected a file of"
             " titles: name the file"
         )
-    teacher = _teacher(documents)
+    teacher = _open_teacher(documents)
     hybrid = export_portable(
         RunFolder(FLAGS.run).load_model() if FLAGS.run else None,
         FLAGS.portable,
@@ -206,7 +207,7 @@ def _portable() -> dict[str, Any]:
         progress=sys.stderr.isatty(),
         run=FLAGS.run or None,
         teacher=teacher,
-        **(_hybrid() if FLAGS.hybrid else {}),
+        **(_hybrid_options() if FLAGS.hybrid else {}),
     )
     if hybrid is not None:
         parts = [name for name, weight in hybrid.weights.items() if weight]
@@ -216,8 +217,8 @@ def _portable() -> dict[str, Any]:
     return {"file": FLAGS.portable, "bytes": size}
 
 
-def _teacher(documents: Any) -> "TeacherVectors | None":
-    """Opens --teacher; prints how many of the titles have its vectors."""
+def _open_teacher(documents: Any) -> "TeacherVectors | None":
+    """Opens --teacher; prints how many titles have a teacher's vector."""
     from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 
     if not FLAGS.teacher:
@@ -237,14 +238,14 @@ def _teacher(documents: Any) -> "TeacherVectors | None":
     return teacher
 
 
-def _ids(documents: "Documents | EncodedParts") -> "Iterable[str]":
+def _document_ids(documents: "Documents | EncodedParts") -> "Iterable[str]":
     """Returns the ids of documents, part by part if they are encoded."""
     if isinstance(documents, tuple):
         return documents.ids
-    return (key for part in documents for key in part.ids)
+    return (document_id for part in documents for document_id in part.ids)
 
 
-def _documents(path: str) -> "Documents | EncodedParts":
+def _read_documents(path: str) -> "Documents | EncodedParts":
     from keras_lstm_dssm.export.bulk.documents import read_documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts, has_parts
     from keras_lstm_dssm.run_folder import RunFolder
@@ -258,8 +259,8 @@ def _documents(path: str) -> "Documents | EncodedParts":
     print(f"{len(documents.ids):,} documents, such as")
     for row in range(min(_SAMPLE, len(documents.ids))):
         tags = ",".join(documents.tags[row]) if documents.tags else ""
-        key, title = documents.ids[row], documents.shown[row]
-        line = f"  {key}" + f"  {title}" * (title != key)
+        document_id, title = documents.ids[row], documents.shown[row]
+        line = f"  {document_id}" + f"  {title}" * (title != document_id)
         print(printable(f"{line:.100}" + f"  [{tags}]" * bool(tags)))
     return documents
 

@@ -10,18 +10,18 @@ Example:
 
 Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
 compressed (.gz). Columns with usual names are recognised; flags name others, by
-number in a file without a header. Without a catalogue the log has the clicked
-titles. Without a log, products can be exported (--hybrid), and --append adds
-the first log. Ids are text.
+number in a file without a header. Without a catalogue, the log must have the
+titles of the clicked products. Without a log, products can be exported
+(lstm-dssm-export --hybrid), and --append adds a log later. Ids are text.
 
-Each run, and --dry_run, which writes nothing, prints the columns, five joined
-rows, and counts of the rows that are left out, with examples. Above
---max_bad_percent, or if under half of the clicks are on products of the
+The program prints the columns, five joined rows, and counts of the rows that
+are left out, with examples; --dry_run writes nothing. If more rows than
+--max_bad_percent are bad, or under half of the clicks are on products of the
 catalogue, nothing is written.
 
 No query of dev or test occurs in training, not even with other letter case,
-spaces or punctuation; a query keeps its split when the log grows. With
---test_after no test click is trained on. docs/data.md describes the folder.
+spaces or punctuation; a query keeps its split when the log grows. docs/data.md
+describes the folder, and --test_after.
 """
 
 from pathlib import Path

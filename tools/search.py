@@ -1,17 +1,16 @@
 """Search in an exported retriever, on a server, or with the towers of a run.
 
-Prints the best documents for each query: score, id and, unless it is the id,
-title.
+Prints the best documents for each query: the score, the id, and the title if it
+is not the id.
 
 --models is the folder or the file of two towers or of a hybrid, --server is TF
 Serving or lstm-dssm-serve; both need no TensorFlow. With --run and --documents,
 the documents are encoded first, and no export is needed.
 
-A server also has other models. For a pair scorer the first argument is the
-query, and the others are the documents to score. For a KeyVec the k key
-sentences of each text are printed, with their probabilities, and its k key
-words. With --show=vectors the queries' vectors are printed instead, with
---show=status the states of the model's versions.
+A server can also have a pair scorer or a KeyVec (--model). A pair scorer scores
+documents, the second and all further arguments, for a query, the first. A
+KeyVec prints the k key sentences of each text, with probabilities, and k key
+words.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
         ExplainedHit,
         Hit,
         KeyParts,
-        Signature,
         VersionStatus,
     )
 
@@ -129,7 +127,7 @@ _SERVER_FLAGS = (
 
 @program.main
 def main(argv: list[str]) -> dict[str, Any]:
-    """Prints and returns the answer for each query, or the states."""
+    """Prints and returns the answer for each query, or states of versions."""
     from lstm_dssm_client.signatures import EXPLAINED_K
 
     queries = argv[1:]
@@ -175,7 +173,6 @@ def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
 
 
 def _tags() -> list[str]:
-    """Returns the tags of all flags --tags."""
     return [tag for tags in FLAGS.tags if tags for tag in tags.split(",")]
 
 
@@ -231,7 +228,9 @@ def _ask_server(queries: list[str]) -> dict[str, Any]:
     with Client(FLAGS.server, FLAGS.timeout, **_security_options()) as client:
         if FLAGS.show == "status":
             return print_status(model, client.status(model))
-        version = number_or_label(FLAGS.model_version)
+        version = FLAGS.model_version
+        if version and version.isascii() and version.isdecimal():
+            version = int(version)  # otherwise a label
         if FLAGS.show == "vectors":
             vectors = client.encode(queries, model, version)
             return print_vectors(queries, vectors.tolist())
@@ -242,32 +241,34 @@ def _ask_model(
     client: "Client", queries: list[str], model: str, version: int | str | None
 ) -> dict[str, Any]:
     """Prints and returns the answer of a retriever, a scorer or a KeyVec."""
-    from lstm_dssm_client.signatures import KEYS, Hit
+    from lstm_dssm_client.signatures import DEFAULT, KEYS, Hit
 
     signatures = client.signatures(model, version)
-    scores = is_scorer(signatures)
-    if scores or KEYS in signatures:
+    default = signatures.get(DEFAULT)
+    is_scorer = default and default.inputs.keys() == {"query", "document"}
+    if is_scorer or KEYS in signatures:
         program.check_unused(
-            ("explain", "tags", "k") if scores else ("explain", "tags"),
+            ("explain", "tags", "k") if is_scorer else ("explain", "tags"),
             f"is for a retriever, which {model} is not: leave it out",
         )
-    if scores:
+    if is_scorer:
         query, *documents = queries
         if not documents:
             raise InputError(
                 f"no document; give the query, here {query!r:.60}, and "
                 f"then the documents that {model} scores"
             )
-        values = client.score(query, documents, model, version).tolist()
+        scores = client.score(query, documents, model, version).tolist()
         hits = sorted(
-            map(Hit, documents, values, documents), key=lambda hit: -hit.score
+            map(Hit, documents, scores, documents), key=lambda hit: -hit.score
         )
         return print_hits([query], [hits])
     if KEYS in signatures:
         parts = client.keys(queries, FLAGS.k, model, version)
         return print_key_parts(queries, parts)
-    find: Any = client.explain if FLAGS.explain else client.search
-    return print_hits(queries, find(queries, FLAGS.k, model, version, _tags()))
+    search: Any = client.explain if FLAGS.explain else client.search
+    hits = search(queries, FLAGS.k, model, version, _tags())
+    return print_hits(queries, hits)
 
 
 def _security_options() -> dict[str, Any]:
@@ -282,21 +283,6 @@ def _security_options() -> dict[str, Any]:
         ),
         "token": read_token(FLAGS.token_file) if FLAGS.token_file else None,
     }
-
-
-def number_or_label(text: str | None) -> int | str | None:
-    """Converts a version to its number, or returns its label."""
-    if text and text.isascii() and text.isdecimal():
-        return int(text)
-    return text
-
-
-def is_scorer(signatures: "Mapping[str, Signature]") -> bool:
-    """Returns whether a model with these signatures is a pair scorer."""
-    from lstm_dssm_client.signatures import DEFAULT
-
-    signature = signatures.get(DEFAULT)
-    return bool(signature and signature.inputs.keys() == {"query", "document"})
 
 
 def print_status(
@@ -318,7 +304,7 @@ def print_hits(
     queries: Sequence[str],
     hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
-    """Prints the hits of each query from --min_score on; returns JSON."""
+    """Prints hits with a score of at least --min_score; returns JSON."""
     results = []
     least = -math.inf if FLAGS.min_score is None else FLAGS.min_score
     for query, all_hits in zip(queries, hits_of_queries, strict=True):

@@ -1,8 +1,8 @@
 r"""Serve exported models over gRPC and HTTP, with TF Serving's services.
 
-The server is meant for trials and tests on one machine; the README with the
-exported models has the command line of TF Serving itself. Versions exported
-while it runs are loaded, warmed up and then served; a file models.config in the
+The server is meant for trials and tests on one machine; the README of the
+exported models has the command line of TF Serving itself. New versions are
+loaded, warmed up and served while the server runs; a file models.config in the
 folder of --models can set version policies and labels. SIGINT (ctrl-c) and
 SIGTERM stop the server when the running requests have ended.
 
@@ -57,13 +57,13 @@ program.integer(
 program.string(
     "click_log", None,
     "File to which the page appends each result that a user clicks, as query "
-    "TAB title; or ubi:FOLDER, for searches and clicks in the form of User "
-    "Behavior Insights (docs/data.md).",
+    "TAB title; or ubi:FOLDER for searches and clicks as User Behavior "
+    "Insights (docs/data.md).",
 )  # fmt: skip
 program.integer(
     "versions", 1,
     "Number of a model's newest versions to load, if models.config has no "
-    "version policy for it.",
+    "version policy for the model.",
     1,
 )  # fmt: skip
 program.define_set("A bound on requests")
@@ -157,21 +157,21 @@ def main(_: list[str]) -> None:
                 security=security,
                 click_log=FLAGS.click_log,
             ) as server,
-            _logged(),
+            _versions_logged(),
         ):
             for name in server.models.names():
                 for version in server.models.versions(name):
                     print(f"{name} version {version}")
             if server.http_address:
                 print(f"HTTP on {server.http_address}/")
-            # Flushed, because tests and scripts wait for it at a pipe.
+            # Flushed, because scripts wait for this line.
             print(f"serving on {server.address}", flush=True)
             stopped.wait()
     finally:
         for number, handler in old_handlers.items():
             signal.signal(number, handler)
     if server.unfinished:
-        # Python would wait for their threads, which cannot be stopped.
+        # A normal exit would wait for the threads of these requests.
         print(
             f"{server.unfinished} requests had not ended after "
             f"{FLAGS.grace_seconds:g} seconds, and were given up",
@@ -197,7 +197,7 @@ def _server_tls() -> "ServerTLS | None":
 
 
 @contextmanager
-def _logged() -> Iterator[None]:
+def _versions_logged() -> Iterator[None]:
     """Logs loaded and unloaded versions to standard error."""
     log = logging.getLogger("keras_lstm_dssm")
     handler = logging.StreamHandler()

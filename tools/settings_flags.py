@@ -26,25 +26,24 @@ def define_settings(
 ) -> None:
     """Defines a flag for each field of settings, by its name.
 
-    `classes` is name for users -> class. The type and the bounds of a field
-    determine the kind of the flag, its entry in `Attributes:` the help, which
-    names the classes if not all have the field. Fields that are not `named` are
-    set by `--set`. Without `defaults` flags are `None` by default, for "as the
-    preset says".
+    `classes` is name in the help -> class. The help of a flag is the field's
+    entry in `Attributes:`, after the names of the classes if not all have the
+    field. If `named` is given, other fields are set by `--set`. Without
+    `defaults`, flags are `None` by default.
     """
-    users: dict[str, list[str]] = {}
+    owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}
-    for user, cls in classes.items():
+    for owner, cls in classes.items():
         texts = help_of(cls)
         for field in dataclasses.fields(cls):
             if field.metadata.get("flag", True):
-                users.setdefault(field.name, []).append(user)
+                owners.setdefault(field.name, []).append(owner)
                 definitions.setdefault(field.name, (field, texts[field.name]))
     for name, (field, text) in definitions.items():
-        if len(users[name]) < len(classes):
-            marks = ", ".join(users[name])
+        if len(owners[name]) < len(classes):
+            prefix = ", ".join(owners[name])
             lower = text if text[1:2].isupper() else text[0].lower() + text[1:]
-            text = f"{marks[0].upper()}{marks[1:]}: {lower}"
+            text = f"{prefix[0].upper()}{prefix[1:]}: {lower}"
         default = field.default if defaults else None
         if default is dataclasses.MISSING:
             default = None

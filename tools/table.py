@@ -10,28 +10,26 @@ Example:
 BEIR folder with the splits dev and test, or several separated by commas.
 
 `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016: pair scorers on
-the judged lists of each query, trained on the lists of the split train. P@1,
-MRR and the other measures are exact expectations over the orders of equal
-scores. `--data` is `api_sentences`, a BEIR folder with the splits train, dev
-and test, or several separated by commas.
+the judged lists of each query. Measures are exact expectations over the orders
+of equal scores. `--data` is `api_sentences`, a BEIR folder with the splits
+train, dev and test, or several separated by commas.
 
 `--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
 clustering by vectors of documents. `--data` is `api_documents` or a folder of
-documents with the splits train, dev and test, queries of dev and test, or
-classes, or both.
+documents with the splits train, dev and test, and with queries or classes or
+both in dev and test.
 
-The learning rate, for table_iv gamma, and the epoch are chosen on dev by the
-same small search for all neural systems; how baselines split words, and k1 and
-b of BM25, are chosen on dev, too.
+For all neural systems, the same small search chooses the learning rate, the
+epoch and, for table_iv, gamma on dev. The tokenizers of baselines, and k1 and b
+of BM25, are chosen on dev, too.
 
 OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; for
 table_iv figure_7.png and .csv; with --set misspelled=0.1,0.2 robustness.md,
 .json and .png; with --pairs curve.csv and curve.MODE.png; and
-systems/NAME/seed_S/ with the measures and the TREC runs. With several data sets
-each has a folder in OUT, and OUT/table.* show all of them. Finished systems are
-not run again, so that a table can be interrupted, and more systems or seeds can
-be named later. The exit code is 1 if a system failed; the table then has the
-other systems.
+systems/NAME/seed_S/ with the measures and the TREC runs. Each of several data
+sets has a folder in OUT, and OUT/table.* show all data sets. The same command,
+also with more systems or seeds, runs only what is missing. If a system failed,
+the table has the other systems, and the exit code is 1.
 """
 
 import os
@@ -80,7 +78,7 @@ _NAMED = ("epochs", "pairs")
 
 
 def _define_settings() -> None:
-    """Defines a flag of each setting, whose help has the papers' defaults."""
+    """Defines a flag for each setting; its help has the papers' defaults."""
     texts = help_of(TableSettings)
     for field in fields(TableSettings):
         if papers := field.metadata.get("papers", ()):
@@ -130,7 +128,7 @@ def main(_: list[str]) -> dict[str, Any]:
     rows = choose_rows(paper.rows, FLAGS.systems)
     settings, pairs = _chosen_settings(name)
     output = Path(FLAGS.output)
-    folders = _folders(output, FLAGS.data)
+    folders = _table_folders(output, FLAGS.data)
     summaries: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
     with lock_folder(output, "making a table"):
@@ -163,12 +161,12 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Returns the settings of a paper's tables, and its curve's sizes."""
+    """Returns settings from flags and defaults of a paper, and `--pairs`."""
     settings = dict(PAPER_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
     if FLAGS.pairs is not None:
         if name not in LEARNING_CURVES:
-            raise _unknown("pairs", name)
+            raise _not_for_paper("pairs", name)
         pairs = _numbers("pairs", FLAGS.pairs, 1)
     for field in fields(TableSettings):
         bounds = field.metadata
@@ -179,7 +177,7 @@ def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
         if value is None:
             continue
         if name not in papers:
-            raise _unknown(flag, name)
+            raise _not_for_paper(flag, name)
         if isinstance(value, list):
             least, most = bounds["least"], bounds.get("most", float("inf"))
             value = _numbers(flag, value, least, most)
@@ -188,14 +186,14 @@ def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
                     f"{program.shown(flag)}: found nothing, expected a number"
                 )
         settings[field.name] = value
-    if "misspelled" in settings:  # the table itself has the rate 0
+    if "misspelled" in settings:  # rate 0 is the table itself
         settings["misspelled"] = tuple(
             rate for rate in settings["misspelled"] if rate
         )
     return settings, tuple(map(int, pairs))
 
 
-def _unknown(flag: str, paper: str) -> InputError:
+def _not_for_paper(flag: str, paper: str) -> InputError:
     return InputError(
         f"{program.shown(flag)} is not for --paper={paper}: leave it out"
     )
@@ -217,7 +215,7 @@ def _numbers(
     )
 
 
-def _folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
+def _table_folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
     """Returns data set -> folder of its table."""
     if len(data) == 1:
         return {data[0]: output}

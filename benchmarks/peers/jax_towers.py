@@ -1,12 +1,9 @@
 """The JAX peer: the training step of this package, as one jitted function.
 
-It computes what `TwoTower` computes with `lstm_96`, in-batch negatives and
-Nesterov momentum; a test compares losses and weights. Rows of trigrams are
-summed by word with `segment_sum`, `lax.scan` reads the words, `value_and_grad`
-gives the gradient, and the optimizer updates whole tables. `jit` compiles for
-fixed shapes, so that a batch is padded to the next of a few sizes. The texts
-are hashed, and every shape is compiled, before the clock starts, which favours
-this peer. Needs JAX.
+The step equals the step of `TwoTower` with `lstm_96`, in-batch negatives and
+Nesterov momentum; a test compares losses and weights. `jit` compiles for fixed
+shapes: a batch is padded to one of a few sizes. The texts are hashed, and every
+shape is compiled, before the clock starts, which favours this peer. Needs JAX.
 """
 
 import sys
@@ -19,11 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.clocks import WARM_STEPS, wall_and_cpu
-from benchmarks.peers import (
-    Texts,
-    answer_as_towers,
-    read_settings,
-)
+from benchmarks.peers import Texts, answer_as_towers, read_settings
 
 GAMMA, RATE, MOMENTUM, THRESHOLD = 10.0, 0.1, 0.9, 1.0
 Parameters = dict[str, jax.Array]
@@ -33,7 +26,7 @@ class Distinct(NamedTuple):
     """A batch of hashed texts, padded; each distinct text and word once."""
 
     trigrams: np.ndarray  # int32 `[m]`, trigram ids of the distinct words
-    # int32 `[m]`, the word of each, ascending; `n` for padding.
+    # int32 `[m]`, the word of each trigram, ascending; `n` for padding.
     word_index: np.ndarray
     words: np.ndarray  # int32 `[time, u]`, the words of the distinct texts
     # int32 `[u]`, number of words in each text; 0 for padding.
@@ -44,25 +37,30 @@ class Distinct(NamedTuple):
 
 def distinct(texts: Texts) -> Distinct:
     """Finds the distinct texts and words, and pads them to a few shapes."""
-    numbers: dict[bytes, int] = {}  # of the distinct words
-    parts = np.split(texts.ids.astype(np.int32), np.cumsum(texts.trigrams)[:-1])
-    of_words = [numbers.setdefault(p.tobytes(), len(numbers)) for p in parts]
-    rows: dict[bytes, int] = {}  # of the distinct texts
-    words = np.array(of_words, np.int32)
-    of_texts = np.split(words, np.cumsum(texts.words)[:-1])
-    index = [rows.setdefault(each.tobytes(), len(rows)) for each in of_texts]
-    ids = [np.frombuffer(word, np.int32) for word in numbers]
-    read = [np.frombuffer(text, np.int32) for text in rows]
-    lengths = np.array([len(each) for each in read], np.int32)
+    word_rows: dict[bytes, int] = {}
+    all_words = np.split(
+        texts.ids.astype(np.int32), np.cumsum(texts.trigrams)[:-1]
+    )
+    words = [
+        word_rows.setdefault(w.tobytes(), len(word_rows)) for w in all_words
+    ]
+    text_rows: dict[bytes, int] = {}
+    all_texts = np.split(np.array(words, np.int32), np.cumsum(texts.words)[:-1])
+    index = [
+        text_rows.setdefault(t.tobytes(), len(text_rows)) for t in all_texts
+    ]
+    ids = [np.frombuffer(word, np.int32) for word in word_rows]
+    distinct_texts = [np.frombuffer(text, np.int32) for text in text_rows]
+    lengths = np.array(list(map(len, distinct_texts)), np.int32)
     time = _rounded(max(lengths), 4)
-    padded = np.stack([_padded(each, time) for each in read])
+    padded = np.stack([_padded(text, time) for text in distinct_texts])
     word_count = _rounded(len(ids), 512)
     id_count = _rounded(sum(map(len, ids)), 4096)
-    text_count = _rounded(len(read), 256)
-    owner = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
+    text_count = _rounded(len(distinct_texts), 256)
+    word_index = np.repeat(np.arange(len(ids)), list(map(len, ids)))
     return Distinct(
         _padded(np.concatenate(ids), id_count),
-        _padded(owner.astype(np.int32), id_count, word_count),
+        _padded(word_index.astype(np.int32), id_count, word_count),
         _padded(padded, text_count).T,
         _padded(lengths, text_count),
         np.array(index, np.int32),
@@ -81,12 +79,12 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 
 def new_tower(key: jax.Array, trigrams: int, cells: int) -> Parameters:
     """Draws the weights of a tower, for the gates i, g and o."""
-    of_table, of_kernel = jax.random.split(key)
+    table_key, kernel_key = jax.random.split(key)
     shape = trigrams, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()
     return {
-        "table": jax.random.uniform(of_table, shape, None, -0.05, 0.05),
-        "recurrent": kernel(of_kernel, (cells, shape[1])),
+        "table": jax.random.uniform(table_key, shape, None, -0.05, 0.05),
+        "recurrent": kernel(kernel_key, (cells, shape[1])),
         "bias": jnp.zeros(shape[1]),
     }
 
@@ -105,8 +103,9 @@ def encode(tower: Parameters, batch: Distinct) -> jax.Array:
         i, g, o = jnp.split(table[words] + y @ tower["recurrent"], 3, axis=1)
         new_c = c + jax.nn.sigmoid(i) * jnp.tanh(g)
         new_y = jax.nn.sigmoid(o) * jnp.tanh(new_c)
-        kept = reads[:, None]
-        return (jnp.where(kept, new_y, y), jnp.where(kept, new_c, c)), None
+        is_word = reads[:, None]
+        states = jnp.where(is_word, new_y, y), jnp.where(is_word, new_c, c)
+        return states, None
 
     zeros = jnp.zeros((texts, tower["recurrent"].shape[0]))
     (y, _), _ = jax.lax.scan(step, (zeros, zeros), (batch.words, reads))
@@ -121,10 +120,10 @@ def batch_loss(
     queries = encode(towers[0], query)[query.text_index]
     scores = GAMMA * queries @ encode(towers[1], document).T
     scores = jnp.where(document.lengths > 0, scores, -jnp.inf)
-    of_clicked = jnp.take_along_axis(
+    clicked_log_p = jnp.take_along_axis(
         jax.nn.log_softmax(scores), document.text_index[:, None], axis=1
     )
-    return -jnp.mean(of_clicked)
+    return -jnp.mean(clicked_log_p)
 
 
 @partial(jax.jit, donate_argnums=(0, 1))
@@ -145,7 +144,7 @@ def training_step(
 def _renormalised(gradient: Parameters) -> Parameters:
     norm = jnp.sqrt(sum(jnp.sum(g * g) for g in gradient.values()))
     scale = THRESHOLD / jnp.maximum(norm, THRESHOLD)
-    return {name: scale * each for name, each in gradient.items()}
+    return {name: scale * g for name, g in gradient.items()}
 
 
 class JaxTowers:
@@ -161,7 +160,7 @@ class JaxTowers:
         self._encode = jax.jit(encode)
 
     def train(self, batches: list[list[Distinct]]) -> np.ndarray:
-        """Returns the seconds of a training step, see `wall_and_cpu`."""
+        """Returns the wall and processor seconds of a training step."""
 
         def run() -> None:
             for pair in batches[WARM_STEPS:]:
@@ -183,14 +182,14 @@ class JaxTowers:
         vectors = [self._encode(self.towers[1], batch) for batch in batches]
         return np.concatenate(
             [
-                np.asarray(each)[batch.text_index]
-                for each, batch in zip(vectors, batches, strict=True)
+                np.asarray(rows)[batch.text_index]
+                for rows, batch in zip(vectors, batches, strict=True)
             ]
         )
 
 
 def main(folder: Path) -> None:
-    """Answers what is asked on standard input, see `answer`."""
+    """Runs the works that standard input names, see `answer`."""
     towers = JaxTowers(**read_settings(folder))
     answer_as_towers(folder, distinct, towers.train, towers.encode)
 

@@ -1,10 +1,8 @@
 """The Keras peer: the same towers built from stock Keras layers.
 
-They are written as an experienced user would: trigram ids are computed in
-`tf.data`, an `Embedding` of 3 columns a cell is summed by word,
-`keras.layers.LSTM` reads the words, `keras.optimizers.SGD` has Nesterov
-momentum, and `fit` and `predict` run the model. There are two forms because
-there are two usual ways to sum an embedding by word.
+`tf.data` computes trigram ids, an `Embedding` of 3 columns a cell is summed by
+word in one of two ways, `keras.layers.LSTM` reads the words, and
+`keras.optimizers.SGD` has Nesterov momentum.
 """
 
 from typing import Any
@@ -18,8 +16,8 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""An embedding has as many columns as three gates have cells, since the LSTM
-of this package has no forget gate: so all towers have as many parameters."""
+"""The LSTM of this package has no forget gate: all towers have embeddings of
+three columns a cell."""
 
 HASHING = LetterTrigrams()
 
@@ -91,7 +89,6 @@ class KerasTowers:
     """Trains and runs two towers of stock Keras layers.
 
     XLA is off because it would compile again for each new batch shape.
-    With batches padded to one shape, it made `PaddedTower` 15 % faster.
     """
 
     def __init__(self, tower: Any, cells: int) -> None:
@@ -106,7 +103,7 @@ class KerasTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> np.ndarray:
-        """Returns a training step's seconds, from strings to new weights."""
+        """Returns the seconds of a training step, from strings to weights."""
 
         def prepare(query: tf.Tensor, document: tf.Tensor) -> Any:
             labels = tf.range(tf.shape(query)[0])

@@ -15,11 +15,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from benchmarks.clocks import timed_steps
-from benchmarks.peers import (
-    Texts,
-    answer_as_towers,
-    read_settings,
-)
+from benchmarks.peers import Texts, answer_as_towers, read_settings
 
 
 class Packed(NamedTuple):
@@ -27,20 +23,20 @@ class Packed(NamedTuple):
 
     trigrams: torch.Tensor  # trigram ids of all words
     word_starts: torch.Tensor  # position of each word's first trigram
-    word_order: PackedSequence  # numbers of the words in each text, packed
+    word_order: PackedSequence  # indices of the words of each text, packed
 
 
 def packed(texts: Texts) -> Packed:
-    """Packs the numbers of the words of hashed texts."""
+    """Packs the indices of the words of hashed texts."""
     mask = np.arange(texts.words.max()) < texts.words[:, np.newaxis]
-    numbers = np.zeros(mask.shape, np.int64)
-    numbers[mask] = np.arange(len(texts.trigrams))
+    indices = np.zeros(mask.shape, np.int64)
+    indices[mask] = np.arange(len(texts.trigrams))
     starts = np.cumsum(texts.trigrams) - texts.trigrams
     return Packed(
         torch.from_numpy(texts.ids),
         torch.from_numpy(starts).int(),
         pack_padded_sequence(
-            torch.from_numpy(numbers),
+            torch.from_numpy(indices),
             torch.from_numpy(texts.words),
             batch_first=True,
             enforce_sorted=False,
@@ -95,7 +91,7 @@ class TorchTowers:
 
 
 def main(folder: Path) -> None:
-    """Answers what is asked on standard input, see `answer`."""
+    """Runs the works that standard input names, see `answer`."""
     towers = TorchTowers(**read_settings(folder))
     train = partial(timed_steps, towers.step)
     answer_as_towers(folder, packed, train, towers.encode)

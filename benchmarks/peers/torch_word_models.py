@@ -1,9 +1,7 @@
 """PyTorch peers of pair scorers and of KeyVec, as a user would write them.
 
-`nn.Embedding` reads the words; `nn.LSTM` their sequences, and in a KeyVec
-`nn.Conv1d` and a maximum the sentences and `nn.LSTM` the documents;
-`torch.optim.Adagrad` or `Adam` updates all weights. Texts are looked up, padded
-and packed before the clock starts, which favours these peers. Needs PyTorch.
+Texts are looked up, padded and packed before the clock starts, which favours
+these peers. Needs PyTorch.
 """
 
 import sys
@@ -21,17 +19,8 @@ from torch.nn.utils.rnn import (
     pad_packed_sequence,
 )
 
-from benchmarks.clocks import (
-    percentiles_and_cpu,
-    timed_steps,
-    wall_and_cpu,
-)
-from benchmarks.peers import (
-    Batch,
-    answer,
-    read_batches,
-    read_settings,
-)
+from benchmarks.clocks import percentiles_and_cpu, timed_steps, wall_and_cpu
+from benchmarks.peers import Batch, answer, read_batches, read_settings
 
 _CALLS = 10
 _SMALLEST = torch.finfo(torch.float32).min
@@ -64,8 +53,8 @@ def torch_texts(batch: Batch, side: str) -> TorchTexts:
 class TorchMatcher(torch.nn.Module):
     """Base of the peers: word vectors and an LSTM.
 
-    Padded sequences take another path through PyTorch than packed ones, in
-    which the backward direction begins with padding.
+    The LSTM reads `packed` sequences, or padded sequences; then its backward
+    direction begins with padding.
     """
 
     def __init__(
@@ -111,16 +100,16 @@ class TorchMVLSTM(TorchMatcher):
         mask = mask & document.mask[:, None, None, :]
         # W [u; v] is the sum of two products, each of one text alone.
         first, second = self.linear.weight.chunk(2, dim=1)
-        of_query = functional.linear(u, first, self.linear.bias)
-        of_document = functional.linear(v, second)
+        query_part = functional.linear(u, first, self.linear.bias)
+        document_part = functional.linear(v, second)
         left = torch.einsum("nid,sde->nsie", u, self.matrices)
         cells = torch.einsum("psie,pje->psij", left.repeat(copies, 1, 1, 1), v)
-        cells = cells + of_query.mT.repeat(copies, 1, 1)[..., None]
-        cells = functional.relu(cells + of_document.mT[:, :, None])
+        cells = cells + query_part.mT.repeat(copies, 1, 1)[..., None]
+        cells = functional.relu(cells + document_part.mT[:, :, None])
         cells = cells.masked_fill(~mask, -1.0).flatten(2)
         if cells.shape[2] < self.k:
             cells = functional.pad(cells, (0, self.k - cells.shape[2]))
-        # Padding has no cell; a pair with fewer than k cells has zeros.
+        # Cells of padding are negative, and become zero.
         strongest = functional.relu(cells.topk(self.k, dim=2).values)
         hidden = functional.relu(self.hidden(strongest.flatten(1)))
         return self.score(hidden).view(copies, -1)
@@ -159,7 +148,7 @@ class TorchScorer:
         )
 
     def step(self, query: TorchTexts, document: TorchTexts) -> float:
-        """Takes one training step; the documents are positives, negatives."""
+        """Takes a training step; `document` has positives, then negatives."""
         self._optimizer.zero_grad(set_to_none=True)
         positive, negative = self.matcher(query, document)
         loss = functional.relu(1 + negative - positive).mean()
@@ -176,13 +165,9 @@ class TorchScorer:
 class TorchDocuments(NamedTuple):
     """Holds a batch of documents, padded."""
 
-    # Word ids, `(documents, sentences, words)`; 0 is padding.
-    words: torch.Tensor
-    # The number of words of each sentence, `(documents, sentences)`; 0 for
-    # padding.
-    word_counts: torch.Tensor
-    # The number of sentences of each document, `(documents,)`.
-    lengths: torch.Tensor
+    words: torch.Tensor  # ids `(documents, sentences, words)`, 0 for padding
+    word_counts: torch.Tensor  # `(documents, sentences)`, 0 for padding
+    lengths: torch.Tensor  # the number of sentences, `(documents,)`
 
     @property
     def mask(self) -> torch.Tensor:
@@ -193,9 +178,8 @@ class TorchDocuments(NamedTuple):
 class TorchExamples(NamedTuple):
     """Holds a padded batch of documents and their targets."""
 
-    documents: TorchDocuments  # the documents
-    # Float `(documents, sentences)`, 1 for a key sentence.
-    salient: torch.Tensor
+    documents: TorchDocuments
+    salient: torch.Tensor  # `(documents, sentences)`, 1 for a key sentence
     key_words: torch.Tensor  # `(m,)`, the known key words of all documents
     key_word_document: torch.Tensor  # `(m,)`, the document of each key word
 
@@ -219,8 +203,7 @@ def torch_examples(batch: Batch) -> TorchExamples:
 class TorchKeyVec(torch.nn.Module):
     """Implements KeyVec of Bi and Ma 2017 in PyTorch.
 
-    `rows` counts those of the table of word vectors, with one for padding; for
-    `packed` see `TorchMatcher`.
+    `rows` is the number of word vectors, with one for padding.
     """
 
     def __init__(
@@ -266,17 +249,17 @@ class TorchKeyVec(torch.nn.Module):
             logits, examples.salient, reduction="none"
         )[documents.mask]
         log_p = self.word_scores(vectors).log_softmax(dim=1)
-        of_words = log_p[examples.key_word_document, examples.key_words]
-        return (read.sum() - of_words.sum()) / len(vectors)
+        word_log_p = log_p[examples.key_word_document, examples.key_words]
+        return (read.sum() - word_log_p.sum()) / len(vectors)
 
     def _sentences(self, documents: TorchDocuments) -> torch.Tensor:
         """Computes the vectors of sentences, `(documents, sentences, n)`."""
         shape = documents.words.shape
         words = documents.words.flatten(0, 1)
         counts = documents.word_counts.flatten()
-        most = max(layer.kernel_size[0] for layer in self.convolutions)
-        if shape[2] < most:
-            words = functional.pad(words, (0, most - shape[2]))
+        widest = max(layer.kernel_size[0] for layer in self.convolutions)
+        if shape[2] < widest:
+            words = functional.pad(words, (0, widest - shape[2]))
         embedded = self.words(words).mT
         largest = []
         for layer in self.convolutions:
@@ -294,10 +277,7 @@ class TorchKeyVec(torch.nn.Module):
         if not self.packed:
             return self.lstm(sentences)[0]
         packed = pack_padded_sequence(
-            sentences,
-            documents.lengths,
-            batch_first=True,
-            enforce_sorted=False,
+            sentences, documents.lengths, batch_first=True, enforce_sorted=False
         )
         return pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
 
@@ -314,7 +294,7 @@ class TorchKeyVecRun:
         )
 
     def step(self, examples: TorchExamples) -> float:
-        """Takes one training step; returns the loss before it."""
+        """Takes one training step; returns the loss before the update."""
         self._optimizer.zero_grad(set_to_none=True)
         loss = self.model.loss(examples)
         loss.backward()
@@ -330,7 +310,7 @@ class TorchKeyVecRun:
 
 
 def main(folder: Path, form: str) -> None:
-    """Answers what is asked on standard input, see `answer`."""
+    """Runs the works that standard input names, see `answer`."""
     settings = read_settings(folder)
     kind, is_packed = settings.pop("kind"), form == "packed"
     if kind == "keyvec":

@@ -1,8 +1,8 @@
-"""Analyse what encoders, matchers and KeyVecs compute.
+"""Analyse what encoders, pair scorers and KeyVecs compute.
 
-What encoders represent, as in section V-A of Palangi et al. 2016; which words a
-matcher compares, as in the case study of Wan et al. 2016; and which sentences
-and words of a document are key for a KeyVec.
+Shows what the cells of encoders represent (section V-A of Palangi et al. 2016),
+which words a pair scorer compares (case study of Wan et al. 2016), and which
+sentences and words of a document are key for a KeyVec.
 """
 
 from keras_lstm_dssm.analysis.keyvec_report import (

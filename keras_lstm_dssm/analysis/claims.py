@@ -1,8 +1,4 @@
-"""Claims of Palangi et al. 2016 about the encoder, compared with chance.
-
-Keywords are compared with random words, and the words of a cell with the words
-of exchanged cells.
-"""
+"""Claims of Palangi et al. 2016 about the encoder, compared with chance."""
 
 import string
 from collections import Counter
@@ -33,17 +29,12 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """A measure of a choice, compared with random choices.
-
-    `value` is the measure of the choice, `chance` its mean over random choices,
-    `p` the two-sided p-value: how often a random choice is as far from the
-    mean. `number` is the number of compared texts or words.
-    """
+    """The value of a measure for a model's choice, and for random choices."""
 
     value: float
-    chance: float
-    p: float
-    number: int
+    chance: float  # mean over random choices
+    p: float  # two-sided: how often a random choice is as far from the mean
+    number: int  # of compared texts or words
 
 
 NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
@@ -53,7 +44,7 @@ NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
 def compare_with_draws(
     draws: np.ndarray, value: float, number: int
 ) -> ChanceComparison:
-    """Compares a measure with random draws `[n]` of it (a Monte Carlo test)."""
+    """Compares a value with the values of random choices `[n]`."""
     above = (1 + np.sum(draws >= value)) / (1 + len(draws))
     below = (1 + np.sum(draws <= value)) / (1 + len(draws))
     p = min(1.0, 2 * float(min(above, below)))
@@ -77,9 +68,8 @@ def stop_word_share(
 ) -> ChanceComparison:
     """Computes the share of stop words among the words that a model chose.
 
-    A random choice takes equally many words from each text's candidates, which
-    include the chosen words. `number` counts the chosen words. All arguments
-    are bool `[words]` for each text.
+    A random choice takes as many words from the candidates of each text. All
+    arguments have bool `[words]` for each text.
     """
     sizes = np.array(
         [
@@ -121,11 +111,9 @@ def remaining_cosine(
 ) -> ChanceComparison:
     """Computes the cosine that remains when only the chosen words are read.
 
-    `others` `[texts, dimension]` are unit vectors. Value and chance are shares
-    of the mean cosine between the whole texts and these vectors; `p` is from
-    the randomisation test of the differences by text. Choices are as in
-    `stop_word_share`. Texts with all or no candidates chosen have only one
-    random choice and are left out.
+    `others` `[texts, dimension]` are unit vectors of other texts. Value and
+    chance are shares of the mean cosine of the whole texts with `others`. Texts
+    with all or no candidates chosen are left out.
     """
     rows = [
         row
@@ -166,18 +154,13 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """The active cells of texts, and the words that are assigned to them.
+    """The active cells of texts, and n words that are assigned to the cells."""
 
-    `active` is int `[texts, slots]`, the active cells, counted as in `topics`.
-    `text`, `slot` and `word`, `[n]`, are the text, the column of `active` and
-    the word of each assignment. `cells` is the number of cells.
-    """
-
-    active: np.ndarray
-    text: np.ndarray
-    slot: np.ndarray
-    word: np.ndarray
-    cells: int
+    active: np.ndarray  # int `[texts, slots]`: cells, counted as in `topics`
+    text: np.ndarray  # int `[n]`: the row of `active`
+    slot: np.ndarray  # int `[n]`: the column of `active`
+    word: np.ndarray  # `[n]`
+    cells: int  # number of all cells
 
 
 def assign_words(
@@ -186,9 +169,9 @@ def assign_words(
     """Assigns the words of texts to cells; see `topics` for the arguments."""
     active: list[list[int]] = []
     assignments: list[tuple[int, int, str]] = []
-    number_of_cells = 0
+    cell_count = 0
     for text, states in enumerate(each_activations(encoder, texts)):
-        number_of_cells = len(states.recurrent_vector)
+        cell_count = len(states.recurrent_vector)
         active.append([])
         for network in states.directions:
             words = assigned(network, cells, change)
@@ -198,27 +181,25 @@ def assign_words(
                     for position in np.flatnonzero(words[:, cell])
                 ]
                 active[text].append(cell + network.offset)
-    text_of, slots, words_of = (
+    text_rows, slots, slot_words = (
         zip(*assignments, strict=True) if assignments else ((), (), ())
     )
     return WordAssignments(
         np.array(active),
-        np.array(text_of, int),
+        np.array(text_rows, int),
         np.array(slots, int),
-        np.array(words_of, object),
-        number_of_cells,
+        np.array(slot_words, object),
+        cell_count,
     )
 
 
 def context_vectors(
     contexts: Sequence[Sequence[str]],
 ) -> Mapping[str, np.ndarray]:
-    """Computes unit vectors of words from the texts that they occur in (LSA).
+    """Computes unit vectors of words by latent semantic analysis.
 
-    They are the 100 largest singular vectors of the TF-IDF matrix of words
-    and contexts; words in fewer than three contexts are left out. The vectors
-    depend neither on the model nor on the spelling of words. Source: Deerwester
-    et al. 1990, "Indexing by Latent Semantic Analysis".
+    Words in fewer than three contexts are left out. Source: Deerwester et al.
+    1990, "Indexing by Latent Semantic Analysis".
     """
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
@@ -226,7 +207,7 @@ def context_vectors(
     if sum(count >= _LEAST_CONTEXTS for count in counts.values()) < 2:
         raise InputError(
             f"{len(contexts)} contexts: found no two words that occur in "
-            f"{_LEAST_CONTEXTS} of them or more: name data with more clicks"
+            f"{_LEAST_CONTEXTS} contexts or more: name data with more clicks"
         )
     vectorizer = text.TfidfVectorizer(analyzer=tuple, min_df=_LEAST_CONTEXTS)
     table = vectorizer.fit_transform(contexts)
@@ -248,38 +229,35 @@ def coherence(
 
     The measure is the mean cosine of all pairs of different words that are
     assigned to the same cell. A random choice gives each text the active cells
-    of another text: words of a text stay together, but in other cells. `number`
-    counts the different words with a vector, at most the 1500 most frequent.
-
-    Any encoder of trigrams, even untrained, has similar vectors for words that
-    share a trigram: pairs of such words count only with `same_trigrams`.
+    of another text. Pairs of words that share a letter trigram count only with
+    `same_trigrams`.
     """
     from scipy import sparse
 
-    names, name_of, counts = np.unique(
+    words, word_rows, counts = np.unique(
         assignments.word.astype(str), return_inverse=True, return_counts=True
     )
-    known = np.array([name in word_vectors for name in names], bool)
+    known = np.array([word in word_vectors for word in words], bool)
     if not known.any():
         return NO_COMPARISON
     frequent = np.argsort(-np.where(known, counts, 0), kind="stable")[
         :_MOST_WORDS
     ]
     frequent = frequent[known[frequent]]
-    number = np.full(len(names), -1)
-    number[frequent] = np.arange(len(frequent))
-    rows = number[name_of] >= 0
-    text, slot = assignments.text[rows], assignments.slot[rows]
-    word = number[name_of][rows]
+    new_rows = np.full(len(words), -1)
+    new_rows[frequent] = np.arange(len(frequent))
+    used = new_rows[word_rows] >= 0
+    text, slot = assignments.text[used], assignments.slot[used]
+    column = new_rows[word_rows][used]
     pairs = 1 - np.eye(len(frequent), dtype=np.float32)
     if not same_trigrams:
-        pairs[_share_trigram(encoder, names[frequent])] = 0
-    vectors = np.array([word_vectors[name] for name in names[frequent]])
+        pairs[_share_trigram(encoder, words[frequent])] = 0
+    vectors = np.array([word_vectors[word] for word in words[frequent]])
     similarity = pairs * (vectors @ vectors.T)
 
     def mean(active: np.ndarray) -> float:
         table = sparse.csr_array(
-            (np.ones(len(word), np.float32), (active[text, slot], word)),
+            (np.ones(len(column), np.float32), (active[text, slot], column)),
             shape=(assignments.cells, len(frequent)),
         )
         total = table.multiply(table @ pairs).sum()
@@ -324,15 +302,11 @@ CLAIM_LABELS = {
 
 
 class ClaimResult(NamedTuple):
-    """A number that measures a claim, for one encoder, beside chance.
+    """A number that measures a claim, for one encoder, compared with chance."""
 
-    `claim` is a key of `CLAIM_LABELS`, `side` "query" or "document", `model`
-    "trained" or "untrained" (random weights).
-    """
-
-    claim: str
-    side: str
-    model: str
+    claim: str  # a key of `CLAIM_LABELS`
+    side: str  # "query" or "document"
+    model: str  # "trained" or "untrained" (random weights)
     comparison: ChanceComparison
 
 
@@ -347,10 +321,7 @@ def measure_claims(
     """Measures whether unimportant words are attenuated and cells have topics.
 
     Each result is computed for the model and for `untrained_copy(model)`: an
-    effect that both show is not an effect of training. For example, a short
-    word has few trigrams and changes any encoder of trigrams little. There are
-    no cosines for the untrained copy, where they would be noise, and no results
-    about keywords if no text has a keyword.
+    effect that both show is not an effect of training.
     """
     if not pairs:
         raise InputError(
@@ -373,7 +344,7 @@ def measure_claims(
         for index, (encoder, texts) in enumerate(towers):
             others = vectors[1 - index] if measured is model else None
             comparisons = dict(
-                _compare_words(encoder, texts, others, cells, change, share)
+                _word_comparisons(encoder, texts, others, cells, change, share)
             )
             if recurrent:
                 assignments = assign_words(encoder, texts, TOPIC_CELLS, change)
@@ -392,21 +363,17 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Returns a copy of a `TwoTower` with random initial weights.
-
-    Weights that are fixed before training, such as the IDF of the words that
-    `adapt` counts, are copied: the copy differs by training alone.
-    """
+    """Returns a copy of a `TwoTower`, with random values of trained weights."""
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # The copy's layers are not frozen, so the copy decides.
+            # Layers of the trained model may be frozen, but not of the copy.
             if not weight.trainable:
                 weight.assign(value)
     return copy
 
 
-def _compare_words(
+def _word_comparisons(
     encoder: TextEncoder,
     texts: Sequence[str],
     others: np.ndarray | None,
@@ -414,7 +381,7 @@ def _compare_words(
     change: float,
     share: float,
 ) -> Iterator[tuple[str, ChanceComparison]]:
-    """Yields the measured claims about the words of one encoder's texts."""
+    """Yields claims about words, and their comparisons, for one encoder."""
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]
@@ -433,17 +400,19 @@ def _compare_words(
         )
     if not encoder.networks:
         return
-    counted, unassigned, keyword = [], [], []
+    with_count, unassigned, is_keyword = [], [], []
     for states in each_activations(encoder, texts):
         words = keywords(states, cells, change, share)
         counts = [[n for n in w.counts if n is not None] for w in words]
-        counted.append(np.array([c != [] for c in counts]))
+        with_count.append(np.array([c != [] for c in counts]))
         unassigned.append(np.array([c != [] and not any(c) for c in counts]))
-        keyword.append(np.array([word.keyword for word in words]))
-    yield "stop_words_unassigned", stop_word_share(stop, unassigned, counted)
-    yield "stop_words_keywords", stop_word_share(stop, keyword, counted)
+        is_keyword.append(np.array([word.keyword for word in words]))
+    yield "stop_words_unassigned", stop_word_share(stop, unassigned, with_count)
+    yield "stop_words_keywords", stop_word_share(stop, is_keyword, with_count)
     if others is not None:
         yield (
             "cosine_of_keywords",
-            remaining_cosine(encoder, split_texts, others, keyword, counted),
+            remaining_cosine(
+                encoder, split_texts, others, is_keyword, with_count
+            ),
         )

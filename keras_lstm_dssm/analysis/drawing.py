@@ -18,11 +18,10 @@ from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.pages import DOTS_PER_INCH
 
-# Colours of Okabe and Ito, distinguishable with colour blindness and by
-# lightness alone.
+# Okabe and Ito's colours, distinguishable with colour blindness.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vP"
-_LEAST_TICKS = 3  # fewer do not show the scale of an axis
+_LEAST_TICKS = 3
 
 
 class Curve(NamedTuple):
@@ -40,11 +39,10 @@ def drawing(
     widths: Sequence[float] | None = None,
     **options: Any,
 ) -> Iterator[list[Any]]:
-    """Opens axes side by side to draw on, and writes them to a PNG file.
+    """Opens axes side by side to draw on, and writes a PNG file at the end.
 
-    The file is written when the `with` block ends without an exception; its
-    folder is created if necessary. The axes share the vertical axis and have
-    relative `widths`; `options` are arguments of matplotlib's `Figure`.
+    The axes share the vertical axis and have relative `widths`; `options` are
+    arguments of matplotlib's `Figure`. The folder of the file is created.
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")
@@ -55,7 +53,7 @@ def drawing(
         "text.parse_math": False,  # a user's text may contain dollar signs
     }
     with matplotlib.rc_context(style):
-        # Not made by pyplot, which would keep the figure in global state.
+        # Not by pyplot, which would keep the figure in global state.
         figure = figures.Figure(layout="constrained", **options)
         yield figure.subplots(
             1, columns, sharey=True, squeeze=False, width_ratios=widths
@@ -66,7 +64,7 @@ def drawing(
 
 
 def short(text: str) -> str:
-    """Cuts a label to a length that leaves room for the picture."""
+    """Cuts a label to 24 characters."""
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 
@@ -113,9 +111,7 @@ def curve_chart(
         add_legend(axis, 2)
 
 
-# Blue to red with white at zero: distinguishable with red-green colour
-# blindness, and dark at both ends in print.
-_COLOUR_MAP = "RdBu_r"
+_COLOUR_MAP = "RdBu_r"  # from blue over white at zero to red
 _AXIS_TITLES = {
     "i": "input gate i(t)",
     "f": "forget gate f(t)",
@@ -130,9 +126,9 @@ def draw_activations(
 ) -> None:
     """Draws the gates i, f, o, the cells c and outputs y of one network.
 
-    As in Figs. 4 and 5 of the paper, there is a row for each cell, a column
-    for each word and one range of colours; columns after the text are zero.
-    The range and the number of columns are large enough for `others`, too.
+    As in Figs. 4 and 5 of Palangi et al. 2016, there is a row for each cell and
+    a column for each word. Pictures of `states` and `others` have one range of
+    colours and the same number of columns; columns after a text are zero.
     """
     arrays, texts = states.arrays, [states, *others]
     limit = max(
@@ -140,9 +136,12 @@ def draw_activations(
     )
     columns = max(len(text.words) for text in texts)
     colors = import_optional("matplotlib.colors", "analysis")
-    # c(t) may be ten times as large as y(t): colours proportional to the square
-    # root show both.
-    norm = colors.FuncNorm((_signed_root, _signed_square), -limit, limit)
+    # Colours proportional to the square root show large c(t) and small y(t).
+    functions = (
+        lambda values: np.sign(values) * np.sqrt(np.abs(values)),
+        lambda values: np.sign(values) * np.square(values),
+    )
+    norm = colors.FuncNorm(functions, -limit, limit)
     width = 1.4 + len(arrays) * max(1.6, 0.32 * columns)
     size = (width, 4.5 + label_height(*(text.words for text in texts)))
     with drawing(path, len(arrays), figsize=size) as axes:
@@ -185,21 +184,24 @@ def draw_aligned(
 ) -> None:
     """Draws the cells of a query and a title side by side, and their cosine.
 
-    The heat maps have the cells that add most to the final cosine, the same
-    cells for both texts, divided by the norm of each text's final output. The
-    lines below are the cosine with the whole other text after each word and, if
-    the vectors have several parts, what each part adds. Without activations
-    only the lines are drawn.
+    The heat maps show y(t) / |y(T)| of the cells that add most to the final
+    cosine. The lines below are the cosine with the whole other text after each
+    word and, if the vectors have several parts, what each part adds. Without
+    `states` only the lines are drawn.
     """
     sides = (growing.query_words, growing.document_words)
-    scaled = [_divide_by_length(text) for text in states]
+    scaled = []
+    for text in states:
+        y = np.hstack([network.y for network in text.directions])
+        length = float(np.linalg.norm(text.recurrent_vector))
+        scaled.append(y / max(length, 1e-12))
     best: list[int] = []
     if scaled:
         products = np.prod([text.recurrent_vector for text in states], axis=0)
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
-    # The height of the lines, in rows of cells.
+    # Height of the lines, in rows of cells.
     space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
     height = 1.0 + 0.26 * (len(best) + space) + label_height(*sides)
@@ -238,14 +240,6 @@ def label_height(*texts: Sequence[str]) -> float:
 def label_words(axis: Any, words: Sequence[str]) -> None:
     """Writes a word below each column."""
     axis.set_xticks(range(len(words)), map(short, words), rotation=90)
-
-
-def _signed_root(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.sqrt(np.abs(values))
-
-
-def _signed_square(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.square(values)
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -291,9 +285,3 @@ def _draw_lines(
                 )  # fmt: skip
     axis.set_ylim(rows + space + 1, -0.5)
     axis.set_xlim(-0.5, len(sides[side]) - 0.5)
-
-
-def _divide_by_length(states: Activations) -> np.ndarray:
-    """Returns y(t) / |y(T)|, `[words, cells]`, of all directions."""
-    y = np.hstack([network.y for network in states.directions])
-    return y / max(float(np.linalg.norm(states.recurrent_vector)), 1e-12)

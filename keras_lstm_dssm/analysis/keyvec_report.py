@@ -37,7 +37,7 @@ from keras_lstm_dssm.training.salience import (
 
 @dataclass(frozen=True)
 class ExplainedSentence:
-    """A sentence, its p_i, and whether it is in S* by a teacher, if any."""
+    """A sentence, its p_i, and whether a teacher, if any, marks it as key."""
 
     text: str
     probability: float
@@ -55,7 +55,7 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """A key word of a document, see `training.KeyWords`.
+    """A word that a teacher finds key, and its predicted rank and probability.
 
     `rank` is the rank among all words by probability, from 1. Rank and
     probability are `None` for a word that is not in the vocabulary.
@@ -81,10 +81,10 @@ class ExplainedDocument:
     """A document, and what a `KeyVec` computes for it.
 
     Attributes:
-        id: Its id.
-        title: Its title, or else its first sentence.
-        label: Its class, or "".
-        summary: The sentences of its summary, which the model does not read.
+        id: Id of the document.
+        title: Title, or else the first sentence.
+        label: Class, or "".
+        summary: The sentences of the summary, which the model does not read.
         sentences: The sentences that the model reads, in order.
         predicted: The most probable words, in descending order.
         key_words: The key words, the highest TF-IDF first.
@@ -119,7 +119,7 @@ def explain_documents(
 
     Args:
         model: A trained `KeyVec`.
-        documents: The documents, among which the nearest are searched.
+        documents: The documents; nearest documents are among them.
         targets: The key sentences and words by a teacher, to compare with.
             Default `None`: no comparison.
         rows: The indices of the documents to explain. Default `None` for all.
@@ -154,9 +154,8 @@ def explain_documents(
         vectors[list(rows)], nearest, exclude=[[row] for row in rows]
     )
     word_probabilities = model.word_probabilities(vectors[list(rows)]).numpy()
-    vocabulary = model.key_vocabulary
     explained = []
-    for document, p, p_words, near, similar in zip(
+    for document, p, p_words, near_rows, near_cosines in zip(
         chosen,
         probabilities,
         word_probabilities,
@@ -164,8 +163,8 @@ def explain_documents(
         cosines,
         strict=True,
     ):
-        predicted, key_words = _words(
-            document, p_words, targets, model, vocabulary, words
+        predicted, key_words = _explained_words(
+            document, p_words, targets, model, words
         )
         near_documents = [
             NearDocument(
@@ -174,7 +173,7 @@ def explain_documents(
                 documents[row].label,
                 float(cosine),
             )
-            for row, cosine in zip(near, similar, strict=True)
+            for row, cosine in zip(near_rows, near_cosines, strict=True)
             if row >= 0  # there are fewer documents than `nearest`
         ]
         explained.append(
@@ -183,7 +182,7 @@ def explain_documents(
                 name_of(document),
                 document.label,
                 list(document.summary),
-                _sentences(document, p, targets),
+                _explained_sentences(document, p, targets),
                 predicted,
                 key_words,
                 near_documents,
@@ -197,7 +196,7 @@ def name_of(document: Document) -> str:
     return document.title or document.sentences[0]
 
 
-def _sentences(
+def _explained_sentences(
     document: Document, p: np.ndarray, targets: DocumentTargets | None
 ) -> list[ExplainedSentence]:
     salient: list[bool | None] = [None] * len(p)
@@ -214,12 +213,11 @@ def _sentences(
     ]
 
 
-def _words(
+def _explained_words(
     document: Document,
     p: np.ndarray,
     targets: DocumentTargets | None,
     model: KeyVec,
-    vocabulary: list[str],
     count: int,
 ) -> tuple[list[PredictedWord], list[KeyWord]]:
     key_words = [] if targets is None else targets.of(document).key_words
@@ -227,7 +225,7 @@ def _words(
     order = np.argsort(-p, kind="stable")
     ranks = 1 + np.argsort(order)
     predicted = [
-        PredictedWord(vocabulary[row], float(p[row]), row + 1 in ids)
+        PredictedWord(model.key_vocabulary[row], float(p[row]), row + 1 in ids)
         for row in order[:count].tolist()
     ]
     return predicted, [
@@ -258,8 +256,8 @@ def read_report_documents(
 ) -> ReportDocuments:
     """Reads the documents of the last split, and computes their targets.
 
-    The last split is test, or else dev, or else train. By default the threshold
-    `theta` of the teacher's similarity is computed from the split train.
+    The last split is test, or else dev, or else train. `theta` is the threshold
+    of the teacher's similarity, by default computed from the split train.
     """
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
@@ -303,11 +301,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on documents that have been read, with their targets.
-
-    The explained documents (with a summary if there are any) and the documents
-    on the map are drawn at random with a fixed seed.
-    """
+    """Reports on documents; draws examples and the map with a fixed seed."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
@@ -344,10 +338,10 @@ def report_on_documents(
         Section(
             "A map of documents",
             [Picture("Documents on a plane, coloured by class", picture)],
-            f"{len(on_map):,} of {len(documents):,} documents: those "
-            "with similar vectors lie together. The model has not seen the "
-            "classes; the largest ones have a colour. Distances between groups "
-            "mean little.",
+            f"{len(on_map):,} of {len(documents):,} documents: documents with "
+            "similar vectors lie together. The model has not seen the classes; "
+            "the largest classes have a colour. Distances between groups mean "
+            "little.",
         ),
     ]
     map_rows = [
@@ -359,9 +353,9 @@ def report_on_documents(
     return Report(
         "What KeyVec finds in a document",
         f"{len(documents):,} documents of the split {source.split}. "
-        "The model computes of each sentence the probability p that it "
-        "is key, and a vector of the document, from which it predicts key "
-        "words. It does not read the summary.",
+        "The model computes the probability p that a sentence is key, and "
+        "a vector of the document, from which it predicts key words. The model "
+        "does not read the summary.",
         sections,
         {
             "key_sentences": {
@@ -397,10 +391,10 @@ def _records(
 def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
 ) -> dict[str, Agreement]:
-    """Measures how well p_i and the order of sentences rank the key sentences.
+    """Measures how well p_i and the order of sentences rank key sentences.
 
-    Key sentences (S* of the paper) are chosen by a document's summary, so that
-    documents without a summary are left out. Returns `{}` if none is left.
+    The summary of a document determines its key sentences (S* of the paper).
+    Documents without a summary are left out; returns `{}` if all are.
     """
     documents = [document for document in documents if document.summary]
     if not documents:
@@ -429,11 +423,11 @@ def _agreement_sections(
         "Key sentences of all documents",
         [Table(["Ranked by", "Average precision", "Precision"], rows)],
         f"The sentences of each of {number:,} documents are ranked, and "
-        f"compared with S*, those that the teacher ({teacher}) chooses "
+        f"compared with S*: the sentences that the teacher ({teacher}) chooses "
         "because they resemble a sentence of the summary "
-        f"({by_model.base_rate:.1%} of all sentences). Precision is "
-        "the share of S* among as many of the first sentences as S* has; for "
-        f"a random order it is {by_model.base_rate:.3f}.",
+        f"({by_model.base_rate:.1%} of all sentences). Precision is the share "
+        "of S* among as many of the first sentences as S* has; for a random "
+        f"order it is {by_model.base_rate:.3f}.",
     )
 
 
@@ -448,14 +442,14 @@ def _document_section(document: ExplainedDocument) -> Section:
 
 
 def _sentence_table(document: ExplainedDocument) -> Table:
-    """Returns the sentences, shaded by p relative to the largest p."""
+    """Returns the sentences, shaded by p / the largest p."""
     largest = max(sentence.probability for sentence in document.sentences)
     rows: list[list[Cell]] = []
     for number, sentence in enumerate(document.sentences, 1):
         p = sentence.probability
-        note = f"sentence {number}: p = {p:.3f}" + ", in S*" * bool(
-            sentence.salient
-        )
+        note = f"sentence {number}: p = {p:.3f}"
+        if sentence.salient:
+            note += ", in S*"
         rows.append(
             [
                 str(number),
@@ -501,8 +495,8 @@ def _word_table(document: ExplainedDocument) -> Table:
          "Probability"],
         rows,
         "Words that the vector predicts (bold: a key word), and the key words "
-        "of the document, of highest TF-IDF, with their ranks among the "
-        "predicted ones (-: not in the vocabulary)",
+        "of the document, which have the highest TF-IDF, with their predicted "
+        "ranks (-: not in the vocabulary)",
         text_columns=[1, 3],
     )  # fmt: skip
 

@@ -29,8 +29,8 @@ from keras_lstm_dssm.settings.fields import MAP_METHODS
 class TextMap(NamedTuple):
     """The positions `[texts, 2]` of texts on a plane, and their groups.
 
-    `groups` is int `[texts]`, -1 or -2 without a group; `names` are the names
-    of the groups, `others` the names of -1 and -2.
+    `groups` is int `[texts]`: an index of `names`, or -1 or -2 for texts
+    without a group, which are called by `others`.
     """
 
     positions: np.ndarray
@@ -44,11 +44,10 @@ def title_map(
 ) -> TextMap:
     """Lays titles out on a plane and groups them by clusters of positions.
 
-    HDBSCAN clusters the positions on the plane, not the vectors, so that
-    readers see the clusters in the picture. A cluster has at least 1/80 of all
-    titles, and at least 5, and is named by its distinctive words. Source:
-    Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
-    Density Estimates".
+    HDBSCAN clusters the positions on the plane, not the vectors. A cluster has
+    at least 1/80 of all titles, and at least 5; its name is its two most
+    distinctive words. Source: Campello et al. 2013, "Density-Based Clustering
+    Based on Hierarchical Density Estimates".
     """
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
@@ -72,8 +71,7 @@ def title_map(
 
 
 MOST_CLASSES = 12
-"""Largest number of classes with a colour and a marker, which readers can
-distinguish."""
+"""Largest number of classes with their own colour and marker."""
 
 
 def document_map(
@@ -83,10 +81,10 @@ def document_map(
     counts = Counter(filter(None, labels))
     order = sorted(counts, key=lambda label: (-counts[label], label))
     names = order[:MOST_CLASSES]
-    number = {name: group for group, name in enumerate(names)} | {"": -2}
+    groups = {name: group for group, name in enumerate(names)} | {"": -2}
     return TextMap(
         plane_positions(unit_vectors(vectors, "document"), method, "documents"),
-        np.array([number.get(label, -1) for label in labels]),
+        np.array([groups.get(label, -1) for label in labels]),
         names,
         (f"{len(order) - len(names):,} smaller classes", "without a class"),
     )
@@ -97,9 +95,9 @@ def plane_positions(
 ) -> np.ndarray:
     """Projects unit vectors `[n, dimension]` on a plane, `[n, 2]`.
 
-    `"tsne"` shows which vectors are neighbours, while its distances mean
-    little; `"pca"` is linear. Error messages call the vectors `name`. Source:
-    van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
+    `"tsne"` shows which vectors are neighbours; `"pca"` is linear. Error
+    messages call the vectors `name`. Source: van der Maaten and Hinton 2008,
+    "Visualizing Data using t-SNE".
     """
     if method not in MAP_METHODS:
         raise InputError(
@@ -118,7 +116,7 @@ def plane_positions(
         layout = decomposition.PCA(2, random_state=0)
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
-        # The Euclidean neighbours of unit vectors are the cosine neighbours.
+        # t-SNE's Euclidean neighbours of unit vectors are cosine neighbours.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
@@ -127,8 +125,7 @@ def plane_positions(
 
 
 def _one_thread() -> Any:
-    # Several threads would busy-wait for each other in each of a thousand
-    # steps: on a busy machine, a minute instead of seconds.
+    # On a busy machine, several threads would busy-wait for each other.
     return import_optional("threadpoolctl", "analysis").threadpool_limits(1)
 
 

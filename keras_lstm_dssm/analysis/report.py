@@ -20,29 +20,19 @@ from keras_lstm_dssm.settings.programs import ReportSettings
 
 
 class Report(NamedTuple):
-    """A report of a model: its page, and the same results as values.
+    """A report of a model: a page, and its results as values and files."""
 
-    Attributes:
-        title: The heading of the page.
-        lead: The paragraph below the heading.
-        sections: The sections of the page.
-        values: The results, for JSON.
-        bad_lines: Reason for skipping lines of the data -> number of lines.
-        csv: Name of a file -> its rows.
-        projected: For TensorBoard's projector: what the texts are, the texts,
-            and a function that returns their vectors.
-    """
-
-    title: str
-    lead: str
+    title: str  # the heading of the page
+    lead: str  # the paragraph below the heading
     sections: Sequence[Section]
-    values: dict[str, Any]
-    bad_lines: dict[str, int] = {}
-    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    values: dict[str, Any]  # the results, for JSON
+    bad_lines: dict[str, int] = {}  # reason for skipping -> number of lines
+    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # file name -> rows
+    # For TensorBoard: what the texts are, the texts, and their vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page, which needs no other file and no network."""
+        """Writes the page, with all pictures, to one HTML file."""
         write_html(path, self.title, self.sections, self.lead)
 
 
@@ -68,7 +58,7 @@ def training_sections(
     text: str = "",
     **scales: Any,
 ) -> list[Section]:
-    """Returns the sections on training: the model card, the loss by epoch.
+    """Returns a section with the model card, and a section with the loss curve.
 
     `labels` is column of the history -> label of its curve. Curves with missing
     values and empty sections are left out.
@@ -90,7 +80,7 @@ def training_sections(
 
 
 def card_section(tables: Sequence[Table]) -> Section:
-    """Returns a section with the model card's tables: training and metrics."""
+    """Returns a section with the tables of the run's CARD.md."""
     return Section(
         "What was trained, and how good it is",
         [
@@ -104,7 +94,7 @@ def card_section(tables: Sequence[Table]) -> Section:
             )
             for table in tables
         ],
-        "From CARD.md of the run, which has the recipe and the limits, too.",
+        "From CARD.md of the run; CARD.md also has the recipe and the limits.",
     )
 
 
@@ -130,7 +120,7 @@ def analyze_run(
     query and a title, the effect of each word, the nearest titles and a map of
     titles. MV-LSTM: the words of queries and answers that match best. KeyVec:
     key sentences and key words of documents, and a map of documents. The page
-    needs no other file and no network.
+    is one file.
 
     Args:
         run: The run folder.
@@ -139,8 +129,8 @@ def analyze_run(
             `ReportSettings()`.
 
     Returns:
-        The report, whose `values` are the results that the page shows. The
-        pictures of its sections are files only with `settings.pictures`.
+        The report; `values` are the results that the page shows. Its pictures
+        remain as files only with `settings.pictures`.
 
     Raises:
         InputError: The run has no model, a setting is not about this kind of

@@ -1,8 +1,4 @@
-"""The report of a pair scorer, and statistics over all judged queries.
-
-Statistics are where the best match of an MV-LSTM lies, and which queries only
-one of two scorers answers right, as in Table 4 of Wan et al. 2016.
-"""
+"""The report of a pair scorer, and statistics over all judged queries."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -56,18 +52,16 @@ _PAIRS_AT_ONCE = 256
 class BestPositions(NamedTuple):
     """At which words MV-LSTM matches queries and right answers best.
 
-    All but `pairs` are shares of the pairs: in which the best matching word of
-    the `query`, of the `document` or of `both` is neither the first nor the
-    last word, `chance` for `both` at random cells, and in which both words are
-    the `last`, which LSTM-RNN compares.
+    `query`, `document` and `both` are the shares of pairs whose best matching
+    words are neither the first nor the last word of their texts.
     """
 
     pairs: int
     query: float
     document: float
     both: float
-    chance: float
-    last: float
+    chance: float  # `both` for randomly drawn words
+    last: float  # share of pairs whose best matching words are both the last
 
 
 def best_positions(
@@ -105,7 +99,7 @@ def best_positions(
 
 
 class TwoScorers(NamedTuple):
-    """How many queries each of two scorers answers right; p of equal P@1."""
+    """How many queries two scorers answer right; `p`: test of equal P@1."""
 
     queries: int
     both: int
@@ -120,14 +114,9 @@ def compare_scorers(
 ) -> tuple[TwoScorers, list[JudgedList]]:
     """Counts the queries that each of two pair scorers answers right (P@1).
 
-    Queries without a right or without a wrong judged answer are left out.
-
-    Returns:
-        The comparison, and the lists that only `scorer` answers right, with
-        the wrong answer that `other` prefers as the only negative.
-
-    Raises:
-        InputError: No list has right and wrong answers.
+    Queries without a right or without a wrong judged answer are left out. Also
+    returns the lists that only `scorer` answers right, with the wrong answer
+    that `other` prefers as the only negative.
     """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives
@@ -138,7 +127,7 @@ def compare_scorers(
             " lists to compare two scorers on: name other --data"
         )
     (first, _), (second, preferred) = (
-        _answers(model, lists) for model in (scorer, other)
+        _right_answers(model, lists) for model in (scorer, other)
     )
     alone = first & ~second
     comparison = TwoScorers(
@@ -155,10 +144,10 @@ def compare_scorers(
     ]
 
 
-def _answers(
+def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns which queries are answered right, and the best wrong answers."""
+    """Returns which queries a scorer answers right, and best wrong answers."""
     texts = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -184,7 +173,7 @@ _NEIGHBOURS = 4
 
 
 class ComparedQuery(NamedTuple):
-    """A query, and the kind of a document, "right answer", -> its text."""
+    """A query and documents: kind, such as "right answer", -> text."""
 
     query: str
     documents: dict[str, str]
@@ -196,7 +185,7 @@ def example_answers(
     titles: list[str],
     count: int = 3,
 ) -> list[ComparedQuery]:
-    """Draws queries, the same for every scorer, with two answers each.
+    """Draws queries, each with a right and a wrong answer, by a fixed seed.
 
     The wrong answer is the document with the highest score among the documents
     judged not relevant or, without these, among the nearest titles by BM25.
@@ -216,8 +205,8 @@ def lists_and_titles(
 ) -> tuple[list[JudgedList], list[str]]:
     """Returns the queries with a relevant title, and all titles of the data.
 
-    Queries have their judged titles. They are from the last split of a
-    collection, which is test if there is a test split, or from a click log.
+    The queries are from the last split of a collection (test, if there is one),
+    with their judged titles, or from a click log, with their clicked titles.
     """
     if is_collection(data):
         collection = open_collection(data)
@@ -260,7 +249,7 @@ def _with_negatives(
 
 
 class WordMatch(NamedTuple):
-    """A query's and a document's word with one of the largest interactions.
+    """A cell of the interaction matrix, and its two words.
 
     Attributes:
         query_word: The query's word, as the model reads it.
@@ -292,20 +281,20 @@ class WordMatch(NamedTuple):
 class WordMatrix(NamedTuple):
     """The interaction matrix of a pair of texts, and its strongest cells.
 
-    With relus in the hidden layer the score is piecewise linear in the pooled
-    cells: it is the sum of each cell times its derivative (the contribution of
-    the cell), and of a rest from the biases.
+    With relus in the hidden layer the score is piecewise linear in the cells:
+    the score is the sum of the contributions of the cells, plus a rest from the
+    biases. The contribution of a cell is its value times the derivative of the
+    score.
 
     Attributes:
         query_words: The words of the query that the model reads.
         document_words: The words of the document that the model reads.
-        unknown: Words of both that are not in the vocabulary, in order; they
-            share one word vector.
+        unknown: Words of both texts that are not in the vocabulary.
         cells: float `[query words, document words, slices]`.
         score: The score of the pair.
         rest: The part of the score that no cell contributes.
-        strongest: The k largest cells of each slice, the largest first; all
-            cells if there are fewer.
+        strongest: The k largest cells of each slice, largest first; all cells
+            if there are fewer.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -494,7 +483,7 @@ def report_on_scorer(
         f"{len(queries)} queries; {matcher.interaction} interaction, "
         f"the {matcher.k} strongest cells of each slice, "
         f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
-        "A cell compares a position of the query with one of the "
+        "A cell compares a position of the query with a position of the "
         "document, both read from left to right and from right to left.",
         [*training, Section("All queries of the data", tables), *sections],
         {"pairs": pairs, **statistics},
@@ -525,7 +514,7 @@ def _query_section(
     tables = [
         Table(
             ["Rank", "Query", "Document", "Value", "Adds to the score"],
-            list(_rows(matrix)),
+            list(_table_rows(matrix)),
             f"The strongest cells, {kind}",
             text_columns=[1, 2],
         )
@@ -537,14 +526,13 @@ def _query_section(
         [BulletList(texts), Picture(caption, path), *tables],
         "The picture has a row for each word of the query and a column for "
         "each word of the document that the model reads; frames and ranks "
-        "mark the cells that k-max pooling takes. What a cell adds to the "
-        "score is its value times the derivative of the score; with the last "
-        "but one line, which comes from biases and from cells without a "
-        "rank, this adds up to the score.",
+        "mark the cells that k-max pooling takes. A cell adds its value times "
+        "the derivative of the score; biases and cells without a rank add the "
+        "line `other`.",
     )
 
 
-def _rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
+def _table_rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
     several = matrix.cells.shape[2] > 1
     for rank, match in _ranked(matrix):
         yield [
@@ -570,9 +558,9 @@ def draw_matrices(
 ) -> None:
     """Draws the interaction matrices of one query with several documents.
 
-    There is a row for each word of the query, a column for each word of the
-    document, and one range of colours. The slices of a tensor are below one
-    another. The strongest cells of each slice are framed, with their ranks.
+    There is a row for each word of the query and a column for each word of the
+    document. The slices of a tensor are below one another. The strongest cells
+    of each slice are framed, with their ranks.
     """
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
     # A row without cells has the name of the slice below.

@@ -1,7 +1,4 @@
-"""The report of two towers: how good they are, and what their vectors keep.
-
-The second part covers section V-A of Palangi et al. 2016.
-"""
+"""The report of two towers: results, and section V-A of Palangi et al. 2016."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -76,7 +73,7 @@ _NOT_RECURRENT = (
 def report_on_towers(
     model: TwoTower, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on two towers: how good they are, and what their vectors keep."""
+    """Reports on the results of two towers, and on what cells represent."""
     data, max_bad_lines, min_relevant = report_data(run, settings)
     texts = read_report_texts(data, max_bad_lines, fields=run.read_fields())
     training = training_sections(
@@ -143,10 +140,9 @@ def report_on_towers(
 def measured_sections(
     model: TwoTower, collection: Collection, min_relevant: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures towers and BM25 on a collection, and finds failing queries.
+    """Measures towers and BM25 on the test, and finds failing queries.
 
-    The split is `test`, or else the last split. Returns `verdict` and
-    `failures`, see `find_failures`, and the sections.
+    Returns `verdict` and `failures`, see `find_failures`, and the sections.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant)
@@ -179,11 +175,11 @@ def _topics_section(
     return Section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
-        f"The words of {len(queries):,} queries that are assigned to a cell "
-        f"while it is among the {settings.topic_cells} most active cells of "
-        "the query, with their counts. The cells with the most words come "
-        "first; of each, the words that distinguish it from the others. Look "
-        "for cells whose words belong together in meaning. Words that share "
+        f"The words of {len(queries):,} queries that are assigned to one of "
+        f"the {settings.topic_cells} most active cells of the query, with "
+        "their counts. The cells with the most words come first; the words of "
+        "a cell that distinguish it from other cells come first. Look for "
+        "cells whose words belong together in meaning. Words that share "
         "letters share trigrams, and have similar vectors in any encoder of "
         "trigrams." + cell_note(model.query_encoder),
     )
@@ -202,8 +198,8 @@ def _nearest_section(
         "Nearest titles",
         [Table(["Cosine", "Title"], rows, text_columns=[1])],
         f"The {len(rows)} of {len(titles):,} titles that are nearest to the "
-        "query by cosine. Ask of each wrong one which word, or which letters, "
-        "it shares with the query.",
+        "query by cosine. Look for the words, or the letters, that a wrong "
+        "title shares with the query.",
     )
 
 
@@ -223,10 +219,10 @@ def _map_section(
         "A map of titles",
         [Picture("Titles on a plane, with the names of clusters", path)],
         f"{len(sample):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
-        "titles with similar vectors lie together. Clusters have colours, and "
-        "are named by the words that distinguish them from the others. Look "
-        "for clusters of titles that share a meaning but no word. Distances "
-        "between clusters mean little.",
+        "titles with similar vectors lie together. The name of a cluster is "
+        "the words that distinguish it from other clusters. Look for clusters "
+        "of titles that share a meaning but no word. Distances between "
+        "clusters mean little.",
     )
 
 
@@ -244,10 +240,9 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
         "same texts or, for cells, of the active cells of another text. The "
         "two-sided p is how often a draw is as far from this mean as the "
         "value. The last column is the number of words or texts. What "
-        "untrained encoders show, too, is not an effect of training: a short "
-        "word has few trigrams, and changes any vector little. Untrained "
-        "encoders have random weights, and the same IDF of words where the "
-        "encoder has one.",
+        "untrained encoders, with random weights, show, too, is not an effect "
+        "of training: a short word has few trigrams, and changes any vector "
+        "little.",
     )
 
 
@@ -257,7 +252,7 @@ _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 def _pair_sections(
     model: TwoTower, recurrent: bool, settings: ReportSettings, folder: Path
 ) -> Iterator[Section]:
-    """Yields the sections; sections about cells need recurrent encoders."""
+    """Yields the sections on a query and a title."""
     texts = settings.pair
     towers = model.query_encoder, model.document_encoder
     states = [
@@ -314,8 +309,7 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
         "of a short title's sketch to the norm of a long title's sketch. "
         "Shares are of the vector's squared norm; the cosine is the sum of "
         "what the parts add. Only the LSTM has cells: activations, active "
-        "cells, keywords and topics describe the LSTM, everything else the "
-        "whole vector.",
+        "cells, keywords and topics describe the LSTM.",
     )
 
 
@@ -331,17 +325,16 @@ def _aligned_section(
     draw_aligned(path, growing, states, settings.cells)
     text = (
         "The cosine after each word of one text, with the whole other text. "
-        "Look for the words at which it rises, which the pair has in common, "
-        "and for those that do not change it."
+        "The cosine rises at words that the pair has in common."
     )
     if len(growing.parts) > 1:
         text += " The broken lines are what each part of the vector adds."
     if states:
         text += (
-            f" Above it, the {settings.cells} cells that add most to the final "
-            "cosine. A cell that ends with the same colour in both texts adds "
-            "to the cosine; the word at which it takes this colour is the "
-            "word it responds to." + cell_note(model.query_encoder)
+            f" Above the lines are the {settings.cells} cells that add most to "
+            "the final cosine. A cell that ends with the same colour in both "
+            "texts adds to the cosine; the cell responds to the word at which "
+            "it takes this colour." + cell_note(model.query_encoder)
         )
     caption = "Cells and cosine after each word of the query and the title"
     title = "The query and the title, word by word"
@@ -371,9 +364,8 @@ def _active_cells_section(
         f"The {settings.cells} most active cells (Fig. 6)",
         _pictures(states, folder, "active", draw),
         "The cells with the largest |y| at the end of the text, the most "
-        "active one on top. Where a cell changes from one word to the next, "
-        "it responds to the second word; the table below counts these "
-        "changes.",
+        "active cell on top. A cell responds to the words at which it changes; "
+        "the table below counts these changes.",
     )
 
 
@@ -433,11 +425,12 @@ def _words_section(
     )
     if states:
         text = (
-            f"Of the {settings.cells} most active cells, how many change at "
-            f"the word by {settings.change:g} of their final output or more. "
-            "The first word read changes every cell and has no count. Words "
-            f"counted by more than {settings.share:.0%} of these cells, in "
-            "every direction, are keywords, in bold. Next to the counts: "
+            f"The number of the {settings.cells} most active cells that change"
+            f" at the word by {settings.change:g} of their final output or "
+            "more. The first word read changes every cell and has no count. "
+            f"Words at which more than {settings.share:.0%} of these cells "
+            "change, in every direction, are keywords, in bold. Next to the "
+            "counts: "
             + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "How much each word counts"
@@ -445,22 +438,12 @@ def _words_section(
 
 
 class ReportTexts(NamedTuple):
-    """Texts of a data set for a report.
+    """Texts of a data set for a report."""
 
-    Attributes:
-        titles: Distinct titles of documents, in the order of the data.
-        pairs: Queries, each with a relevant title: in a collection the title
-            with the best grade for a query of the last split, in click files a
-            clicked title.
-        contexts: Query and title of each click as one text; without clicks the
-            titles.
-        bad_lines: Reason for skipping lines -> number of such lines.
-    """
-
-    titles: list[str]
-    pairs: list[Pair]
-    contexts: list[str]
-    bad_lines: dict[str, int]
+    titles: list[str]  # distinct, in the order of the data
+    pairs: list[Pair]  # queries, each with a clicked or the most relevant title
+    contexts: list[str]  # query and title of each click, or the titles
+    bad_lines: dict[str, int]  # reason for skipping -> number of lines
 
 
 def read_report_texts(

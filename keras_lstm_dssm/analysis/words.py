@@ -1,8 +1,4 @@
-"""The words that a vector depends on: keywords, topics, effects of words.
-
-Keywords are the words of a text that activate its cells most (section V-A of
-Palangi et al. 2016). Results can be converted into pandas data frames.
-"""
+"""The words that a vector depends on: keywords, topics, effects of words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,9 +45,10 @@ class VectorPart(NamedTuple):
 def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
     """Returns the parts of the vectors that an encoder computes.
 
-    A `CombinedEncoder` has four: the final output of its LSTM, the sum of
-    trained trigram rows, the sketch of the words, and one number that completes
-    the sketch to a fixed norm. Vectors of other encoders have one part.
+    Vectors of a `CombinedEncoder` have four parts: the final output of its
+    LSTM, the sum of trained trigram rows, the sketch of the words, and one
+    number that completes the sketch to a fixed norm. Vectors of other encoders
+    have one part.
 
     Example:
     >>> encoder = dssm.CombinedEncoder(cells=32, bag=32, sketch=63)
@@ -67,7 +64,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts of both encoders' vectors, or the whole vector."""
+    """Returns the parts if both encoders have the same, or the whole vector."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -77,7 +74,7 @@ def common_parts(model: Any) -> list[VectorPart]:
 def part_products(
     parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """Splits inner products with `other` by the vector parts, `[n, parts]`."""
+    """Returns what each part adds to products with `other`, `[n, parts]`."""
     return np.stack(
         [vectors[:, p.start : p.stop] @ other[p.start : p.stop] for p in parts],
         axis=1,
@@ -95,27 +92,28 @@ def cell_note(encoder: TextEncoder) -> str:
     if len(encoder.networks) > 1:
         return (
             f" Cells from {encoder.dimension // 2} on belong to the network "
-            "that reads from right to left, and whose final output is at the "
-            "first word."
+            "that reads from right to left: its final output is at the first "
+            "word."
         )
     return ""
 
 
 class Growth(NamedTuple):
-    """The cosine R(Q, D) of (3) after each word of one text.
+    """The cosine of a query and a title after each word of one text.
 
-    The other text is always complete, so that the last cosines of both texts
-    are equal: they are the cosine of the pair.
+    The other text is always complete: the last cosine is the cosine of the
+    pair.
 
     Attributes:
         query_words: The words of the query.
         query_cosines: float `[query words]`, after each word of the query.
         document_words: The words of the document's title.
-        document_cosines: float `[document words]`, after each of these words.
+        document_cosines: float `[document words]`, after each word.
         parts: The names of the parts of the vectors, see `vector_parts`.
         query_parts: float `[query words, parts]`: what each part adds to
             `query_cosines`.
-        document_parts: float `[document words, parts]`, in the same way.
+        document_parts: float `[document words, parts]`: what each part adds to
+            `document_cosines`.
 
     Example:
     >>> model = dssm.TwoTower(dssm.LSTMEncoder(4), dssm.LSTMEncoder(4))
@@ -264,8 +262,8 @@ def frame(result: Any) -> Any:
             `ExplainedDocument`, such as `sentences`.
 
     Returns:
-        A `pandas.DataFrame` with a row for each record and a column for each of
-        its fields. Activations have a row for each cell at each word in each
+        A `pandas.DataFrame` with a row for each record and a column for each
+        field. Activations have a row for each cell at each word in each
         direction of reading, with the columns reverse, position (of the word),
         word, cell, and the network's i, f, c, o, y; topics have the columns
         cell, word, query; a growth has side, word, cosine.
@@ -359,13 +357,10 @@ def assigned(
     """Returns which words are assigned to which active cells, `[words, cells]`.
 
     "Whenever there is a large enough change in cell activation value, we
-    assume an important keyword has been detected" (section V-A2). The paper
-    gives no number. Here a change is large enough if
-    |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the cell's final output,
-    so that one threshold serves models of any scale.
-
-    False for cells that are not active, and for the first word read, which
-    changes every cell from zero.
+    assume an important keyword has been detected" (section V-A2). Here a change
+    is large enough if |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the
+    cell's final output; the paper gives no number. The first word read, which
+    changes every cell from zero, is not assigned.
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)
@@ -381,17 +376,17 @@ def keywords(
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[Keyword]:
-    """Counts for each word the active cells that it is assigned to.
+    """Counts the active cells that each word is assigned to.
 
-    The paper has these counts in Tables I and II. Each network of a
+    Tables I and II of the paper have these counts. Each network of a
     bidirectional encoder has its own active cells.
 
     Args:
         states: From `activations`.
         cells: The number of most active cells.
         change: The threshold of `assigned`.
-        share: The share of the active cells that the count of a keyword
-            exceeds.
+        share: Words assigned to more than this share of the active cells are
+            keywords.
 
     Returns:
         A `Keyword` for each word, in the order of the words.
@@ -464,7 +459,7 @@ def topics(
     """
     topic_words: dict[int, list[TopicWord]] = {}
     for query, states in enumerate(each_activations(encoder, queries)):
-        words = [assigned(part, cells, change) for part in states.directions]
+        words = [assigned(n, cells, change) for n in states.directions]
         for position, cell in np.argwhere(np.hstack(words)):
             word = TopicWord(states.words[position], query)
             topic_words.setdefault(int(cell), []).append(word)
@@ -474,12 +469,10 @@ def topics(
 def distinctive_words(
     groups: Sequence[Iterable[str]], most: int
 ) -> list[list[tuple[str, int]]]:
-    """Chooses words that distinguish each group, with their counts in it.
+    """Returns the `most` words that distinguish each group, with their counts.
 
     Words that are frequent in the group and rare in other groups rank high, by
-    count^2 / (count in all groups + 5). By the count alone, every group would
-    have the same stop words; without the 5, words that occur once would come
-    first.
+    count^2 / (count in all groups + 5).
     """
     counts = [Counter(group) for group in groups]
     total: Counter[str] = sum(counts, Counter())

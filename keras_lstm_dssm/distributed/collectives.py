@@ -42,17 +42,16 @@ class Cluster(NamedTuple):
 class Collectives:
     """Exchanges tensors among all workers, by TensorFlow's operations.
 
-    Every worker must call the same methods in the same order: a call returns
-    when all workers have made the call, in a `tf.function` when its operations
-    run. A lost worker raises `tf.errors.OpError`. The workers are connected as
-    long as `connection` lives; `count` is the number of collectives so far.
+    Every worker must call the same methods in the same order: a call waits
+    until all workers have made the call. A lost worker raises
+    `tf.errors.OpError`. `connection` keeps the workers connected.
     """
 
     def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
         self._connection = connection
         with tf.init_scope():
-            # Identifies a collective on all workers.
+            # The number of collectives so far identifies a collective.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
         # Traced once, for use outside of graphs.
         self._gather_numbers, self._sum_numbers = (
@@ -65,7 +64,7 @@ class Collectives:
         )
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
-        """Stacks tensors of all workers, which have the same shape, by rank."""
+        """Stacks tensors of one shape from all workers, by rank."""
         gathered = tf.raw_ops.CollectiveGatherV2(
             input=values[tf.newaxis], **self._arguments()
         )
@@ -75,7 +74,7 @@ class Collectives:
     def gather_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Concatenates the rows of all workers, which have `counts` rows."""
+        """Concatenates the rows of all workers; worker r has `counts[r]`."""
         max_rows = tf.reduce_max(tf.stack(counts))
         all_values = self.gather(_padded(values, max_rows))
         return tf.concat(
@@ -91,17 +90,16 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers; each gets a part of the sum.
+        """Adds the tensors of all workers; returns some rows of the sum.
 
-        `counts` are the numbers of consecutive rows that the workers get. Half
-        the bytes of `sum`.
+        Worker r gets the next `counts[r]` rows. Sends half the bytes of `sum`.
         """
         max_rows = tf.reduce_max(tf.stack(counts))
-        parts = tf.stack(
-            [_padded(part, max_rows) for part in tf.split(values, counts)]
+        blocks = tf.stack(
+            [_padded(block, max_rows) for block in tf.split(values, counts)]
         )
         received = tf.raw_ops.CollectiveAllToAllV2(
-            input=parts, **self._arguments()
+            input=blocks, **self._arguments()
         )
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
@@ -121,7 +119,7 @@ class Collectives:
         self.gather_objects(None)
 
     def sum_counts(self, counts: np.ndarray) -> np.ndarray:
-        """Adds numbers, int64 `(n,)`, outside of graphs."""
+        """Adds numbers of all workers, int64 `(n,)`, outside of graphs."""
         total: np.ndarray = self._sum_numbers(tf.constant(counts)).numpy()
         return total
 
@@ -136,21 +134,20 @@ class Collectives:
 
 
 def _padded(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Adds rows of zeros up to a number of rows."""
+    """Pads a tensor with zeros to `rows` rows."""
     missing = rows - tf.shape(values)[0]
     return tf.pad(values, [[0, missing], *[[0, 0]] * (values.shape.rank - 1)])
 
 
 class JointError(InputError):
-    """Raised on all workers for an error on one of them."""
+    """Raised on all workers when a worker has an error."""
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
     """Calls a function on each worker, and returns all results, by rank.
 
     If a worker raises an `InputError` or an `OSError`, all workers raise
-    `JointError`, so that none waits for a worker that has stopped. JSON must be
-    able to hold the results.
+    `JointError`. The results must be JSON values.
     """
     outcome: dict[str, Any] = {}
     try:
@@ -172,27 +169,26 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
     """Raises `JointError` if a worker has another value than worker 0."""
     cluster = collectives.cluster
     all_values = collectives.gather_objects(values)
-    for rank, others in enumerate(all_values):
+    for rank, worker_values in enumerate(all_values):
         for name, first in all_values[0].items():
-            if others[name] != first:
+            if worker_values[name] != first:
                 raise JointError(
-                    f"{cluster.describe(rank)} has {name} {others[name]}, "
-                    f"{cluster.describe(0)} has {first}: start all workers "
-                    "with the same"
+                    f"{cluster.describe(rank)} has {name}"
+                    f" {worker_values[name]}, {cluster.describe(0)} has"
+                    f" {first}: start all workers with the same"
                 )
 
 
 def connect() -> Collectives:
     """Connects this worker with the other workers of `TF_CONFIG`.
 
-    Must be called before TensorFlow runs anything else. TensorFlow waits
-    forever for a worker that never starts, and Python cannot run meanwhile:
-    another process, such as Ray, must kill this process then.
+    Must be called before TensorFlow runs anything else. If a worker never
+    starts, TensorFlow waits forever; another process, such as Ray, must kill
+    this process.
     """
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
-    # Nothing is created in its scope: the strategy starts this worker's server,
-    # and watches that the others are alive.
+    # The strategy only starts this worker's server and watches other workers.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     collectives = Collectives(Cluster(tuple(workers), rank), strategy)
     collectives.barrier()

@@ -23,10 +23,7 @@ class JointRows(NamedTuple):
     position: tf.Tensor  # int32 `(rows of the table,)`: index in `rows`
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
-        """Scatters a sparse gradient of distinct rows into a dense one.
-
-        The result has a line for each of `rows`; 0 where `gradient` has none.
-        """
+        """Returns a sparse gradient as a dense tensor, a line for each row."""
         index = tf.gather(self.position, gradient.indices)
         return tf.scatter_nd(
             index[:, tf.newaxis],
@@ -36,43 +33,31 @@ class JointRows(NamedTuple):
 
 
 class JointBatch(NamedTuple):
-    """What the batches of all workers have together.
+    """Rows, titles and pairs of the batches of all workers.
 
-    The distinct titles are in the same order on each worker: titles of worker
-    0, then titles that only later workers have.
-
-    Attributes:
-        rows: The table rows that the batches read, for each tower.
-        contributed: int32 `(titles,)`, the titles of this worker that no
-            earlier worker has; it gives their vectors to all workers.
-        counts: The number of titles that each worker contributes.
-        clicked: int32 `(all pairs,)`, the clicked title of each pair in all
-            workers' batches.
-        first_row: The number of pairs of earlier workers: the index in
-            `clicked` of this worker's first pair.
-        share: Float scalar, the share of this worker's pairs, or of their
-            weights, among those of all workers.
+    All workers have the distinct titles in the same order: titles of worker 0,
+    then further titles of worker 1, and so on. A worker contributes the titles
+    that no earlier worker has: it sends their vectors to all workers.
     """
 
-    rows: list[JointRows]
-    contributed: tf.Tensor
-    counts: list[tf.Tensor]
-    clicked: tf.Tensor
-    first_row: tf.Tensor
-    share: tf.Tensor
+    rows: list[JointRows]  # table rows that the batches read, for each tower
+    contributed: tf.Tensor  # int32, the titles that this worker contributes
+    counts: list[tf.Tensor]  # the number of titles that each worker contributes
+    clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
+    first_row: tf.Tensor  # index in `clicked` of this worker's first pair
+    share: tf.Tensor  # float, this worker's share of the weights of all pairs
 
 
 class JointStep(OneProcess):
     """Makes a training step of the batches of all workers.
 
-    Documents of other workers are negatives, too, and each distinct document
-    counts once. A step needs four collectives: fingerprints of titles, with the
-    sets of table rows that are read (`NesterovMomentum` moves them to its
-    look-ahead point first); vectors of titles; gradients of these vectors; and
+    Titles of other workers are negatives, too, and each distinct title counts
+    once. A step exchanges four things: fingerprints of titles with the sets of
+    table rows that are read; vectors of titles; gradients of these vectors; and
     the sum of all gradients with the loss. The weights are bit-equal on all
     workers, and equal, up to rounding, to the weights of one process with the
-    whole batch. `stop_wanted` of 1 asks all workers to stop; `stops` is then
-    above 0 after the step.
+    whole batch. A worker asks all workers to stop by a `stop_wanted` of 1;
+    `stops` is then above 0 after the step.
     """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
@@ -83,28 +68,28 @@ class JointStep(OneProcess):
         self.stops = tf.Variable(0, trainable=False, dtype=tf.int32)
 
     def join(self, model: TwoTower, batch: HashedPairs) -> HashedPairs:
-        """Exchanges with all workers what this worker's batch has.
+        """Exchanges the titles and table rows of this worker's batch.
 
-        Returns the batch with the field `joint`; its candidates and `log_q`
-        refer to the distinct titles of all workers. Raises `InputError` if a
+        Returns the batch with the field `joint`; `candidates` and `log_q` then
+        refer to the distinct titles of all workers. Raises `InputError` if the
         batch was hashed without fingerprints.
         """
         if batch.fingerprints is None:
             raise InputError(
-                "found hashed batches, expected batches of strings: several"
-                " workers hash them themselves"
+                "found hashed batches, expected batches of strings, which"
+                " workers hash with fingerprints"
             )
         texts = (batch.query, batch.document)
         sizes = [tower.trigrams.size for tower in model.towers]
         packed = [
-            _pack(words.trigrams, size)
+            _pack_rows(words.trigrams, size)
             for words, size in zip(texts, sizes, strict=False)
         ]
         clicked = batch.candidates[:, 0]
         columns = [tf.bitcast(batch.fingerprints, tf.int32)]
         if batch.log_q is not None:
             columns += [
-                tf.bitcast(part, tf.int32)[:, None] for part in batch.log_q
+                tf.bitcast(log_q, tf.int32)[:, None] for log_q in batch.log_q
             ]
         title_keys = tf.concat(columns, axis=1)
         width = title_keys.shape[1]
@@ -133,7 +118,7 @@ class JointStep(OneProcess):
         self.stops.assign(tf.reduce_sum(headers[:, 2]))
         all_keys = tf.reshape(all_keys, [self.cluster.size, -1, width])
         rows = [
-            _unpack(all_sets, size)
+            _unpack_rows(all_sets, size)
             for all_sets, size in zip(sets, sizes, strict=True)
         ]
         return self._joined(batch, rows, headers, all_clicked, all_keys)
@@ -148,10 +133,10 @@ class JointStep(OneProcess):
     ) -> HashedPairs:
         rank, size = self.cluster.rank, self.cluster.size
         weights = tf.cast(tf.bitcast(headers[:, 3], tf.float32), tf.float64)
-        numbers = tf.concat(
+        columns = tf.concat(
             [title_keys[r, : headers[r, 0]] for r in range(size)], axis=0
         )
-        keys = tf.bitcast(numbers[:, :2], tf.int64)
+        keys = tf.bitcast(columns[:, :2], tf.int64)
         # In order of first appearance: titles of worker 0 come first.
         distinct, index = tf.unique(keys)
         first = tf.math.unsorted_segment_min(
@@ -164,7 +149,7 @@ class JointStep(OneProcess):
         if batch.log_q is not None:
             log_q = tuple(
                 tf.math.unsorted_segment_sum(
-                    tf.bitcast(numbers[:, column], tf.float32),
+                    tf.bitcast(columns[:, column], tf.float32),
                     index,
                     tf.size(distinct),
                 )
@@ -193,7 +178,7 @@ class JointStep(OneProcess):
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: HashedPairs
     ) -> Sequence[tf.Tensor]:
-        """Gives the vectors of this worker's titles to all workers.
+        """Returns the vectors of the distinct titles of all workers.
 
         Only the first block of columns has a gradient (`TextEncoder.blocks`).
         The batches of an evaluation are not joined and keep their titles.
@@ -244,12 +229,12 @@ class JointStep(OneProcess):
 
         A table's gradient has the rows that at least one worker reads.
         """
-        rows_of = {
+        rows_of_table = {
             id(table): joint
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
             for table in tower.tables
         }
-        rows = [rows_of.get(id(v)) for v in model.trainable_variables]
+        rows = [rows_of_table.get(id(v)) for v in model.trainable_variables]
         dense = [
             gradient
             if gradient is None
@@ -283,7 +268,7 @@ class JointStep(OneProcess):
         return loss, summed
 
 
-def _pack(rows: tf.Tensor, size: int) -> tf.Tensor:
+def _pack_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
     """Packs a set of rows into integers, a bit for each row of the table."""
     integers = -(-size // _BITS)
     bits = tf.scatter_nd(
@@ -294,8 +279,8 @@ def _pack(rows: tf.Tensor, size: int) -> tf.Tensor:
     )
 
 
-def _unpack(sets: tf.Tensor, size: int) -> JointRows:
-    """Unpacks the union of sets, `(workers, integers)`."""
+def _unpack_rows(sets: tf.Tensor, size: int) -> JointRows:
+    """Unpacks the union of packed sets, `(workers, integers)`."""
     union = functools.reduce(
         tf.bitwise.bitwise_or, tf.unstack(sets, num=sets.shape[0])
     )

@@ -1,4 +1,4 @@
-"""`train_on_ray`: Ray Train starts the workers and restarts them."""
+"""Training by several workers, which Ray Train starts and restarts."""
 
 import os
 import re
@@ -44,9 +44,9 @@ def ray_cluster(
 ) -> Iterator[None]:
     """Connects to a Ray cluster, or starts Ray on this machine.
 
-    At the end the connection is closed, and a Ray that was started here is
-    stopped. Such a Ray listens to this machine only, since everyone who can
-    reach Ray can run programs. Does nothing if this process is connected.
+    A Ray that is started here listens to this machine only, since everyone who
+    can reach Ray can run programs, and is stopped at the end. Does nothing if
+    this process is already connected.
     """
     if ray.is_initialized():
         yield
@@ -55,13 +55,13 @@ def ray_cluster(
         os.environ.setdefault(name, value)
     try:
         with nullcontext() if address else ray_on_loopback():
-            _init(ray, address, minutes, local)
+            _connect(ray, address, minutes, local)
             yield
     finally:  # also if ctrl-c interrupts the start
         ray.shutdown()
 
 
-def _init(
+def _connect(
     ray: ModuleType, address: str | None, minutes: float, local: dict[str, Any]
 ) -> None:
     if address:
@@ -84,14 +84,14 @@ def _init(
                 if address or time.monotonic() > deadline:
                     raise
                 time.sleep(_RETRY_SECONDS)
-    except Exception as error:  # Ray raises `Exception` itself, too
+    except Exception as error:  # Ray raises plain `Exception`s
         text = str(error).strip() or type(error).__name__
         reason = text.splitlines()[0]
         raise InputError(
-            f"--ray_address={address}: found no Ray cluster ({reason}), "
-            "expected one that runs: start it with `ray start`, or leave the "
-            "flag out; one that asks for a token, as `ray start` makes it, "
-            "needs RAY_AUTH_MODE=token in the environment, or the address auto"
+            f"--ray_address={address}: found no Ray cluster ({reason}): start "
+            "one with `ray start`, or leave the flag out; a cluster that asks "
+            "for a token, as by `ray start`, needs RAY_AUTH_MODE=token in the "
+            "environment, or the address auto"
             if address
             else f"Ray cannot be started here ({reason}): try again when the "
             "machine is less busy, or name a cluster with --ray_address"
@@ -112,10 +112,9 @@ def _check_reachable(address: str) -> None:
         ) from error
 
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _LIMITS = (
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S",
-    # Python cannot run in a worker that waits in vain for another worker.
     "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S",
 )
 """Ray's limits for workers that do not start or answer, in seconds."""
@@ -143,16 +142,15 @@ def train_on_ray(
 ) -> None:
     """Trains two towers by several workers that Ray Train starts.
 
-    The steps equal the steps of one process with all workers' batches; the
-    files are the same as by `train`. When a worker is killed, or its machine is
-    lost, Ray restarts all workers, up to `max_failures` times. They continue
-    from the last checkpoint, and the final weights are bit-equal to an
+    The steps equal the steps of one process with all workers' batches, and the
+    files are the files of `train`. When a worker is lost, Ray restarts all
+    workers from the last checkpoint; the final weights are bit-equal to an
     undisturbed run. SIGTERM and ctrl-c stop all workers after a step, with a
     checkpoint.
 
     Args:
         output: The run folder, which all machines must see under this path.
-        config: What to train on. Default `None`: continues the run in the
+        config: Data and recipe. Default `None`: continues the run in the
             folder.
         workers: Number of workers. Default `None`: as in the run.
         address: The Ray cluster, such as `"auto"`. Default `None`: Ray is
@@ -199,7 +197,7 @@ def train_on_ray(
     for name in _LIMITS:
         os.environ.setdefault(name, str(int(60 * start_minutes)))
     with ray_cluster(ray, address, start_minutes):
-        # None while a cluster that grows on demand has no machine yet.
+        # 0 while a cluster that grows on demand has no machine yet.
         cores = ray.cluster_resources().get("CPU", 0)
         cpus = cpus or max(1, int(cores) // workers)
         _wait_for_room(ray, workers, cpus, start_minutes)
@@ -219,8 +217,8 @@ def train_on_ray(
         raise KeyboardInterrupt
 
 
-def _loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Trains as a worker; returns errors, since Ray would restart on them."""
+def _train_loop(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Trains as a worker; returns errors, as Ray restarts after exceptions."""
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:
@@ -239,7 +237,7 @@ def _trainer(
     from ray.train.tensorflow import TensorflowTrainer
 
     return TensorflowTrainer(
-        _loop,
+        _train_loop,
         train_loop_config=arguments,
         scaling_config=ScalingConfig(
             num_workers=workers, resources_per_worker={"CPU": cpus}
@@ -258,7 +256,7 @@ def _trainer(
 def _wait_for_room(
     ray: ModuleType, workers: int, cpus: int, minutes: float
 ) -> None:
-    """Waits until the cluster has the cores, which it may have to start."""
+    """Waits until the cluster has the cores; it may have to start machines."""
     group = ray.util.placement_group([{"CPU": cpus}] * workers)
     try:
         if not group.wait(60 * minutes):
@@ -275,7 +273,7 @@ def _wait_for_room(
 
 
 def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
-    """Trains, prints the metrics, and returns how worker 0 has ended."""
+    """Trains and prints the metrics; returns the result of `_train_loop`."""
     results: list[Any] = []
 
     def fit() -> None:
@@ -291,10 +289,10 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
         thread.start()
         shown = len(run.read_history())
         while thread.is_alive():
-            thread.join(_LOOK_SECONDS)
+            thread.join(_POLL_SECONDS)
             rows = run.read_history()
             for row in rows[shown:] if verbose else []:
-                print(_line(row), flush=True)
+                print(_metrics_line(row), flush=True)
             shown = len(rows)
     stop_file.unlink(missing_ok=True)
     (result,) = results
@@ -307,14 +305,14 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
         key=lambda cause: LOST in cause,
     )
     raise InputError(
-        f"the workers failed too often: {causes[0]}; when it is mended, go on "
-        "with --resume"
+        f"the workers failed too often: {causes[0]}; remove the cause, and go "
+        "on with --resume"
     ) from result
 
 
 @contextmanager
 def stop_by_signal(stop_file: Path) -> Iterator[None]:
-    """Lets SIGTERM and SIGINT create the stop file; a second one interrupts."""
+    """Makes SIGTERM and SIGINT create a file; a second signal interrupts."""
 
     def handle(number: int, frame: Any) -> None:
         if stop_file.exists():
@@ -337,17 +335,17 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
 
 def last_line(error: BaseException) -> str:
     """Returns the last line of an error of Ray, or its known cause."""
-    for part, cause in _CAUSES.items():
-        if part in str(error):
+    for message, cause in _CAUSES.items():
+        if message in str(error):
             return cause
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return re.sub(r"^[\w.]+: ", "", lines[-1])
 
 
-def _line(row: dict[str, float]) -> str:
-    figures = [
+def _metrics_line(row: dict[str, float]) -> str:
+    metrics = [
         f"{name}: {value:.4f}"
         for name, value in row.items()
         if name not in ("epoch", "updates")
     ]
-    return f"Epoch {row['epoch']:g} - {' - '.join(figures)}"
+    return f"Epoch {row['epoch']:g} - {' - '.join(metrics)}"

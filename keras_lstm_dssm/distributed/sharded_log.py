@@ -1,4 +1,4 @@
-"""`ShardedClickLog`: the lines of a click log, divided among workers."""
+"""Division of the lines of a click log among workers."""
 
 import functools
 import os
@@ -19,14 +19,12 @@ _RUN = 1024  # consecutive lines of a compressed file for one worker
 
 
 class ShardedClickLog(ClickLog):
-    """Streams one worker's shard of a click log; all shards make up the log.
+    """Streams one worker's share of a click log.
 
-    Files are assigned round-robin: worker r of n reads the files r, r + n, and
-    so on. The remaining files, fewer than workers, and all files of `cut` are
-    divided by lines. A worker reads only its lines of a plain file, but
-    decompresses the whole of a compressed file. Lines of divided files are
-    copied to a temporary file (in `$TMPDIR`), which the operating system
-    deletes when the process ends.
+    Worker r of n reads the files r, r + n, and so on. The last `len(paths) % n`
+    files, and all files of `cut`, are divided by lines. A worker reads only its
+    lines of a plain file, but decompresses the whole of a compressed file. Its
+    lines of divided files are copied to a temporary file (in `$TMPDIR`).
     """
 
     def __init__(
@@ -44,11 +42,11 @@ class ShardedClickLog(ClickLog):
         weakref.finalize(self, self._lines.close)
         copied = 0
         for path in (*paths[whole:], *(os.fspath(path) for path in cut)):
-            copied += _copy_part(
+            copied += _copy_share(
                 path, rank, workers, self._cut_bad, self._lines
             )
         self._lines.flush()
-        if copied:  # the file has no name, so that nothing must remove it
+        if copied:  # a temporary file has no name
             files.append(f"/proc/self/fd/{self._lines.fileno()}")
         if not files:
             raise InputError(
@@ -58,17 +56,17 @@ class ShardedClickLog(ClickLog):
         super().__init__(files, max_bad_lines)
 
     def bad_lines(self) -> dict[str, int]:
-        """Counts the lines of the shard that are skipped, see `ClickLog`."""
+        """Returns reason -> number of skipped lines of this worker."""
         return dict(Counter(super().bad_lines()) + self._cut_bad.counts)
 
 
-def _copy_part(
+def _copy_share(
     path: str, rank: int, workers: int, bad: BadLines, target: IO[bytes]
 ) -> int:
-    """Copies the clicks of a worker's lines, and returns their number."""
+    """Copies a worker's lines of a file, and returns their number."""
     count = 0
-    read_part = _every_nth_run if path.endswith(".gz") else _range_of_bytes
-    for number_of, chunk in read_part(path, rank, workers, bad):
+    read_share = _every_nth_run if path.endswith(".gz") else _range_of_bytes
+    for number_of, chunk in read_share(path, rank, workers, bad):
         lines = chunk.split(b"\n")[:-1]
         for index, problem in reversed(list(find_bad(chunk))):
             # Only the message needs the line number, which is slow to find.
@@ -85,7 +83,7 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the number of line `index` of a chunk that is at `position`."""
+    """Returns the file's number of line `index` of the chunk at `position`."""
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):
@@ -97,6 +95,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
+    """Reads every n-th run of `_RUN` lines of a compressed file."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):
@@ -106,8 +105,8 @@ def _every_nth_run(
                 run = (first + start) // _RUN
                 end = min(len(lines), (run + 1) * _RUN - first)
                 if run % workers == rank:
-                    part = b"\n".join(lines[start:end]) + b"\n"
-                    yield functools.partial(add, first + start + 1), part
+                    chunk = b"\n".join(lines[start:end]) + b"\n"
+                    yield functools.partial(add, first + start + 1), chunk
                 start = end
             first += len(lines)
     except EmptyFile:
@@ -121,12 +120,12 @@ def _range_of_bytes(
     """Reads the lines that begin in the worker's range of the file's bytes."""
     with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
-        start, end = (size * part // workers for part in (rank, rank + 1))
+        start, end = size * rank // workers, size * (rank + 1) // workers
         if rank == 0 and _is_blank(file, 0):
             bad.add(path, None, "an empty file")
             return
         file.seek(max(start - 1, 0))
-        if start:  # the previous worker reads the line that began before
+        if start:  # a line that began before belongs to the previous worker
             _rest_of_line(file, path)
         while (position := file.tell()) < end:
             chunk = file.read(min(_CHUNK, end - position))
@@ -139,7 +138,7 @@ def _range_of_bytes(
             number_of = functools.partial(_line_number, path, position)
             if not chunk.split(b"\n")[-2].strip():
                 next_position = file.tell()
-                if _is_blank(file, next_position):  # to the file's very end
+                if _is_blank(file, next_position):  # up to the file's end
                     chunk = chunk.rstrip() + b"\n"
                     if chunk.strip():
                         yield number_of, chunk

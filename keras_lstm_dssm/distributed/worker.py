@@ -1,7 +1,6 @@
 """What each worker process of a distributed training runs.
 
-Ray Train calls `train_worker` in every process. Callbacks evaluate, report and
-stop on all workers together.
+Ray Train calls `train_worker` in every process.
 """
 
 import os
@@ -41,7 +40,7 @@ from keras_lstm_dssm.version import __version__
 STOP_FILE = ".stop"
 """A file in the run folder that stops the training, with a checkpoint."""
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 class Stopped(KeyboardInterrupt):
@@ -51,27 +50,26 @@ class Stopped(KeyboardInterrupt):
 class StopTogether(keras.callbacks.Callback):
     """Stops the training of all workers after the same step, like ctrl-c.
 
-    Each worker looks for the `stop_file` every second, and announces it in the
-    exchange of the next step. After a step all workers have equal weights,
-    which can be saved.
+    Each worker looks for the `stop_file` every second, and tells the others in
+    the next step.
     """
 
     def __init__(self, joint_step: JointStep, stop_file: Path) -> None:
         super().__init__()
         self.joint_step = joint_step
         self.stop_file = stop_file
-        self._looked = 0.0
+        self._last_look = 0.0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        """Announces in this step's exchange whether this worker is to stop."""
+        """Asks all workers to stop if there is a stop file."""
         now = time.monotonic()
-        if now - self._looked > _LOOK_SECONDS:
-            self._looked = now
+        if now - self._last_look > _POLL_SECONDS:
+            self._last_look = now
             if self.stop_file.exists():
                 self.joint_step.stop_wanted.assign(1)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Raises `Stopped` if any worker is to stop."""
+        """Raises `Stopped` if any worker has asked to stop."""
         if int(self.joint_step.stops):
             raise Stopped
 
@@ -79,8 +77,8 @@ class StopTogether(keras.callbacks.Callback):
 class JointMetrics(keras.callbacks.Callback):
     """Replaces an epoch's metrics by the metrics over all workers' pairs.
 
-    It also checks that the weights of all workers are still bit-equal. List
-    it before callbacks that read the logs.
+    Checks that the weights of all workers are bit-equal. Must be listed before
+    callbacks that read the logs.
     """
 
     def __init__(self, collectives: Collectives) -> None:
@@ -89,7 +87,7 @@ class JointMetrics(keras.callbacks.Callback):
         self._sums: dict[str, list[float]] = {}
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Keeps the sums of the epoch, before a validation resets them."""
+        """Stores the sums of the epoch, before a validation resets them."""
         if batch + 1 == self.params["steps"]:
             self._sums = {
                 metric.name: [float(metric.total), float(metric.count)]
@@ -98,9 +96,10 @@ class JointMetrics(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Adds the sums of all workers."""
-        weights = self.model.trainable_weights
-        mine = {"sums": self._sums, "weights": weights_hash(weights)}
-        all_workers = self.collectives.gather_objects(mine)
+        weights = weights_hash(self.model.trainable_weights)
+        all_workers = self.collectives.gather_objects(
+            {"sums": self._sums, "weights": weights}
+        )
         for rank, worker in enumerate(all_workers):
             if worker["weights"] != all_workers[0]["weights"]:
                 raise JointError(
@@ -111,15 +110,15 @@ class JointMetrics(keras.callbacks.Callback):
                 )
         for name in self._sums:
             total, count = (
-                sum(worker["sums"][name][part] for worker in all_workers)
-                for part in (0, 1)
+                sum(worker["sums"][name][index] for worker in all_workers)
+                for index in (0, 1)
             )
             if logs is not None and name in logs:
                 logs[name] = total / count
 
 
 class JointEvaluation(BestEpoch):
-    """Lets worker 0 evaluate for all, so that all keep the same epoch."""
+    """Lets worker 0 evaluate: all workers then choose the same epoch."""
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None
@@ -151,14 +150,14 @@ class JointEvaluation(BestEpoch):
 
     def metrics(self) -> dict[str, float]:
         """Returns the metrics of worker 0."""
-        mine = self.evaluation.metrics() if self.evaluation else None
-        metrics: dict[str, float] = self.collectives.gather_objects(mine)[0]
+        local = self.evaluation.metrics() if self.evaluation else None
+        metrics: dict[str, float] = self.collectives.gather_objects(local)[0]
         return metrics
 
 
 T = TypeVar("T")
 
-_WEIGHT_UNITS = 1 << 20  # fractions of a click's weight that are summed
+_WEIGHT_UNITS = 1 << 20  # sums of weights are integers of this unit
 
 
 def worker_versions() -> dict[str, Any]:
@@ -181,8 +180,8 @@ def worker_versions() -> dict[str, Any]:
 class Workers(Processes):
     """What a training needs from its processes, for several workers.
 
-    Worker 0 reads and writes what all workers share; the others wait, and read
-    its files. An error on a worker raises `JointError` on all workers.
+    Worker 0 writes the files that all workers read. An error on a worker raises
+    `JointError` on all workers.
     """
 
     def __init__(self, collectives: Collectives) -> None:
@@ -192,18 +191,18 @@ class Workers(Processes):
         self.size = collectives.cluster.size
 
     def on_first(self, function: Callable[[], Any]) -> Any:
-        """Calls a function in the first process; all get its result."""
+        """Calls a function in worker 0; all workers get the result."""
         call = function if self.first else lambda: None
         return on_all(self.collectives, call)[0]
 
     def on_each(self, function: Callable[[], T]) -> T:
-        """Calls a function in each process."""
+        """Calls a function in each worker; returns the local result."""
         results: list[T] = []
         on_all(self.collectives, lambda: results.append(function()))
         return results[0]
 
     def only_on_first(self, function: Callable[[], T]) -> T | None:
-        """Calls a function in the first process; the others get `None`."""
+        """Calls a function in worker 0; other workers get `None`."""
         results: list[T] = []
         self.on_first(lambda: results.append(function()))
         return results[0] if results else None
@@ -211,7 +210,7 @@ class Workers(Processes):
     def open_clicks(
         self, open_log: Callable[[], tuple[ClickLog, DataSource]]
     ) -> tuple[ClickLog, DataSource]:
-        """Opens the clicks without reading; worker 0 writes them if needed."""
+        """Opens the clicks that worker 0 finds, or writes."""
 
         def open_first() -> tuple[list[str], int, str, str | None]:
             log, source = open_log()
@@ -223,11 +222,11 @@ class Workers(Processes):
         return log, DataSource(*source)
 
     def shard(self, training: Training, model: Any) -> None:
-        """Restricts a training to this worker's part of the data.
+        """Restricts a training to this worker's share of the data.
 
-        All workers have as many steps in an epoch as the smallest part; workers
-        with larger parts leave out other pairs in each epoch. With synthetic
-        pairs, the last file is cut by lines.
+        The smallest share determines the number of steps of an epoch; workers
+        with larger shares leave out other pairs in each epoch. With synthetic
+        pairs, all workers divide the last file by lines.
         """
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster
@@ -239,7 +238,7 @@ class Workers(Processes):
             )
 
         def read() -> dict[str, Any]:
-            if model is None:  # needed for its rules of words only
+            if model is None:  # a model is needed to hash words
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
@@ -257,31 +256,31 @@ class Workers(Processes):
                 "weighted": training.log.weighted,
             }
 
-        parts = on_all(self.collectives, read)
-        # The batches of all workers must have the same parts.
-        training.log.weighted = any(part["weighted"] for part in parts)
+        logs = on_all(self.collectives, read)
+        # The batches of all workers must have the same fields.
+        training.log.weighted = any(log["weighted"] for log in logs)
         bad: Counter[str] = Counter()
-        for part in parts:
-            bad.update(part["bad"])
+        for log in logs:
+            bad.update(log["bad"])
         if sum(bad.values()) > max_bad_lines:
             raise JointError(
                 f"{training.clicks.paths[0]}: found {sum(bad.values())} bad "
-                f"lines in the parts of all workers, more than "
+                f"lines in the data of all workers, more than "
                 f"--max_bad_lines={max_bad_lines}: correct or remove them"
             )
         shares = [
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
         steps = min(
-            -(-part["pairs"] // share)
-            for part, share in zip(parts, shares, strict=True)
+            -(-log["pairs"] // share)
+            for log, share in zip(logs, shares, strict=True)
         )
         training.clicks, training.bad_lines = training.log, bad
         training.rows = shares[cluster.rank]
         training.steps_per_epoch = training.joint_steps = steps
         training.examples = sum(
-            min(part["pairs"], steps * share)
-            for part, share in zip(parts, shares, strict=True)
+            min(log["pairs"], steps * share)
+            for log, share in zip(logs, shares, strict=True)
         )
         if recipe.logq:
             frequencies = ClickFrequencies.from_log(
@@ -289,7 +288,7 @@ class Workers(Processes):
             )
             counts = frequencies.counts
             if training.log.weighted:
-                # Sums of whole numbers do not depend on the order.
+                # Sums of integers do not depend on the order.
                 counts = np.rint(counts * _WEIGHT_UNITS).astype(np.int64)
             counts = self.collectives.sum_counts(counts)
             if training.log.weighted:
@@ -335,10 +334,9 @@ def train_worker(
 ) -> None:
     """Trains two towers together with the other workers of `TF_CONFIG`.
 
-    The steps equal the steps of one process with all workers' batches. Worker
-    0 writes the run folder. An existing run continues from its last checkpoint.
-    Raises `JointError` or `Stopped` on all workers, or `InputError` if another
-    worker is lost.
+    Worker 0 writes the run folder. An existing run continues from its last
+    checkpoint. Raises `JointError` or `Stopped` on all workers, or `InputError`
+    if another worker is lost.
     """
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     collectives = connect()

@@ -3,11 +3,7 @@
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.clustering import ClusterTask
 from keras_lstm_dssm.evaluation.index import Hit, Index
-from keras_lstm_dssm.evaluation.measures import (
-    MEASURES,
-    evaluate_queries,
-    mean,
-)
+from keras_lstm_dssm.evaluation.measures import MEASURES, evaluate_queries, mean
 from keras_lstm_dssm.evaluation.mixture import Mixture, choose_weights
 from keras_lstm_dssm.evaluation.runs import System, read_run, write_run
 from keras_lstm_dssm.evaluation.significance import compare_systems

@@ -32,7 +32,7 @@ def space_separated(text: str) -> list[str]:
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Finds runs of letters, digits and marks, see `split="alphanumeric"`."""
+    """Finds runs of letters, digits and marks, as `split="alphanumeric"`."""
     return split_words(text, "alphanumeric")
 
 
@@ -65,9 +65,7 @@ def stemmer_version() -> str:
 
 TOKENIZERS: dict[str, Tokenizer] = dict(
     zip(
-        fields.TOKENIZERS,
-        (space_separated, alphanumeric, stemmed),
-        strict=True,
+        fields.TOKENIZERS, (space_separated, alphanumeric, stemmed), strict=True
     )
 )
 """Name -> tokenizer; `"space"` and `"alphanumeric"` are also the names of the
@@ -75,10 +73,10 @@ encoders' `split`."""
 
 
 class TokenizedTitles:
-    """Maps the words of titles to `ids`, by a `vocabulary` of word -> id.
+    """Numbers the words of titles: `ids` has a list of word ids for each title.
 
-    Words that are not in the vocabulary are dropped. By default, the vocabulary
-    has all words, numbered in order of occurrence.
+    `vocabulary` is word -> id; other words are dropped. By default, all words
+    are numbered in order of occurrence.
     """
 
     def __init__(
@@ -87,58 +85,54 @@ class TokenizedTitles:
         tokenizer: Tokenizer,
         vocabulary: Mapping[str, int] | None = None,
     ) -> None:
-        split = map(tokenizer, titles)
+        words_of_titles = map(tokenizer, titles)
         if vocabulary is None:
-            numbers: dict[str, int] = {}
+            word_ids: dict[str, int] = {}
             self.ids = [
-                [numbers.setdefault(w, len(numbers)) for w in title]
-                for title in split
+                [word_ids.setdefault(w, len(word_ids)) for w in words]
+                for words in words_of_titles
             ]
-            vocabulary = numbers
+            vocabulary = word_ids
         else:
             self.ids = [
-                [vocabulary[w] for w in title if w in vocabulary]
-                for title in split
+                [vocabulary[w] for w in words if w in vocabulary]
+                for words in words_of_titles
             ]
         self.vocabulary = vocabulary
 
     @functools.cached_property
     def counts(self) -> Any:
-        """The word counts of the titles, see `count_matrix`."""
+        """Word counts, a float32 sparse matrix `[titles, vocabulary]`."""
         return count_matrix(self.ids, len(self.vocabulary))
 
 
-def count_matrix(titles: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts words: float32 `scipy.sparse.csr_array` `[titles, size]`.
+def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
+    """Counts the ids 0 to size - 1 in each list: a sparse float32 matrix.
 
-    The indices are int32, because k-means of scikit-learn 1.7 requires it.
+    Returns a `scipy.sparse.csr_array` `[lists, size]` with int32 indices, which
+    k-means of scikit-learn 1.7 requires.
     """
     from scipy import sparse
 
-    lengths = [len(ids) for ids in titles]
-    rows = np.repeat(np.arange(len(titles), dtype=np.int32), lengths)
-    columns = np.array([word for ids in titles for word in ids], np.int32)
+    rows = np.repeat(np.arange(len(lists), dtype=np.int32), [*map(len, lists)])
+    columns = np.array([number for ids in lists for number in ids], np.int32)
     ones = np.ones(len(columns), np.float32)
-    return sparse.csr_array((ones, (rows, columns)), (len(titles), size))
+    return sparse.csr_array((ones, (rows, columns)), (len(lists), size))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FieldTexts:
-    """The fields of titles, and their weights in BM25.
+    """The fields of titles, such as brand and colour, with weights for BM25.
 
     A word that occurs tf times in a field of weight w adds w * tf to the term
     frequency and to the length of the title.
 
     Source: Robertson, Zaragoza and Taylor 2004, "Simple BM25 Extension to
     Multiple Weighted Fields".
-
-    Attributes:
-        weights: The weight of each field, above 0.
-        texts: Title -> the text of each field.
     """
 
-    weights: tuple[float, ...]
-    texts: Mapping[str, tuple[str, ...]]
+    weights: tuple[float, ...]  # above 0, for each field
+    texts: Mapping[str, tuple[str, ...]]  # title -> the text of each field
 
 
 @functools.lru_cache(2)
@@ -153,9 +147,9 @@ def cached_titles(
 def field_counts(
     titles: tuple[str, ...], tokenizer: Tokenizer, fields: FieldTexts
 ) -> tuple[Mapping[str, int], Any]:
-    """Returns word -> column, and weighted counts, see `count_matrix`."""
-    columns = zip(*(fields.texts[title] for title in titles), strict=True)
-    texts = [text for column in columns for text in column]
+    """Returns word -> column, and weighted word counts `[titles, words]`."""
+    by_field = zip(*(fields.texts[title] for title in titles), strict=True)
+    texts = [text for field_texts in by_field for text in field_texts]
     tokenized = TokenizedTitles(texts, tokenizer)
     first_rows = range(0, len(texts), len(titles))
     blocks = (
@@ -228,7 +222,7 @@ class BM25System(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `CorpusSystem.scores`."""
+        """Yields the BM25 scores of all titles for each query."""
         postings = _postings(
             titles, self.tokenizer, self.k1, self.b, self.fields
         )
@@ -237,7 +231,7 @@ class BM25System(CorpusSystem):
             yield scores, np.flatnonzero(scores)
 
 
-@functools.lru_cache(1)  # rerank and retrieve use one index
+@functools.lru_cache(1)  # `rerank` and `retrieve` share the postings
 def _postings(
     titles: tuple[str, ...],
     tokenizer: Tokenizer,
@@ -256,7 +250,7 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields the rows of the k titles with the highest BM25 for each text.
+    """Yields, for each text, the positions of the k best titles by BM25.
 
     The best title is first; ties are in the order of the titles. Titles that
     share no word with the text are left out.

@@ -25,15 +25,12 @@ def cluster_measures(
 ) -> dict[str, float]:
     """Compares the clusters of documents with their classes.
 
-    - `"f1"`: pairwise F1. Precision is the share of pairs of the same cluster
-      that have the same class; recall is the share of pairs of the same class
-      that have the same cluster.
-    - `"v"`: the harmonic mean of homogeneity and completeness (Rosenberg and
-      Hirschberg 2007). V is not corrected for chance: with many small classes,
-      random clusters have a V near 1.
+    - `"f1"`: pairwise F1: two documents are a pair if they have the same class,
+      and are predicted to be a pair if they have the same cluster.
+    - `"v"`: the V-measure (Rosenberg and Hirschberg 2007), which is not
+      corrected for chance: it is near 1 for many small classes.
     - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`:
-      the adjusted mutual information (Vinh et al. 2010). For random clusters,
-      both are 0 in expectation; both can be negative.
+      the adjusted mutual information (Vinh et al. 2010), 0 for random clusters.
     """
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
@@ -54,12 +51,12 @@ def cluster_measures(
 
 
 def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Scales vectors to unit length and clusters them; integers `[n]`.
+    """Clusters vectors, scaled to unit length; returns cluster numbers `[n]`.
 
-    k-means is started 10 times by k-means++; the result with the smallest sum
-    of squared distances is returned. `vectors` is an array or a sparse matrix
-    of SciPy. If fewer than `clusters` vectors are distinct, each of them is a
-    cluster.
+    `vectors` is an array `[n, d]` or a sparse matrix of SciPy. k-means is
+    started 10 times by k-means++; the result with the smallest sum of squared
+    distances is returned. If fewer than `clusters` vectors are distinct, each
+    distinct vector is a cluster.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
@@ -72,8 +69,7 @@ def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
     with warnings.catch_warnings():
         # scikit-learn warns of fewer distinct vectors than clusters.
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-        # float64 because in float32 the clusters depend on the order of
-        # additions, and the order depends on the threads.
+        # In float32, rounding would make the clusters depend on the threads.
         return model.fit_predict(_unit_rows(vectors).astype(np.float64))
 
 
@@ -94,7 +90,7 @@ class ClusterTask(NamedTuple):
     Attributes:
         documents: Document id -> text. All documents have a class.
         classes: Document id -> class, in the order of `documents`.
-        without_class: Number of further documents, which have no class.
+        without_class: Number of documents left out, as they have no class.
         seeds: Number of k-means runs, with the seeds 0 to seeds - 1.
 
     Example:
@@ -120,7 +116,7 @@ class ClusterTask(NamedTuple):
         classes: Mapping[str, str | None],
         seeds: int = K_MEANS_SEEDS,
     ) -> "ClusterTask":
-        """Makes a task of the documents with a class, and counts all others.
+        """Makes a task of the documents that have a class.
 
         Args:
             documents: Document id -> text.
@@ -183,10 +179,9 @@ class ClusterTask(NamedTuple):
         return system.encode_document is not None
 
     def measure(self, system: System) -> tuple[None, QueryMeasures]:
-        """Measures the clusters of a system's vectors.
+        """Returns `None` (clusters have no run), and seed -> measure -> value.
 
-        Returns `None` in place of the run of `Task.measure`; and seed ->
-        measure -> value.
+        Raises `InputError` for a system without vectors of documents.
         """
         encode = system.encode_document
         if encode is None:
@@ -206,8 +201,7 @@ class ClusterTask(NamedTuple):
     def random_queries(self) -> QueryMeasures:
         """Measures random clusters, for comparison.
 
-        Each document has a uniformly random cluster. All seeds have the same
-        values: means over 20 draws, near the expectation.
+        All seeds have the same values: means over 20 random clusterings.
         """
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
@@ -219,7 +213,7 @@ class ClusterTask(NamedTuple):
 
 @functools.lru_cache(8)
 def _random_measures(labels: tuple[str, ...]) -> dict[str, float]:
-    """Averages the measures of 20 random clusterings."""
+    """Averages the measures of `_RANDOM_DRAWS` random clusterings."""
     clusters = len(set(labels))
     generator = np.random.default_rng(0)
     draws = {

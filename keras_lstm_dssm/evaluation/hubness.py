@@ -25,25 +25,16 @@ _ROWS = 4096
 
 
 def sample(queries: Iterable[str]) -> list[str]:
-    """Returns at most `QUERIES` distinct queries, whatever their order."""
+    """Returns at most `QUERIES` distinct queries, evenly from sorted order."""
     distinct = sorted(set(queries))
     step = max(1, -(-len(distinct) // QUERIES))
     return distinct[::step]
 
 
 def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns the hubness of titles: the mean of their largest cosines.
+    """Returns the mean of the `NEAREST` largest cosines of titles, `[n]`.
 
-    Args:
-        titles: Unit vectors of titles, float32 `[n, d]`.
-        queries: Unit vectors of queries, float32 `[m, d]`, m above 0.
-
-    Returns:
-        Float32 `[n]`: the mean of the `NEAREST` largest cosines with queries.
-
-    Example:
-    >>> hubness(np.eye(2), np.array([[1.0, 0.0], [0.6, 0.8]]))
-    array([0.8, 0.4], dtype=float32)
+    `titles` `[n, d]` and `queries` `[m, d]`, m above 0, are unit vectors.
     """
     count = min(NEAREST, len(queries))
     result = np.empty(len(titles), np.float32)
@@ -55,39 +46,25 @@ def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 
 class Occurrences(NamedTuple):
-    """How often titles are on result pages.
+    """How often titles are on result pages."""
 
-    Attributes:
-        title: Id of the most frequent title.
-        share: Share of pages with the most frequent title, from 0 to 1.
-        skewness: Skewness of the number of pages of a title, over all titles.
-    """
-
-    title: str
-    share: float
-    skewness: float
+    title: str  # id of the most frequent title
+    share: float  # share of pages with the most frequent title, from 0 to 1
+    skewness: float  # of the number of pages of a title, over all titles
 
 
 def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:
-    """Counts how often each title is among the first k of a query.
+    """Measures how often titles are among the first k results of queries.
 
-    Args:
-        run: The rankings.
-        documents: Number of titles in the corpus.
-        k: Number of titles on a page.
-
-    Example:
-    >>> run = {"q": {"a": 0.9, "b": 0.8}, "r": {"a": 0.7, "c": 0.6}}
-    >>> occurrences(run, 4)
-    Occurrences(title='a', share=1.0, skewness=0.0)
+    `documents` is the number of titles in the corpus.
     """
     counts = Counter(d for ranked in run.values() for d in [*ranked][:k])
     if not counts:
         return Occurrences("", 0.0, 0.0)
-    numbers = np.zeros(documents)
-    numbers[: len(counts)] = [*counts.values()]
-    off = numbers - numbers.mean()
-    spread = np.sqrt((off**2).mean())
-    skewness = float((off**3).mean() / spread**3) if spread else 0.0
+    page_counts = np.zeros(documents)
+    page_counts[: len(counts)] = [*counts.values()]
+    deviations = page_counts - page_counts.mean()
+    sigma = np.sqrt((deviations**2).mean())
+    skewness = float((deviations**3).mean() / sigma**3) if sigma else 0.0
     title, count = counts.most_common(1)[0]
     return Occurrences(title, count / len(run), skewness)

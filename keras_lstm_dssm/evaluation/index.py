@@ -24,9 +24,8 @@ _BLOCK = 2**24
 class Index:
     """Searches the vectors of a corpus exactly, in bounded memory.
 
-    Every search compares the query with all documents. Documents with the same
-    cosine are ordered as by `TieBreaker`, so that the order of the corpus has
-    no effect on the results.
+    Every search compares the query with all documents. Ties are broken by a
+    hash of query and document id; the order of the corpus has no effect.
 
     Args:
         encoder: The encoder of the documents: an object with
@@ -161,9 +160,9 @@ class Index:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rows and the cosines of the k nearest documents.
 
-        A blocked matrix product selects documents that may be among the k
-        nearest; `cosines` then computes their cosines. A matrix product may
-        round the cosines of equal vectors differently.
+        A matrix product selects candidates; `cosines` computes their final
+        cosines, because a matrix product may round the cosines of equal vectors
+        differently.
 
         Args:
             query_vectors: Float `[n, d]`; they are scaled to unit length.
@@ -226,11 +225,12 @@ class Index:
         # The ids are checked before the documents are encoded.
         if not ids:
             raise InputError("found no document: expected one or more titles")
-        for key in ids:
-            if not isinstance(key, str):
+        for document_id in ids:
+            if not isinstance(document_id, str):
                 raise InputError(
-                    f"ids has {key!r:.40} ({type(key).__name__}): expected"
-                    f" texts, such as {str(key)!r:.40}"
+                    f"ids has {document_id!r:.40}"
+                    f" ({type(document_id).__name__}): expected strings, such"
+                    f" as {str(document_id)!r:.40}"
                 )
         if len(set(ids)) < len(ids):
             raise InputError(
@@ -271,8 +271,8 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
     """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Raises `InputError` if the array is not a matrix or a number is not finite.
-    The message calls a row `name`.
+    Raises `InputError` if the array is not a matrix or a number is not finite;
+    `name` says in the message what a row is.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
@@ -300,12 +300,12 @@ def _encode_function(encoder: Any) -> Encode:
     return encode
 
 
-_SAMPLED_IN_CLUSTER = 32
-_ROUNDS = 6
-_RESULTS_AT_ONCE = 2**25  # k results of each cluster that a query reads
+_SAMPLED_IN_CLUSTER = 32  # sampled titles per cluster, for k-means
+_ROUNDS = 6  # of k-means
+_RESULTS_AT_ONCE = 2**25  # queries x clusters of a query x k, in memory
 _SCORES_AT_ONCE = 2**24  # per thread: 64 MiB, and 128 MiB for sorting
 _THREADS = 2
-_GROUPS_FOR_EACH = 4  # groups of scores, for each of the `count` largest
+_GROUPS_PER_RESULT = 4  # of scores, see `_largest`
 
 
 class IVFIndex:
@@ -313,9 +313,7 @@ class IVFIndex:
 
     Spherical k-means on a sample divides n titles into sqrt(n) clusters. A
     query is compared with the titles of the clusters that have the nearest
-    centres (Sivic and Zisserman 2003). The cost of n queries is O(n^1.5), where
-    exact search needs O(n^2). A matrix product compares the titles of a cluster
-    with all queries that read the cluster.
+    centres (Sivic and Zisserman 2003): n queries cost O(n^1.5), not O(n^2).
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
@@ -343,17 +341,16 @@ class IVFIndex:
         """Finds the k best titles of the nearest clusters for each query.
 
         Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
-        k]` that are not in `exclude`, nearest first; the last are -1 if the
-        clusters have fewer than k titles.
+        k]` without `exclude`, nearest first, and -1 if there are fewer than k.
         """
         check_at_least(1, k=k, clusters=clusters)
         nearest_rows = np.full((len(queries), k), -1)
         size = max(1, _RESULTS_AT_ONCE // (clusters * k))
         starts = range(0, len(queries), size)
         for start in _with_bar(starts, len(starts), progress):
-            part = slice(start, start + size)
+            block = slice(start, start + size)
             rows, scores = self._compare(
-                queries[part], k, exclude[part], clusters
+                queries[block], k, exclude[block], clusters
             )
             best = _largest(scores, k)
             order = np.argsort(
@@ -361,7 +358,7 @@ class IVFIndex:
             )
             best = np.take_along_axis(best, order, axis=1)
             best_rows = np.take_along_axis(rows, best, axis=1)
-            nearest_rows[part, : best.shape[1]] = best_rows
+            nearest_rows[block, : best.shape[1]] = best_rows
         return nearest_rows
 
     def _compare(
@@ -372,8 +369,8 @@ class IVFIndex:
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k best rows of the nearest clusters, and the cosines."""
-        read_clusters = _nearest_centres(queries, self._centres, clusters)
-        per_query = read_clusters.shape[1]
+        clusters_of = _nearest_centres(queries, self._centres, clusters)
+        per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k
         rows = np.full(shape, -1)
         scores = np.full(shape, -np.inf, np.float32)
@@ -385,43 +382,43 @@ class IVFIndex:
         def compare(
             members: np.ndarray,
             titles: np.ndarray,
-            pairs: np.ndarray,  # ascending positions in `read_clusters`, flat
-            excluded: np.ndarray,
+            pairs: np.ndarray,  # ascending indices in the flat `clusters_of`
+            excluded: np.ndarray,  # indices in `excluded_query`
         ) -> None:
             query, column = np.divmod(pairs, per_query)
-            block = queries[query] @ titles.T
+            products = queries[query] @ titles.T
             excluded = excluded[np.isin(excluded_query[excluded], query)]
-            block[
+            products[
                 np.searchsorted(query, excluded_query[excluded]),
                 np.searchsorted(members, excluded_row[excluded]),
             ] = -np.inf
-            best = _largest(block, k)
-            cosines = np.take_along_axis(block, best, axis=1)
+            best = _largest(products, k)
+            cosines = np.take_along_axis(products, best, axis=1)
             count = best.shape[1]
             scores[query, column, :count] = cosines
             rows[query, column, :count] = np.where(
                 cosines > -np.inf, members[best], -1
             )
 
-        # NumPy releases Python's global lock: parts of queries run in parallel.
+        # NumPy releases Python's global lock, so threads run in parallel.
         with ThreadPoolExecutor(_THREADS) as pool:
-            blocks = [
-                pool.submit(compare, members, titles, part, excluded)
+            futures = [
+                pool.submit(compare, members, titles, block, excluded)
                 for members, titles, pairs, excluded in zip(
                     self._members,
                     self._titles,
-                    self._by_cluster(read_clusters.ravel()),
+                    self._by_cluster(clusters_of.ravel()),
                     self._by_cluster(self._cluster_of[excluded_row]),
                     strict=True,
                 )
-                for part in _parts(pairs, len(members))
+                for block in _row_blocks(pairs, len(members))
             ]
-            for block in blocks:
-                block.result()
+            for future in futures:
+                future.result()
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Lists the positions of each cluster's number, ascending."""
+        """Returns for each cluster where it occurs in `clusters`, ascending."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
@@ -447,13 +444,13 @@ def _nearest_centres(
     vectors: np.ndarray, centres: np.ndarray, count: int
 ) -> np.ndarray:
     """Returns the indices of the nearest centres, `[vectors, count]`."""
-    parts = _parts(vectors, len(centres))
-    return np.concatenate([_largest(p @ centres.T, count) for p in parts])
+    blocks = _row_blocks(vectors, len(centres))
+    return np.concatenate([_largest(b @ centres.T, count) for b in blocks])
 
 
-def _parts(values: np.ndarray, scores: int) -> list[np.ndarray]:
-    """Divides rows with `scores` scores each by `_SCORES_AT_ONCE`."""
-    size = max(1, _SCORES_AT_ONCE // scores)
+def _row_blocks(values: np.ndarray, width: int) -> list[np.ndarray]:
+    """Splits rows with `width` scores each, `_SCORES_AT_ONCE` to a block."""
+    size = max(1, _SCORES_AT_ONCE // width)
     return [
         values[start : start + size]
         for start in range(0, max(len(values), 1), size)
@@ -466,11 +463,11 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
         return np.argmax(scores, axis=1)[:, np.newaxis]
     rows, width = scores.shape
     count = min(count, width)
-    size = width // (_GROUPS_FOR_EACH * count)
+    size = width // (_GROUPS_PER_RESULT * count)
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
-    # `count` groups have a maximum of at least `least`, so that smaller scores
-    # are not among the `count` largest: few scores remain to be compared.
+    # A score below `least`, the `count`-th largest maximum of a group, is not
+    # among the `count` largest: few scores remain to be compared.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]

@@ -17,7 +17,7 @@ from keras_lstm_dssm.settings.fields import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):
-    """Documents with equal scores: their number, and the judged grades."""
+    """Documents with equal scores; `grades` may leave out grades of 0."""
 
     size: int
     grades: Sequence[int]
@@ -45,21 +45,20 @@ def expected_measures(
     """Computes the exact expected measures of one query.
 
     All orders of a group of n documents, r of them relevant, are equally
-    probable. Expected measures:
+    probable. NDCG@k, P@k and recall@k use the mean gain of the group at each of
+    its ranks.
 
-    - NDCG@k, P@k, recall@k are linear in the gains: they are computed with the
-      mean gain of the group at each of its ranks.
     - RR: the sum over ranks i of 1/i P(the first relevant document is at i).
     - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
       divided by the number of relevant documents. Rank i is the j-th of its
       group, and the groups before have R relevant documents.
 
-    `judged` are the grades of all judged documents of the query; at least one
-    is relevant. The result has `MEASURES`, and `"mrr"` without a cutoff.
+    `judged` are the grades of all judged documents; at least one is relevant.
+    The result has `MEASURES`, and `"mrr"` without a cutoff.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
-    gains, relevance, first, precision = [], [], [], []
+    gains, relevance, first_relevant, precision = [], [], [], []
     none_before, ranks_before, relevant_before = 1.0, 0, 0
     for size, grades in groups:
         relevant = sum(grade >= min_relevant for grade in grades)
@@ -67,12 +66,14 @@ def expected_measures(
         position = np.arange(last)  # j - 1
         gains.append(np.full(last, sum(map(gain, grades)) / size))
         relevance.append(np.full(last, relevant / size))
-        others = position * (relevant - 1) / max(size - 1, 1)
-        precision.append(relevance[-1] * (relevant_before + 1 + others))
+        relevant_above = position * (relevant - 1) / max(size - 1, 1)
+        precision.append(relevance[-1] * (relevant_before + 1 + relevant_above))
         # P(none of the group's relevant documents is above rank j).
-        left = size - position
-        above = np.concatenate([[1.0], np.cumprod((left - relevant) / left)])
-        first.append(none_before * above[:-1] * relevant / left)
+        remaining = size - position
+        above = np.concatenate(
+            [[1.0], np.cumprod((remaining - relevant) / remaining)]
+        )
+        first_relevant.append(none_before * above[:-1] * relevant / remaining)
         none_before *= float(above[-1])
         ranks_before += last
         relevant_before += relevant
@@ -89,7 +90,7 @@ def expected_measures(
         f"ndcg@{k}": float(_up_to(dcg, k) / _up_to(best_dcg, k))
         for k in NDCG_CUTOFFS
     }
-    reciprocal = np.cumsum(np.concatenate(first) / ranks)
+    reciprocal = np.cumsum(np.concatenate(first_relevant) / ranks)
     values["mrr@10"] = float(_up_to(reciprocal, 10))
     values["map"] = float(
         np.sum(np.concatenate(precision) / ranks) / all_relevant
@@ -116,8 +117,8 @@ QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""
 
 LARGEST_GRADE = 5
-"""Larger grades raise `InputError`. They are probably numbers of clicks: the
-gain 2^grade - 1 of the best document would determine NDCG alone."""
+"""Larger grades raise `InputError`: they are probably numbers of clicks, whose
+gain 2^grade - 1 would let one document determine NDCG."""
 
 
 def evaluate_queries(
@@ -248,7 +249,7 @@ def mean(
     if names is None:
         names = list(next(iter(values.values())))
     return {
-        # `fmean` is exact: the order of the queries has no effect.
+        # Exact sums: the order of the queries has no effect.
         name: fmean(query[name] for query in values.values())
         for name in names
     }
@@ -288,9 +289,10 @@ def random_order(
     depth: int | None = None,
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Computes the exact measures of a tie of all candidates.
+    """Computes the exact expected measures of candidates in random order.
 
-    `candidates` is query id -> number of candidates.
+    `candidates` is query id -> number of candidates. Ranks after `depth` do not
+    count.
     """
     expected: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():

@@ -1,7 +1,6 @@
 """Mixtures: ranking by a weighted sum of the scores of several systems.
 
-The parts of a mixture have scores on a common scale, and `choose_weights`
-fits their weights to dev.
+`choose_weights` fits the weights to dev queries.
 """
 
 import itertools
@@ -86,7 +85,7 @@ def mixture_part(name: str, system: Any) -> PartSystem:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
     An encoder is an object with `encode(texts)`, or a function from n texts to
-    float `[n, d]`. The part encodes queries and documents with the encoder.
+    float `[n, d]`; queries and documents have the same encoder.
     """
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
@@ -169,17 +168,15 @@ def mixture_weights(
 class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), the scores of several systems.
 
-    The scale of each score depends on the kind of the part. Cosines of encoders
-    are not scaled. Systems that score all titles, such as BM25, are scaled to
-    0 to 1 over the corpus (`ScaledCorpusSystem`). Pair scorers are scaled to
-    0 to 1 over the candidates of a query (`ScaledListSystem`). Parts of weight
-    0 are not computed.
+    Cosines of encoders are not scaled. Scores of systems that score all titles,
+    such as BM25, are scaled to 0 to 1 over the corpus. Scores of pair scorers
+    are scaled to 0 to 1 over the candidates of a query. Parts of weight 0 are
+    not computed.
 
     Args:
-        parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder,
-            such as `open_outside_encoder` returns, or a function from texts
-            to vectors, which runs in this process; or a system, such as
-            `BM25System()`.
+        parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder
+            of `open_outside_encoder`, or a function from texts to vectors; or
+            a system, such as `BM25System()`.
         weights: Name -> weight, or the weights in the order of `parts`: 0 or
             more, at least one above 0. Default: equal weights.
             `choose_weights` fits weights to dev.
@@ -227,18 +224,18 @@ class Mixture(System):
             system.list_scores(queries, candidates, documents)
             for system in self._systems.values()
         ]
-        result = {}
+        lists = {}
         for query_id, candidate_ids in candidates.items():
             ids = list(dict.fromkeys(candidate_ids))
             total = weighted_sum(
                 weights,
                 [
-                    np.array([lists[query_id][d] for d in ids], np.float32)
-                    for lists in scored
+                    np.array([part[query_id][d] for d in ids], np.float32)
+                    for part in scored
                 ],
             )
-            result[query_id] = dict(zip(ids, total.tolist(), strict=True))
-        return result
+            lists[query_id] = dict(zip(ids, total.tolist(), strict=True))
+        return lists
 
     def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus exactly; see `System.retrieve`.
@@ -265,25 +262,25 @@ class Mixture(System):
                 encoded = encode_texts(system.encode_query, texts)
                 vectors = unit_vectors(encoded)
                 dense[column] = index, vectors
-                rows = index.rough_cosines(vectors)
-                by_part.append((row, None) for row in rows)
+                products = index.rough_cosines(vectors)
+                by_part.append((scores, None) for scores in products)
             else:
                 by_part.append(system.scores(texts, titles))
-        # `eps` allows for the rounding of sums.
+        # The last term allows for the rounding of weighted sums.
         margins = [weights[n] * index.margin for n, (index, _) in dense.items()]
         margin = sum(margins) + 8 * np.finfo(np.float32).eps
         ties = TieBreaker(list(documents))
         run = {}
-        for number, query_id in enumerate(queries):
+        for row, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            if dense:  # `Index.nearest` says why cosines are computed twice
+            if dense:  # compute cosines again: matrix products round them
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
                 exact = [part_scores[near] for part_scores in scores]
                 for column, (index, vectors) in dense.items():
                     near_vectors = index.vectors[near]
-                    exact[column] = cosines(near_vectors, vectors[number])
+                    exact[column] = cosines(near_vectors, vectors[row])
                 total = weighted_sum(weights, exact)
             else:
                 near = _union(matches, len(titles))
@@ -309,7 +306,7 @@ class ChosenWeights(NamedTuple):
 
 
 CANDIDATES = 100
-"""Number of candidates from each part, to fit weights in a whole corpus."""
+"""Number of documents from each part for `choose_weights` in a corpus."""
 
 
 def choose_weights(
@@ -327,8 +324,8 @@ def choose_weights(
             effect on the weights.
 
     Raises:
-        InputError: The measure is unknown, a part is not supported or cannot
-            search the corpus of the task, or no query has both a relevant and
+        InputError: The measure is unknown; a part is not supported, or cannot
+            search the corpus of the task; or no query has both a relevant and
             a non-relevant candidate.
 
     Example:
@@ -350,17 +347,11 @@ def choose_weights(
     mixtures = [Mixture({name: part}) for name, part in systems.items()]
     measured = [task.measure(mixture) for mixture in mixtures]
     alone = [mean(by_query, [measure])[measure] for _, by_query in measured]
-    ids = {
-        query_id: list(
-            dict.fromkeys(
-                itertools.chain(
-                    task.qrels[query_id],
-                    *(list(run[query_id])[:CANDIDATES] for run, _ in measured),
-                )
-            )
-        )
-        for query_id in task.queries
-    }
+    ids = {}
+    for query_id in task.queries:
+        best = [list(run[query_id])[:CANDIDATES] for run, _ in measured]
+        candidates = itertools.chain(task.qrels[query_id], *best)
+        ids[query_id] = list(dict.fromkeys(candidates))
     scored = [
         mixture.list_scores(task.queries, ids, task.documents)
         for mixture in mixtures

@@ -1,4 +1,4 @@
-"""The terms of words, and the postings of titles, in a hybrid retriever."""
+"""The BM25 terms and postings of titles in a hybrid retriever."""
 
 import functools
 import re
@@ -58,7 +58,7 @@ _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
 
 @functools.cache
 def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
-    """Returns the tokenizer with which BM25 scores as in a hybrid retriever.
+    """Returns the tokenizer of a hybrid retriever's BM25: text -> terms.
 
     `kind` is one of `BM25_TERMS`. Words after the first `max_words` are cut.
     """
@@ -78,9 +78,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 def default_terms(titles: Sequence[str]) -> str:
     """Chooses one of `BM25_TERMS` by the script of titles.
 
-    Returns:
-        `"stems"` if at least half of the letters are Latin; `"trigrams"` if at
-        least half are of scripts without spaces between words; else `"words"`.
+    Returns `"stems"` if at least half of the letters are Latin; `"trigrams"` if
+    half are of scripts without spaces between words; otherwise `"words"`.
 
     Example:
     >>> default_terms(["hex bolt"]), default_terms(["上海酒店"])
@@ -98,14 +97,14 @@ _ENDINGS = (
 )  # fmt: skip
 _AFTER_DOUBLING = ("ed", "er", "ers", "ing")
 _ENGLISH = re.compile("[a-z]{2,}").fullmatch
-_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search
+_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # drop, dropped
 
 
 def inflections(stem: str) -> list[str]:
     """Lists English words that have this stem.
 
-    Endings of plurals, verbs and adjectives are added to the stem. A form is
-    listed if the stemmer returns the stem for it.
+    Endings of plurals, verbs and adjectives are added to the stem. Forms that
+    the stemmer reduces to the stem are listed; not all of them are words.
 
     Example:
     >>> inflections("drill")
@@ -124,7 +123,7 @@ def inflections(stem: str) -> list[str]:
 
 
 def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
-    """Returns the stemmer's version as a fact of an export; empty if unused."""
+    """Returns the stemmer's version for an export's facts; empty if unused."""
     if not settings.bm25 or settings.bm25_words != STEMS:
         return {}
     return {"stemmer": stemmer_version()}
@@ -136,45 +135,42 @@ def title_postings(
     queries: Iterable[str] = (),
     fields: FieldTexts | None = None,
 ) -> Postings:
-    """Computes the postings of titles.
+    """Computes the postings of titles, by `k1`, `b` and `bm25_words`.
 
-    Args:
-        titles: The titles.
-        settings: `k1`, `b` and `bm25_words`, which must not be `None`.
-        queries: Examples of queries. Their words are stored with their stems,
-            in addition to the words of the titles.
-        fields: The fields of the titles, with weights. Default: a title is one
-            text.
+    The words of the example `queries` are stored with their stems, too.
+    `fields` are the fields of the titles; by default a title is one text.
     """
     assert settings.bm25_words, settings
     if fields is None:
         tokenized = TokenizedTitles(titles, alphanumeric)
-        vocabulary, counted = tokenized.vocabulary, tokenized.counts
+        vocabulary, word_counts = tokenized.vocabulary, tokenized.counts
     else:
-        vocabulary, counted = field_counts(tuple(titles), alphanumeric, fields)
+        vocabulary, word_counts = field_counts(
+            tuple(titles), alphanumeric, fields
+        )
     words = list(vocabulary)
     word_terms = list(map(_WORD_TERMS[settings.bm25_words], words))
     terms = sorted(set(chain.from_iterable(word_terms)))
-    number = {term: row for row, term in enumerate(terms)}
-    numbers = [[number[term] for term in terms] for terms in word_terms]
-    counts = counted @ count_matrix(numbers, len(terms))
-    term_of = dict(number)
+    term_ids = {term: i for i, term in enumerate(terms)}
+    ids_of_words = [[term_ids[t] for t in terms] for terms in word_terms]
+    counts = word_counts @ count_matrix(ids_of_words, len(term_ids))
+    term_of = dict(term_ids)
     if settings.bm25_words != TRIGRAMS:
-        romans = {r: number[n] for r, n in ROMAN.items() if n in number}
+        romans = {r: term_ids[n] for r, n in ROMAN.items() if n in term_ids}
         term_of |= romans
     if settings.bm25_words == STEMS:
         known = {w for text in queries for w in alphanumeric(text)}
-        forms = _forms_of_stems(known.union(words), number)
-        term_of = {form: number[stem] for form, stem in forms.items()}
+        forms = _forms_of_stems(known.union(words), term_ids)
+        term_of = {form: term_ids[stem] for form, stem in forms.items()}
         term_of |= romans | dict.fromkeys(STOP_WORDS, STOP)
     postings = Postings.from_counts(term_of, counts, settings.k1, settings.b)
-    return _with_numbers(postings, words, counted)
+    return _with_numbers(postings, words, word_counts)
 
 
 def _with_numbers(
     postings: Postings, words: Sequence[str], counts: Any
 ) -> Postings:
-    """Adds a term for each number in the titles, and the forms of numbers.
+    """Adds a term for each number that titles hold, in digits or Roman.
 
     `counts` has the frequency of each word in each title.
     """
@@ -183,16 +179,18 @@ def _with_numbers(
         for word in words
     ]
     numbers = sorted(set(chain.from_iterable(word_numbers)))
-    row = {number: position for position, number in enumerate(numbers)}
-    rows = [[row[number] for number in numbers] for numbers in word_numbers]
-    title_numbers = (counts @ count_matrix(rows, len(numbers))).tocsc()
+    number_ids = {number: i for i, number in enumerate(numbers)}
+    ids_of_words = [
+        [number_ids[n] for n in in_word] for in_word in word_numbers
+    ]
+    title_numbers = (counts @ count_matrix(ids_of_words, len(numbers))).tocsc()
     term_of = {
-        NUMBER + form: postings.words + row[number]
+        NUMBER + form: postings.words + number_ids[number]
         for form, number in [
             *zip(numbers, numbers, strict=True),
             *ROMAN.items(),
         ]
-        if number in row
+        if number in number_ids
     }
     end = postings.bounds[-1]
     return postings._replace(

@@ -1,8 +1,4 @@
-"""Runs, which are rankings without ties, and the base class of systems.
-
-Runs are read and written as TREC files, the format of trec_eval and
-ir_measures.
-"""
+"""Rankings without ties (runs), their TREC files, and the class `System`."""
 
 import hashlib
 import math
@@ -42,10 +38,9 @@ _SUBNORMAL = 0x007FFFFF
 class TieBreaker:
     """Orders documents by score, without ties.
 
-    Ties are broken by a hash of the query id and the document id. The hash is
-    the same in every process, and the order of the input has no effect. Tied
-    scores are then lowered to the next float32, because trec_eval ignores the
-    order of lines and would break ties by document id.
+    Ties are broken by a hash of the query id and the document id, which is the
+    same in every process. Tied scores are then lowered to the next float32,
+    because trec_eval would break ties by document id.
     """
 
     def __init__(self, document_ids: Sequence[str]) -> None:
@@ -59,7 +54,7 @@ class TieBreaker:
         depth: int | None = None,
         positions: np.ndarray | None = None,
     ) -> dict[str, float]:
-        """Orders one query's documents: document id -> score.
+        """Returns document id -> score of one query, best first.
 
         `scores` belong to the documents at `positions`; by default to all.
         """
@@ -80,7 +75,7 @@ class TieBreaker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns the indices in `scores` of the best, `[min(n, depth)]`."""
+        """Returns indices in `scores`, `[min(n, depth)]`, best first."""
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
@@ -95,7 +90,7 @@ def rank_lists(lists: ListScores) -> Run:
 
 
 _FOLD = 64
-"""Maxima of groups of 16 are compared if k times this are fewer scores."""
+"""`kth_largest` compares maxima of groups first for more scores than 64 k."""
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
@@ -103,8 +98,8 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
     if k is None or k >= len(scores):
         return -np.inf
     if len(scores) > _FOLD * k:
-        # k groups have a maximum of at least the k-th largest maximum, so that
-        # smaller scores are not among the k largest.
+        # Scores below the k-th largest maximum of groups of 16 are not among
+        # the k largest.
         maxima = scores[: len(scores) // 16 * 16].reshape(16, -1).max(axis=0)
         scores = scores[scores >= kth_largest(maxima, k)]
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])
@@ -138,12 +133,10 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 
 class System(ABC):
-    """Base class of what can be evaluated: BM25, trained models and others.
+    """Base class of ranking systems: BM25, trained models and others.
 
-    A system scores the candidates of a query, and `rerank` orders them by their
-    scores. A system has learnt parameters but no corpus: documents are an
-    argument of all methods, so that a system can be evaluated on several
-    collections.
+    Subclasses score the candidates of a query by `list_scores`. A system holds
+    no corpus: the documents are an argument of each method.
 
     Attributes:
         encode_document: Function from n texts to their vectors, float
@@ -233,9 +226,11 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
     q1 Q0 d2 1 0.75 mine
     q1 Q0 d1 2 0.5 mine
     """
-    _check(path, "tag", [tag])
-    _check(path, "query id", run)
-    _check(path, "document id", {d for ranked in run.values() for d in ranked})
+    _check_names(path, "tag", [tag])
+    _check_names(path, "query id", run)
+    _check_names(
+        path, "document id", {d for ranked in run.values() for d in ranked}
+    )
     lines = (
         f"{query_id} Q0 {document_id} {rank} {score:.9g} {tag}\n"
         for query_id, ranked in run.items()
@@ -289,7 +284,7 @@ def read_run(path: Path) -> Run:
     return rank_lists(scores)
 
 
-def _check(path: Path, kind: str, names: Iterable[str]) -> None:
+def _check_names(path: Path, kind: str, names: Iterable[str]) -> None:
     for name in names:
         if name.split() != [name]:
             raise InputError(

@@ -12,14 +12,12 @@ def spread_of(
     values: Mapping[str, Mapping[str, float]],
     reference: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns measure -> mean over queries, and half of its 95 % interval.
+    """Returns measure -> [mean over queries, half of its 95 % interval].
 
     Half of the interval is 1.96 standard errors of the mean (normal
-    approximation); 0 for one query. The interval is about other queries of the
-    same kind, not about other seeds of training. With the values of a
-    `reference` system, paired differences are averaged.
-
-    `values` and `reference` map: query id -> measure -> value.
+    approximation); 0 for one query. It does not cover the variation between
+    seeds of training. With a `reference`, paired differences are averaged.
+    `values` and `reference` are query id -> measure -> value.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -38,7 +36,7 @@ def spread_of(
     return spreads
 
 
-_SIGNS = 2**20  # signs in memory at once
+_SIGNS = 2**20  # random signs in memory at once
 
 
 def randomisation_test(
@@ -46,12 +44,11 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests whether differences `[queries, systems]` have mean zero, two-sided.
 
-    In Fisher's randomisation test, the p-value is the share of all assignments
-    of signs to the differences for which the mean is at least as far from zero
-    as the observed mean. All assignments are enumerated if there are at most
+    In Fisher's randomisation test, p is the share of assignments of signs to
+    the differences for which the mean is at least as far from zero as the
+    observed mean. All assignments are enumerated if there are at most
     `resamples`. Otherwise `resamples` assignments are drawn, and p is (1 +
-    number at least as extreme) / (1 + resamples), which is never 0. The
-    p-values are not corrected for multiple tests, see `holm`.
+    number at least as extreme) / (1 + resamples).
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation".
@@ -64,12 +61,11 @@ def randomisation_test(
     differences = differences / np.where(scale > 0, scale, 1)
 
     def absolute_sums(signs: np.ndarray, axis: int) -> np.ndarray:
-        # Rounded, so that sums compare as equal if only floating-point error
-        # separates them.
+        # Rounding makes sums equal that differ by floating-point error only.
         return np.round(np.abs(signs @ differences), 9)
 
-    # SciPy flips the signs of an array of ones; `absolute_sums` applies them to
-    # the differences of all systems.
+    # SciPy flips the signs of an array of ones; `absolute_sums` applies the
+    # signs to the differences of all systems.
     return stats.permutation_test(
         (np.ones(len(differences)),),
         absolute_sums,
@@ -129,13 +125,12 @@ def compare_systems(
             for query in values[pairs[0][1]]
         ]
     )
-    # A row for each reference.
-    p_values = randomisation_test(differences).reshape(len(references), -1)
+    by_reference = randomisation_test(differences).reshape(len(references), -1)
     for (name, reference), difference, p, corrected in zip(
         pairs,
         differences.mean(axis=0).tolist(),
-        p_values.ravel().tolist(),
-        np.concatenate([holm(row) for row in p_values]).tolist(),
+        by_reference.ravel().tolist(),
+        np.concatenate([holm(p) for p in by_reference]).tolist(),
         strict=True,
     ):
         tests[name][reference] = {

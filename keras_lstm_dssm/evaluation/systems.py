@@ -1,8 +1,4 @@
-"""Systems to evaluate.
-
-They rank by vectors, by scores of pairs, or by statistics of a whole corpus.
-`system_of` makes a system of a trained model.
-"""
+"""Systems that rank by vectors, by scores of pairs, or by corpus statistics."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -38,9 +34,8 @@ that match the query, or `None` if all titles match."""
 class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
-    Statistics of words are computed over the whole corpus, so that `rerank` and
-    `retrieve` have the same scores. `parameters` is the number of learnt
-    parameters.
+    `rerank` and `retrieve` have the same scores: statistics of words are
+    computed over the whole corpus. `parameters` counts the learnt parameters.
     """
 
     parameters = 0
@@ -77,9 +72,7 @@ class CorpusSystem(System):
 
 
 class DenseSystem(System):
-    """Ranks by the cosine R(Q, D) of query and document.
-
-    Equation (3) of Palangi et al. 2016.
+    """Ranks by the cosine of query and document: Palangi et al. 2016, eq. (3).
 
     Args:
         encode_query: Function from n query texts to float `[n, d]`.
@@ -225,7 +218,7 @@ def system_of(
         )
     encode = partial(model.query_encoder.encode, **options)
     if model.query_encoder is model.document_encoder:
-        # Equal partials are not equal: `with_cached_vectors` needs the same.
+        # One object: `with_cached_vectors` compares, and partials never equal.
         return DenseSystem(encode, encode)
     return DenseSystem(
         encode, partial(model.document_encoder.encode, **options)
@@ -233,9 +226,9 @@ def system_of(
 
 
 def words_of(model: Any) -> str:
-    """Returns the key of `TOKENIZERS` for the words that a model reads.
+    """Returns the key of `TOKENIZERS` that splits texts as a model does.
 
-    The words of outside encoders are unknown: `"alphanumeric"`.
+    The default, for third-party encoders, is `"alphanumeric"`.
     """
     layer = getattr(model, "words", None)
     if layer is None and hasattr(model, "document_encoder"):
@@ -255,7 +248,7 @@ class CachedEncoder:
         self._vectors: dict[str, np.ndarray] = {}
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes n texts; only those without a cached vector are computed."""
+        """Returns vectors of n texts; encodes texts that are not yet cached."""
         new = [t for t in dict.fromkeys(texts) if t not in self._vectors]
         if new or not texts:
             encoded = np.asarray(self._encode(new))
@@ -273,7 +266,7 @@ class CachedEncoder:
 def with_cached_vectors(system: DenseSystem) -> DenseSystem:
     """Returns a system that encodes each text once.
 
-    The vectors are cached together if both sides have the same encoder.
+    Queries and documents share a cache if their encoders are equal.
     """
     encoders = system.encode_query, system.encode_document
     if all(isinstance(encode, CachedEncoder) for encode in encoders):

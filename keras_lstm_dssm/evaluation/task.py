@@ -17,12 +17,7 @@ from keras_lstm_dssm.evaluation.measures import (
     random_order,
     with_relevant,
 )
-from keras_lstm_dssm.evaluation.runs import (
-    Qrels,
-    Run,
-    System,
-    rank_lists,
-)
+from keras_lstm_dssm.evaluation.runs import Qrels, Run, System, rank_lists
 from keras_lstm_dssm.settings.fields import LIST_MEASURES, MODES, RANDOM_ORDER
 
 if TYPE_CHECKING:  # the data package imports TensorFlow
@@ -57,8 +52,7 @@ class Task(NamedTuple):
         measures: Names of the measures.
         ties: `"broken"`: equal scores are ordered by `TieBreaker`.
             `"expected"`: measures are means over all orders of equal scores;
-            `depth` must be `None`. A system that gives all documents the same
-            score then has the measures of random order.
+            `depth` must be `None`.
         fields: The fields of the documents for BM25; `None` if documents have
             no fields.
 
@@ -149,7 +143,9 @@ class Task(NamedTuple):
     def from_documents(
         cls, folder: DocumentFolder, split: str = "test", min_relevant: int = 1
     ) -> Task:
-        """Ranks all documents of a split, for each query with a relevant one.
+        """Ranks all documents of a split for its queries.
+
+        Queries without a relevant document are left out.
 
         Args:
             folder: The folder.
@@ -207,17 +203,16 @@ class Task(NamedTuple):
 
     def evaluate(self, run: Run) -> dict[str, float]:
         """Returns the means of the measures of a run over its queries."""
-        return mean(self._of_run(run))
+        return mean(self._measure_run(run))
 
     def measure(self, system: System) -> tuple[Run, QueryMeasures]:
         """Returns the run of a system, and the measures of each query.
 
-        Ties in the run are broken, but with `ties="expected"` the measures are
-        computed from the scores before ties are broken.
+        Ties in the run are always broken, also with `ties="expected"`.
         """
         if self.ties == "broken":
             run = self.run(system)
-            return run, self._of_run(run)
+            return run, self._measure_run(run)
         scores = system.list_scores(self.queries, self._judged, self.documents)
         return rank_lists(scores), expected_queries(
             scores, self.qrels, self.min_relevant, self.measures
@@ -242,7 +237,7 @@ class Task(NamedTuple):
         """Query id -> ids of its judged documents."""
         return {q: list(judged) for q, judged in self.qrels.items()}
 
-    def _of_run(self, run: Run) -> QueryMeasures:
+    def _measure_run(self, run: Run) -> QueryMeasures:
         return evaluate_queries(
             run, self.qrels, self.min_relevant, self.measures
         )
@@ -287,7 +282,7 @@ def measure_systems(
 ) -> dict[str, QueryMeasures]:
     """Measures systems and random order on each query of a task.
 
-    For the arguments see `evaluate_systems`. The result is name -> query id ->
+    The arguments are as in `evaluate_systems`. Returns name -> query id ->
     measure -> value; for clustering, seeds replace query ids.
 
     Example:
@@ -306,9 +301,7 @@ def measure_systems(
     return measured
 
 
-def means(
-    measured: Mapping[str, QueryMeasures],
-) -> dict[str, dict[str, float]]:
+def means(measured: Mapping[str, QueryMeasures]) -> dict[str, dict[str, float]]:
     """Averages the results of `measure_systems` over queries or seeds."""
     return {name: mean(by_query) for name, by_query in measured.items()}
 
@@ -345,9 +338,8 @@ def document_tasks(
 ) -> dict[str, AnyTask]:
     """Makes the tasks `"retrieve"` and `"cluster"` of a split of a folder.
 
-    `"retrieve"` needs queries and `"cluster"` needs two classes; without them
-    the task is left out. `clustered` are the splits of `"cluster"`, by default
-    `split`.
+    `"retrieve"` is left out without queries, `"cluster"` without two classes.
+    `"cluster"` has the documents of the splits `clustered`, default `split`.
     """
     texts, classes = _split_texts(folder, [split])
     tasks: dict[str, AnyTask] = {}

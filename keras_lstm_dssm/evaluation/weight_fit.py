@@ -1,7 +1,7 @@
 """Fits the weights of a mixture of scores, and calibrates scores.
 
-`fit_weights` fits weights by a listwise loss. `calibrate` maps scores to the
-log-odds that a document is relevant. `reliability` checks probabilities.
+`fit_weights` fits weights by a listwise loss. `calibrate` turns scores into
+probabilities of relevance, and `reliability` checks probabilities.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,10 @@ L2 = 2e-4
 
 
 class JudgedList(NamedTuple):
-    """The candidates of a query.
+    """The candidates of a query: their scores and relevance."""
 
-    Attributes:
-        parts: Scores of the candidates by each part of the mixture, float
-            `[candidates, parts]`.
-        relevant: Which candidates are relevant, bool `[candidates]`.
-    """
-
-    parts: np.ndarray
-    relevant: np.ndarray
+    parts: np.ndarray  # scores by each part, float `[candidates, parts]`
+    relevant: np.ndarray  # bool `[candidates]`
 
 
 def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
@@ -33,36 +27,23 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
 
     The score of a candidate is the weighted sum of its parts. The loss of a
     query is the cross-entropy of the softmax of the scores with uniform targets
-    on the relevant candidates. The mean over queries, plus `L2` times the sum
-    of the squared weights, is minimised; it is convex.
+    on the relevant candidates. The mean loss, plus `L2` times the sum of the
+    squared weights, is convex.
 
-    Args:
-        lists: The candidates of each query. Lists of only relevant or only
-            non-relevant candidates have no effect.
-
-    Returns:
-        The weights, float `[parts]`.
-
-    Raises:
-        InputError: No list has a relevant and a non-relevant candidate.
+    Lists of only relevant or only non-relevant candidates have no effect.
+    Returns the weights, float `[parts]`. Raises `InputError` if no list has a
+    relevant and a non-relevant candidate.
 
     Reference: Cao et al. 2007, "Learning to Rank: From Pairwise Approach to
         Listwise Approach" (ListNet), for the loss.
-
-    Example:
-    >>> parts = np.array([[1.0, 0.0], [0.0, 0.9], [0.5, 0.1]])
-    >>> lists = [JudgedList(parts, np.array([True, False, False]))]
-    >>> weights = fit_weights(lists)
-    >>> bool(weights[0] > 1), bool(weights[1] < 0.01)
-    (True, True)
     """
     from scipy.optimize import minimize
 
     used = [judged for judged in lists if 0 < judged.relevant.mean() < 1]
     if not used:
         raise InputError(
-            "found no query with a relevant document among others: expected"
-            " some on dev, to fit weights to"
+            "found no query with a relevant and a non-relevant candidate:"
+            " expected one or more, to fit weights to"
         )
     parts = np.concatenate([judged.parts for judged in used], dtype=np.float64)
     sizes = [len(judged.relevant) for judged in used]
@@ -93,21 +74,8 @@ def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
     """Fits scale and base of P(relevant) = sigmoid(scale * score + base).
 
     The fit is by maximum likelihood, with targets slightly off 0 and 1 (Platt
-    1999, "Probabilistic Outputs for Support Vector Machines").
-
-    Args:
-        scores: Scores of documents, float `[n]`.
-        relevant: Whether the documents are relevant, bool `[n]`; both values
-            must occur.
-
-    Returns:
-        The scale, above 0, and the base.
-
-    Example:
-    >>> scores = np.array([0.0, 1.0, 2.0, 3.0])
-    >>> scale, base = calibrate(scores, scores > 1.5)
-    >>> round(-base / scale, 3)
-    1.5
+    1999, "Probabilistic Outputs for Support Vector Machines"). `relevant`, bool
+    `[n]`, must have both values. The scale is above 0.
     """
     from scipy.optimize import minimize
 
@@ -135,11 +103,9 @@ def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
 class Reliability(NamedTuple):
     """How well predicted probabilities agree with relevance.
 
-    Attributes:
-        error: Expected calibration error, from 0 to 1: |mean probability -
-            share of relevant documents| of a bin, averaged over documents.
-        bins: Mean probability, share of relevant documents, and number of
-            documents, for each bin that is not empty.
+    `error` is the expected calibration error, from 0 to 1: |mean probability -
+    share of relevant documents| of each bin, weighted by its documents. `bins`
+    has mean probability, this share, and the number of documents of each bin.
     """
 
     error: float
@@ -153,11 +119,6 @@ def reliability(
 
     Reference: Guo et al. 2017, "On Calibration of Modern Neural Networks",
         https://arxiv.org/abs/1706.04599, for the expected calibration error.
-
-    Example:
-    >>> result = reliability(np.array([0.2, 0.25]), np.array([True, False]))
-    >>> round(result.error, 3), result.bins
-    (0.275, [(0.225, 0.5, 2)])
     """
     bin_numbers = np.minimum((probabilities * bins).astype(int), bins - 1)
     rows = []

@@ -18,11 +18,11 @@ from lstm_dssm_client.local_encoder import by_time, lstm_step, run_steps
 
 
 class FlatSequences(NamedTuple):
-    """Holds sequences of different lengths, as rows of a table.
+    """Holds sequences of different lengths, whose values are rows of a table.
 
     `table` is float `(rows, width)`, such as the vectors of distinct words.
-    `index`, int32 `(values,)`, has the row of each value, one sequence after
-    the other. `lengths`, int32 `(sequences,)`, are at least 1, in any order.
+    `index`, int32 `(values,)`, has the table row of each value, one sequence
+    after the other. `lengths`, int32 `(sequences,)`, are at least 1.
     """
 
     table: tf.Tensor
@@ -66,12 +66,11 @@ class FlatSequences(NamedTuple):
 
 
 class FlatPacking(NamedTuple):
-    """Holds the indices that pack `FlatSequences` as a `PackedSequence`.
+    """Holds the order in which time steps of `FlatSequences` are computed.
 
-    `counts` are the counts of the `PackedSequence`. `steps`, int32 `(2,
-    values)`, has the index of each packed step in the flat values, for reading
-    forward and backward. A sequence that is read backward begins with its last
-    value.
+    `counts` are the counts of a `PackedSequence`. `steps`, int32 `(2, values)`,
+    has the position in `FlatSequences.index` of each packed step, for reading
+    forward, and for reading each sequence from its last value.
     """
 
     counts: tf.Tensor
@@ -79,7 +78,7 @@ class FlatPacking(NamedTuple):
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
-        """Computes the indices of sequences with lengths `(sequences,)`."""
+        """Computes the order from the lengths, int32 `(sequences,)`."""
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         descending = tf.gather(lengths, order)
         starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
@@ -97,7 +96,7 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The packed step of each value `(values,)`, forward and backward."""
+        """The packed step of each value, forward and backward: the inverse."""
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)
@@ -106,11 +105,10 @@ class FlatPacking(NamedTuple):
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
     """Multiplies rows `(directions, rows, n)` by the matrix of each direction.
 
-    oneDNN would compile a 3-D product for each number of rows, which takes ten
-    times as long as the product, and caches only 1,024 of them.
+    A 3-D product is slower: oneDNN compiles it for each new number of rows.
     """
-    parts = zip(tf.unstack(rows), matrices, strict=True)
-    return tf.stack([tf.matmul(part, matrix) for part, matrix in parts])
+    pairs = zip(tf.unstack(rows), matrices, strict=True)
+    return tf.stack([tf.matmul(left, right) for left, right in pairs])
 
 
 def loop_forward(
@@ -119,15 +117,15 @@ def loop_forward(
     index: tf.Tensor,
     recurrent: tf.Tensor,
     counts: tf.Tensor,
-    kept: Sequence[str],
+    gates: Sequence[str],
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
     """Runs the LSTMs of all directions, from states of zero.
 
     `table`, `(rows, gates * units)`, has projected inputs; `index`, int32
-    `(directions, steps)`, the row at each step; `recurrent` is W_rec,
-    `(directions, units, gates * units)`. Returns the packed y of each
-    direction; and the `kept` gates by name, `(directions, counts[t], units)` at
-    each time t, with `c`, where element t + 1 is c(t).
+    `(directions, steps)`, has the table row of each packed step; `recurrent` is
+    W_rec, `(directions, units, gates * units)`. Returns the packed y of each
+    direction, and arrays of the named `gates`, `(directions, counts[t], units)`
+    at time t. If there are gates, array `c` has c(t) as element t + 1.
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -151,8 +149,8 @@ def loop_forward(
 
     wide = tf.TensorShape([directions, None, cell.units])
     outputs = [array_of_steps(dtype, time, wide[1:]) for _ in range(directions)]
-    arrays = {name: array_of_steps(dtype, time, wide) for name in kept}
-    if kept:
+    arrays = {name: array_of_steps(dtype, time, wide) for name in gates}
+    if gates:
         arrays["c"] = array_of_steps(dtype, time + 1, wide).write(0, zeros)
     *_, outputs, arrays = tf.while_loop(
         lambda t, *_: t < time,
@@ -177,19 +175,18 @@ def loop_backward(
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Computes the gradients for the inputs of each direction, packed.
+    """Computes the packed gradients of the projected inputs, by direction.
 
-    `now` is a result of `loop_forward`. `errors`, `(rows, units)`, are the
-    gradients for y, and `index` has the row of `errors` at each packed step.
+    `now` are the arrays of `loop_forward`. `errors`, `(rows, units)`, are the
+    gradients for y, and `index` has the row of `errors` for each packed step.
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
-    # Transposed once, before the loop.
     transposed = tf.unstack(tf.transpose(recurrent, [0, 2, 1]))
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
-        # Going back in time, a row joins at its last step.
+        # Going back in time, a sequence begins at its last step.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
         error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
@@ -224,24 +221,20 @@ def loop_backward(
     return tuple(array.concat() for array in arrays)
 
 
-_KEPT = ("i", "f", "g", "o")
-
-
 def run_on_rows(
     layers: Sequence[PeepholeLSTM],
     sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Runs an LSTM forward, and a second layer, if given, backward.
+    """Runs the first LSTM forward, and the second, if given, backward.
 
     Both run in one loop, because starting the operations of narrow LSTMs takes
-    more time than their arithmetic. Each row of `sequences.table`, such as a
-    distinct word, is projected once, before the loop. The layers have a forget
-    gate and no peepholes. Returns the states y of the layers, concatenated,
-    `(values, layers * units)`. Without `training` this is faster, but its
-    gradient is slower.
+    more time than their arithmetic. The layers must have a forget gate and no
+    peepholes. Returns the states y of the layers, concatenated, `(values,
+    layers * units)`. Without `training` a gradient is correct, but slower.
     """
     cells = [layer.cell for layer in layers]
+    # Each row of the table, such as a distinct word, is projected once.
     inputs = [layer.project(sequences.table) for layer in layers]
     packing = FlatPacking.from_lengths(sequences.lengths)
     index = sequences.index
@@ -252,9 +245,9 @@ def run_on_rows(
     rows = tf.gather(index, steps) + direction * size
 
     def run(
-        table: tf.Tensor, recurrent: tf.Tensor, kept: Sequence[str]
+        table: tf.Tensor, recurrent: tf.Tensor, gates: Sequence[str]
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...], Arrays]:
-        outputs, now = loop_forward(cell, table, rows, recurrent, counts, kept)
+        outputs, now = loop_forward(cell, table, rows, recurrent, counts, gates)
         sides = [
             tf.gather(y, position)
             for y, position in zip(outputs, positions, strict=True)
@@ -269,26 +262,26 @@ def run_on_rows(
     @custom_gradient
     def with_gradient(table: tf.Tensor, *weights: tf.Tensor) -> Any:
         recurrent = tf.stack(weights)
-        result, outputs, now = run(table, recurrent, _KEPT)
+        result, outputs, now = run(table, recurrent, cell.gates)
 
         def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-            # Each row has the columns of one direction.
-            parts = tf.reshape(tf.convert_to_tensor(error), [-1, cell.units])
-            part = directions * steps + direction
-            errors = loop_backward(cell, now, parts, part, recurrent, counts)
+            # A row for each value and direction.
+            y_errors = tf.reshape(tf.convert_to_tensor(error), [-1, cell.units])
+            row = directions * steps + direction
+            all_dz = loop_backward(cell, now, y_errors, row, recurrent, counts)
             order = tf.argsort(index)
             segment = tf.gather(index, order)
             sums = [
                 tf.sparse.segment_sum(
                     dz, tf.gather(position, order), segment, num_segments=size
                 )
-                for dz, position in zip(errors, positions, strict=True)
+                for dz, position in zip(all_dz, positions, strict=True)
             ]
             gradients = [
                 cell.weight_gradients(
                     dz, {"y": y}, {"y": earlier_values(y, counts)}
                 )["recurrent"]
-                for y, dz in zip(outputs, errors, strict=True)
+                for y, dz in zip(outputs, all_dz, strict=True)
             ]
             return [tf.concat(sums, axis=0), *gradients]
 
@@ -305,10 +298,9 @@ def run_by_numpy(
 ) -> np.ndarray:
     """Runs an LSTM without peepholes over sequences, longest first, by NumPy.
 
-    In a graph most of the time of a narrow LSTM is spent on starting
-    operations, and NumPy needs no tracing. With `reverse` the layer reads
-    sequences from their ends. Returns y of each value, `(values, units)`; with
-    `last` the last y of each sequence, `(sequences, units)`.
+    For narrow LSTMs, NumPy takes less time than a graph. With `reverse` the
+    layer reads sequences from their ends. Returns y of each value, `(values,
+    units)`; with `last` the last y of each sequence, `(sequences, units)`.
     """
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})

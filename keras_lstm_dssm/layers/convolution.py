@@ -1,8 +1,4 @@
-"""Layers of matchers: convolutions over texts, and an MLP that scores.
-
-A stack alternates convolution and pooling, and returns features of a fixed
-size, which `ScoringMLP` maps to a score.
-"""
+"""Layers of pair scorers: stacks of convolution and pooling, and an MLP."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,10 +21,7 @@ from keras_lstm_dssm.registration import Configured, register
 def small_uniform(
     limit: float = 0.1, seed: int | None = None
 ) -> keras.initializers.Initializer:
-    """Returns a new initializer U(-limit, limit); 0.1 as in Wan et al. 2016.
-
-    A shared initializer would give equal values to weights of equal shape.
-    """
+    """Returns a new initializer U(-limit, limit); 0.1 as in Wan et al. 2016."""
     return keras.initializers.RandomUniform(-limit, limit, seed)
 
 
@@ -49,8 +42,8 @@ class ScoringMLP(Configured, keras.layers.Layer):
 
         r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
 
-    The weights of the last layer are 0 at the start, so that all scores are
-    0 and a hinge loss of margin 1 is exactly 1.
+    The last layer starts at 0. All scores are then 0, and a hinge loss of
+    margin 1 is exactly 1.
     """
 
     def __init__(
@@ -74,10 +67,7 @@ class ScoringMLP(Configured, keras.layers.Layer):
             for number, width in enumerate(self.hidden)
         ]
         self.score = keras.layers.Dense(
-            1,
-            kernel_initializer="zeros",
-            dtype=self.dtype_policy,
-            name="score",
+            1, kernel_initializer="zeros", dtype=self.dtype_policy, name="score"
         )
 
     def build(self, input_shape: Any) -> None:
@@ -95,7 +85,7 @@ class ScoringMLP(Configured, keras.layers.Layer):
         return self.score(values)[:, 0]
 
     def by_numpy(self, values: np.ndarray) -> np.ndarray:
-        """Computes the scores without a graph, in a quarter of the time."""
+        """Computes the scores by NumPy, in a quarter of the time."""
         for layer in (*self.dense, self.score):
             kernel, bias = map(np.asarray, (layer.kernel, layer.bias))
             values = np.asarray(layer.activation(values @ kernel + bias))
@@ -114,10 +104,7 @@ def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 def fixed_time(
     values: tf.Tensor, lengths: tf.Tensor, time: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pads with zeros or cuts texts `[texts, any, features]` to length `time`.
-
-    Returns the texts, and their lengths, at most `time`.
-    """
+    """Pads or cuts texts to length `time`; returns them, and new lengths."""
     lengths = tf.minimum(lengths, time)
     values = zero_padding(values[:, :time], lengths)
     missing = time - tf.shape(values)[1]
@@ -130,9 +117,9 @@ def masked_max_pool(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Takes the maximum of each window of two: z_i = max(z_{2i-1}, z_{2i}).
 
-    Values are `[texts, time, features]`. Padding is ignored: if a text has an
-    odd length, its last window has one position. Returns `ceil(time / 2)`
-    positions, and the halved lengths.
+    Values are `[texts, time, features]`. The last window of a text of odd
+    length has one position. Returns values of `ceil(time / 2)` positions, and
+    the new lengths, ceil(length / 2).
     """
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
@@ -147,12 +134,11 @@ class MaskedConvolution(Configured, keras.layers.Layer):
 
         z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
 
-    Vectors past the end of a text are ignored. The gate g of Hu et al. 2014 is
+    Vectors past the end of a text count as 0. The gate g of Hu et al. 2014 is
     0 if the whole window is padding, else 1. `"wide"` padding has all windows
     with at least one word; `"narrow"` padding has the windows within the time
-    axis, for texts of a fixed length (`fixed_time`). Takes `(texts, time,
-    features)` and lengths, int32 `(texts,)`; returns `(texts, new time,
-    filters)`, 0 past the end of a text, and the numbers of windows.
+    axis. Takes `(texts, time, features)` and lengths, int32 `(texts,)`; returns
+    `(texts, new time, filters)`, and the number of windows of each text.
     """
 
     def __init__(
@@ -211,13 +197,13 @@ class Features(NamedTuple):
 
 
 class ConvolutionStack(Configured, keras.layers.Layer):
-    """Base of the stacks: creates the convolutions."""
+    """Base of stacks of convolution and pooling: creates the convolutions."""
 
     padding: str
     """`"wide"` or `"narrow"`, see `MaskedConvolution`."""
 
     time: int
-    """Number of positions of the last `Features`."""
+    """Number of positions of the last `Features` that a call returns."""
 
     def __init__(
         self,
@@ -261,7 +247,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         return self.time * self.filters[-1]
 
     def flat(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Flattens the last `Features` of a call, `(texts, flat_width)`."""
+        """Flattens the last `Features` of a call: `(texts, flat_width)`."""
         result = self(vectors, lengths)[-1]
         return tf.reshape(result.values, [-1, self.flat_width])
 
@@ -273,10 +259,10 @@ class WindowPoolingStack(ConvolutionStack):
         z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
         z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
 
-    The convolutional sentence model of Hu et al. 2014. Texts are cut or padded
-    to `max_words`; for g see `MaskedConvolution`. The last window of an odd
-    number of positions has one position (not stated in the paper). Returns a
-    list of `Features`, the output of each pooling.
+    The convolutional sentence model of Hu et al. 2014. g is 0 for windows of
+    padding, else 1. Texts are cut or padded to `max_words`. The last window of
+    an odd number of positions has one position (not stated in the paper).
+    Returns a list of `Features`, the output of each pooling.
     """
 
     padding = "narrow"
@@ -312,10 +298,9 @@ class KMaxStack(ConvolutionStack):
         c_l = f(W_l * z_{l-1} + b_l)
         z_l = the k_l largest values of each feature of c_l, in text order
 
-    Kalchbrenner et al. 2014; `dynamic_k` computes k_l from the number of words,
-    `k_top` and `k_min`. Returns a list of `Features`: the output of each
-    convolution, and the output of the last pooling, padded to `k_top`
-    positions.
+    Kalchbrenner et al. 2014; `dynamic_k` computes k_l. Returns a list of
+    `Features`: the output of each convolution, and the output of the last
+    pooling, padded to `k_top` positions.
     """
 
     padding = "wide"
@@ -352,7 +337,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Computes the size after narrow convolutions, each halved by a pooling.
+    """Returns the number of positions after narrow convolutions and poolings.
 
     Raises `InputError` if `time` is too small for the number of layers.
     """

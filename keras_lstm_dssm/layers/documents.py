@@ -1,9 +1,4 @@
-"""Layers of KeyVec, from the words of a document to the document's vector.
-
-`SentenceEncoder` convolves the words of each sentence. `SentenceReader` runs an
-LSTM over the sentences and computes p_i, the probability that sentence i is a
-key sentence. `DocumentEncoder` averages the LSTM's states, weighted by p_i.
-"""
+"""Layers of KeyVec, from the words of a document to the document's vector."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,14 +31,13 @@ class SentenceEncoder(Configured, keras.layers.Layer):
     Eq. (1) of Bi and Ma 2017, after Kim 2014. Each k of `windows` has `filters`
     filters f. A sentence of fewer than k words is padded with zero vectors.
 
-    A filter's value is a sum of k products, one for each word of the window.
-    The products are computed once for each distinct word of the batch, and the
-    windows gather them; sentences are not padded to the length of the longest.
-    If several windows have the largest value, the first receives the gradient.
+    Products of filters and words are computed once for each distinct word of
+    the batch. If several windows have the largest value, the first receives the
+    gradient.
 
-    Takes the vectors of the n distinct words of a `WordBatch` of sentences,
-    `(n, word_dimension)`, and the batch; returns a vector for each distinct
-    sentence, `(u, dimension)`.
+    Takes the vectors of the distinct words of a `WordBatch`, `(words,
+    word_dimension)`, and the `WordBatch`; returns a vector for each distinct
+    sentence, `(sentences, filters * len(windows))`.
     """
 
     def __init__(
@@ -82,16 +76,15 @@ class SentenceEncoder(Configured, keras.layers.Layer):
     def call(
         self, vectors: tf.Tensor, words: WordBatch, training: bool = False
     ) -> tf.Tensor:
-        """Encodes the distinct sentences of a batch by convolutions."""
+        """Encodes the distinct sentences of a batch."""
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
-            # Row j * width + o is the product of word j at offset o. The last
-            # row is zero, for words past the end of a sentence.
+            # Row j * width + o of `products` is word j at offset o of a window.
+            # The last row is zero, for words past the end of a sentence.
             by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
             products = tf.matmul(
-                vectors,
-                tf.reshape(by_offset, [self.word_dimension, -1]),
+                vectors, tf.reshape(by_offset, [self.word_dimension, -1])
             )
             products = tf.reshape(products, [-1, self.filters])
             products = tf.pad(products, [[0, 1], [0, 0]])
@@ -108,13 +101,13 @@ def windows_of(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Lists the windows of sentences with lengths `(sentences,)`.
 
-    Returns `position`, int32 `(windows, width)`, the index of each word in all
-    sentences, 0 past the end of the sentence; `sentence`, int32 `(windows,)`,
-    ascending; and `inside`, bool `(windows, width)`, `False` past the end.
+    Returns the index of each word in the words of all sentences, int32
+    `(windows, width)`, 0 past the end; the sentence of each window, int32
+    `(windows,)`, ascending; and bool `(windows, width)`, `False` past the end.
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
-    # `shift` is the number of words minus windows in earlier sentences.
+    # `shift`: words minus windows of all earlier sentences.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -146,16 +139,15 @@ def _largest_sums(
         largest = tf.math.segment_max(sums, segment)
 
         def gradient(error: tf.Tensor) -> tf.Tensor:
-            # Only one sum of each segment and column has a gradient.
-            number, columns = tf.unstack(tf.shape(sums))
+            # Only the first largest sum has a gradient.
+            count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
-            order = tf.range(number)[:, tf.newaxis]
-            # If `largest` is NaN, no sum equals it; `number - 1` is then still
-            # a valid index.
-            chosen = tf.math.segment_min(
-                tf.where(is_largest, order, number - 1), segment
+            position = tf.range(count)[:, tf.newaxis]
+            # No sum equals a NaN: `count - 1` is then a valid index.
+            first = tf.math.segment_min(
+                tf.where(is_largest, position, count - 1), segment
             )
-            index = tf.gather(rows, chosen) * columns
+            index = tf.gather(rows, first) * columns
             index += tf.range(columns)[:, tf.newaxis]
             errors = tf.broadcast_to(error[:, :, tf.newaxis], tf.shape(index))
             total = tf.math.unsorted_segment_sum(errors, index, tf.size(values))
@@ -173,13 +165,14 @@ class SentenceReader(Configured, keras.layers.Layer):
         h_i = [h_forward(i); h_backward(i)]
         p_i = sigmoid(w_l' h_i + b_l)
 
-    Eq. (2) of Bi and Ma 2017: an LSTM with forget gate in each direction; p_i
-    is the probability that sentence i is a key sentence. Without `scores` all
-    logits are 0. Documents are not padded to the length of the longest.
+    Eq. (2) of Bi and Ma 2017, by LSTMs with a forget gate; p_i is the
+    probability that sentence i is a key sentence. Without `scores` all logits
+    are 0.
 
-    Takes distinct sentences `(u, sentence_dimension)`, the row of each sentence
-    of each document, int32 `(n,)`, and the numbers of sentences `(documents,)`,
-    at least 1; returns h `(n, 2 * units)` and the logits of p `(n,)`.
+    Takes vectors of distinct sentences `(u, sentence_dimension)`; the row in
+    `sentences` of each sentence of each document, int32 `(n,)`; and the number
+    of sentences of each document, at least 1. Returns h `(n, 2 * units)` and
+    the logits of p `(n,)`.
     """
 
     def __init__(
@@ -233,7 +226,7 @@ class SentenceReader(Configured, keras.layers.Layer):
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Computes p_i / sum_j p_j within each document, from the logits of p.
 
-    The softmax of log p_i is stable where all p_i of a document underflow.
+    It is the softmax of log p_i, which does not underflow.
     """
     log_p = tf.math.log_sigmoid(logits)
     largest = tf.stop_gradient(tf.math.segment_max(log_p, document))

@@ -22,19 +22,15 @@ from lstm_dssm_client.words import (
     sketch_mix,
 )
 
-_TABLES = 2  # tables of signs
-
 _SHIFT = tf.bitwise.right_shift
 
 _SIGNS = 1 - 2 * np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1
 ).astype(np.float32)
-"""The signs of the XOR of two bytes, `[256, 8]`: 1 where the bits agree, -1
-where they differ."""
+"""Byte -> signs of its bits, `[256, 8]`: 1 for bit 0, and -1 for bit 1."""
 
-# Signature of the fields of a `WordBatch` that hold ids: without it, each new
-# size would be traced again.
 _IDS = FIELD_SPECS[:6]
+"""Signature of the first six fields of a `WordBatch`, of any size."""
 
 
 @register
@@ -42,15 +38,13 @@ class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed row of random signs, weighted by sqrt(IDF).
 
     The row of a word is `w(word) r(word) + w(start) r(start)`. A hash chooses
-    r, a row of random signs; w is the square root of the IDF; the start of a
-    word is its first letters, so that `bracket` and `brackets` share a start.
+    r, a row of random signs; w is the square root of the IDF. The start of a
+    word is its first letters: `bracket` and `brackets` share a start.
 
     The sum of the rows of a text is a random projection of its weighted bag of
     words. Inner products of projections approximate inner products of bags of
     words, with an error of about 1 / sqrt(units) of the product of the norms.
-    Texts that share words therefore have a high cosine, even if the words are
-    rare or not in the training data. A word that occurs in both texts adds its
-    IDF, w^2, to the inner product, as in BM25.
+    A word that occurs in both texts adds its IDF, w^2, as in BM25.
 
     The hash of a word is computed from its trigrams: no vocabulary is stored.
     `adapt` counts document frequencies in buckets. No weight is trained.
@@ -94,9 +88,9 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # A row of signs is the product of a row of each table, which gives 4
-        # million rows. A third table would give more, but cost a fifth of the
-        # encoder's speed. A sign is stored as a bit, 1 for +1.
+        # A row of signs is the product of a row of each of two tables: 4
+        # million rows. A third table would cost a fifth of the encoder's speed.
+        # A sign is stored as a bit.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -107,7 +101,7 @@ class WordSketch(Configured, keras.layers.Layer):
                 trainable=False,
                 name=f"signs_{table}",
             )
-            for table in range(_TABLES)
+            for table in range(2)
         ]
         self.word_weight = self.add_weight(
             shape=(buckets,),
@@ -118,7 +112,7 @@ class WordSketch(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Computes the vector of each word: the word's row and its start's."""
+        """Computes the vector of each word: rows of the word and its start."""
         return tf.add_n([self._rows(keys) for keys in self._keys(words)])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
@@ -131,7 +125,7 @@ class WordSketch(Configured, keras.layers.Layer):
         return bool(np.all(self.word_weight.numpy() == 1))
 
     def adapt(self, batches: Iterable[WordBatch]) -> None:
-        """Counts how many of N texts contain each word, and sets the weights.
+        """Counts the document frequency df of each word in N texts; sets w.
 
             w = sqrt(IDF),  IDF = log(1 + (N - df + 1/2) / (df + 1/2))
 
@@ -152,12 +146,12 @@ class WordSketch(Configured, keras.layers.Layer):
         """Counts the distinct texts of each bucket, `(buckets,)`."""
         words = WordBatch(*ids)
         word, text = words.flat()
-        first = tf.cast(text, tf.int64) * self.buckets
-        bucket_of_text = [
-            first + tf.gather(_hash(keys, 0, self.buckets), word)
+        offset = tf.cast(text, tf.int64) * self.buckets
+        text_and_bucket = [
+            offset + tf.gather(_hash(keys, 0, self.buckets), word)
             for keys in self._keys(words)
         ]
-        distinct, _ = tf.unique(tf.concat(bucket_of_text, axis=0))
+        distinct, _ = tf.unique(tf.concat(text_and_bucket, axis=0))
         return tf.math.bincount(
             tf.cast(distinct % self.buckets, tf.int32),
             minlength=self.buckets,
@@ -168,8 +162,7 @@ class WordSketch(Configured, keras.layers.Layer):
         """Computes w r of each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
-        # The product of two signs is 1 where their bits agree, and -1 where
-        # they differ.
+        # The product of two signs is 1 where their bits agree.
         differ = tf.bitwise.bitwise_xor(
             *(
                 tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
@@ -203,9 +196,7 @@ def word_keys(words: WordBatch) -> tf.Tensor:
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
-    """Hashes the trigrams of all words, int64, to be summed by word."""
-    # A sum ignores the order of trigrams, but words with the same trigrams in
-    # different orders are rare.
+    """Hashes the trigrams of all words, int64; a word's hash is their sum."""
     return tf.gather(
         sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
         words.trigram_index,
@@ -213,7 +204,7 @@ def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
-    """Computes hash function number `which`, 0 to 2, with `values` values."""
+    """Hashes keys to 0 .. values - 1, by hash function `which`, 0 to 2."""
     keys = keys * SKETCH_FACTORS[2 + which] % PRIME
     return sketch_mix(keys, _SHIFT) % values
 
@@ -225,8 +216,7 @@ NO_KEY = np.iinfo(np.int64).max
 class Rows(keras.layers.Layer):
     """Looks up fixed word vectors by hashes of the words.
 
-    A vector is stored as integers from -127 to 127 and a scale, one byte a
-    number. No weight is trained.
+    A vector is stored as integers from -127 to 127, and a scale.
     """
 
     def __init__(self, count: int, units: int, **kwargs: Any) -> None:
@@ -258,7 +248,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Looks up keys, int64 `(n,)`; returns rows and which keys are known.
+        """Returns the rows of keys, int64 `(n,)`, and which keys are known.
 
         Rows are float32 `(n, units)`, zero for unknown keys.
         """
@@ -277,8 +267,7 @@ class WordRows(Configured, keras.layers.Layer):
     """Maps each word to a fixed vector, also unknown and misspelled words.
 
     A known word has a row. The vector of an unknown word is the sum of the rows
-    of its known trigrams. `fit_words` fits the rows of trigrams so that their
-    sums approximate the rows of known words. No weight is trained.
+    of its known trigrams. `fit_words` fits all rows; no weight is trained.
 
     Args:
         words: Number of known words. Default 1.

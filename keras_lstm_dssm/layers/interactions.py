@@ -18,21 +18,16 @@ class Interaction(keras.layers.Layer):
     """Base of the interactions: s(u_i, v_j) of all positions i and j.
 
     Every interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)` for each slice k,
-    followed by an activation. `prepare_query` computes a and o, and
-    `prepare_document` computes r, once for each distinct text of a batch.
-    `compare` computes one matrix product for each pair.
+    followed by an activation.
 
     Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n,
-    slices)`. Cells of padding have values, which pooling must leave out.
+    slices)`. Pooling must leave out cells of padding, which are not 0.
     """
 
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`.
-
-        o is left out if it is 0.
-        """
+        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`."""
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
@@ -63,13 +58,12 @@ class Interaction(keras.layers.Layer):
     ) -> tf.Tensor:
         """Computes the interactions of chosen pairs of positions.
 
-        After pooling only the chosen cells have a gradient. Computing them
-        again is several times faster than a gradient through all cells. The
-        indices, int32 `(pairs, slices, k)`, are rows of `query` and `document`,
-        the vectors of all texts, `(positions, d)`.
+        After pooling only the chosen cells have a gradient; computing these
+        cells again is faster than a gradient through all cells. `query` and
+        `document` are the vectors of all texts, `(positions, d)`; the indices,
+        int32 `(pairs, slices, k)`, are rows of these vectors.
         """
         pairs, _, k = tf.unstack(tf.shape(query_index))
-        # Grouped by slice, because the cells of a slice share weights.
         u, v = (
             tf.reshape(
                 gather_sum(
@@ -102,7 +96,7 @@ class Interaction(keras.layers.Layer):
 
 @register
 class DotInteraction(Interaction):
-    """Computes `s = u . v`, as the programs of Wan et al. 2016 do.
+    """Computes `s = u . v`, as in the programs of Wan et al. 2016.
 
     Example:
     >>> query = tf.constant([[[3.0, 4.0]]])
@@ -116,7 +110,7 @@ class DotInteraction(Interaction):
 class CosineInteraction(Interaction):
     """Computes `s = u . v / (|u| |v|)`, Wan et al. 2016.
 
-    A zero vector has a defined cosine without a gradient, see `unit`.
+    A zero vector counts as the first basis vector, and gets no gradient.
 
     Example:
     >>> query = tf.constant([[[3.0, 4.0]]])
@@ -141,10 +135,9 @@ class WeightedInteraction(Interaction):
     """Base of the interactions with a matrix M for each slice.
 
     By default M = A A', with A `(..., dimension, rank)` from U(-0.05, 0.05), as
-    in the authors' programs. M then starts near the identity times rank / 1200,
-    so that equal words match before training. If M starts as small random
-    numbers, training overfits (docs/results/mv_lstm). With `rank=None`, M has
-    no factors and starts as the identity plus U(-0.01, 0.01).
+    in the programs of Wan et al. 2016. M then starts near the identity times
+    rank / 1200: equal words match before training. With `rank=None`, M has no
+    factors and starts as the identity plus U(-0.01, 0.01).
     """
 
     def __init__(
@@ -199,7 +192,7 @@ class BilinearInteraction(WeightedInteraction):
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias")
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Multiplies the query's vectors by M, and returns b to add."""
+        """Computes a = u' M, and o = b."""
         left = tf.matmul(vectors, self.matrices())[:, :, tf.newaxis]
         return left, tf.fill(
             tf.shape(left)[:3], tf.convert_to_tensor(self.bias)
@@ -257,9 +250,8 @@ class TensorInteraction(WeightedInteraction):
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
         """Computes a = u' M + W_2 and o = W_1 u + b, where W = [W_1, W_2]."""
-        texts, m, width = tf.unstack(tf.shape(vectors))
+        texts, m, _ = tf.unstack(tf.shape(vectors))
         first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
-        # One product for all slices: [texts * m, d] by [d, slices * d].
         matrices = tf.transpose(self.matrices(), [1, 0, 2])
         left = tf.matmul(
             tf.reshape(vectors, [texts * m, self.dimension]),
@@ -271,7 +263,6 @@ class TensorInteraction(WeightedInteraction):
         return left, offsets
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        # One product for each slice: [cells, d] by [d, d].
         first, second = tf.split(tf.convert_to_tensor(self.linear), 2, axis=1)
         left = tf.matmul(u, self.matrices()) + second[:, tf.newaxis]
         offsets = tf.matmul(u, first[:, :, tf.newaxis])[:, :, 0]
@@ -294,10 +285,10 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         concat:   f(w' [g1; g2] + b)
 
     The match feature models of Yin and Schuetze 2015. A call computes the
-    argument of f (or of exp). After max pooling, `apply` computes f of fewer
-    cells; the order does not matter, because f is monotone. Takes the result of
-    `project` for query phrases, `(pairs, m, d)`, and document phrases `(pairs,
-    n, dimension)`; returns `(pairs, m, n)`.
+    argument of f or exp, which are monotone: `apply` computes f or exp of the
+    fewer cells after max pooling. Takes `project(query phrases)`, `(pairs, m,
+    dimension)`, and document phrases `(pairs, n, dimension)`; returns `(pairs,
+    m, n)`.
     """
 
     def __init__(
@@ -330,7 +321,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         self.built = True
 
     def project(self, phrases: tf.Tensor) -> tf.Tensor:
-        """Multiplies the query's phrases by W if the kind is `"indirect"`."""
+        """Multiplies query phrases by W if the kind is `"indirect"`."""
         if self.kind != "indirect":
             return phrases
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))

@@ -9,10 +9,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.errors import InputError, check_at_least
 from keras_lstm_dssm.ops import custom_gradient
-from keras_lstm_dssm.private_api import (
-    accept_any_inputs,
-    all_layers,
-)
+from keras_lstm_dssm.private_api import accept_any_inputs, all_layers
 from keras_lstm_dssm.registration import Configured, register
 from keras_lstm_dssm.tables import (
     HashedUniform,
@@ -48,20 +45,18 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     supports from version 2.12. A Python process that loads an exported model
     must import `tensorflow_text` first.
 
-    In a Keras model `TrigramEmbedding` follows this layer. A
-    `keras.Sequential` needs no `keras.Input`; the input of a functional model
-    is `keras.Input((), dtype="string")`.
+    The input of a functional model is `keras.Input((), dtype="string")`; a
+    `keras.Sequential` needs none.
 
     Args:
         alphabet: `"ascii"`, the default and the only value: the paper's
             alphabet of `#`, a to z and 0 to 9.
         oov_buckets: Number of further ids, for trigrams with a letter outside
             the alphabet. With 0, the default and the paper's choice, such a
-            letter is read as `#`, so that words of other scripts differ only
-            in length. A few thousand buckets distinguish these words.
+            letter is read as `#`: words of other scripts differ only in
+            length. A few thousand buckets distinguish these words.
         max_words: Number of words to read of each text, default 128; `None`
-            for all. The limit keeps a very long text from slowing down its
-            batch.
+            for all.
         split: Rule that separates words, default `"space"`, the paper's
             choice; see `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -117,9 +112,8 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         self.oov_buckets = oov_buckets
         self.max_words = max_words
         self.split = split
-        # Strings must reach `call` untouched, and XLA has no string ops.
-        accept_any_inputs(self)
-        self.supports_jit = False
+        accept_any_inputs(self)  # strings must reach `call` untouched
+        self.supports_jit = False  # XLA has no string ops
         self.build((None,))
 
     @property
@@ -144,14 +138,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return "string"
 
     def words(self, texts: Any) -> tf.RaggedTensor:
-        """Splits texts into the words that are hashed.
-
-        Args:
-            texts: Strings `(batch,)`, as for a call.
-
-        Returns:
-            Ragged strings `(batch, (words))`.
-        """
+        """Splits texts `(batch,)` into words: ragged `(batch, (words))`."""
         return split_words(as_strings(texts), self.max_words, self.split)
 
     def call(self, texts: Any) -> tf.RaggedTensor:
@@ -168,23 +155,15 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return words.with_flat_values(tf.gather(trigrams, index))
 
     def distinct(self, texts: Any) -> WordBatch:
-        """Hashes texts into a `WordBatch`, each distinct word once.
-
-        Args:
-            texts: Strings `(batch,)`, as for a call.
-        """
+        """Hashes each distinct word of texts `(batch,)` into a `WordBatch`."""
         return distinct_words(as_strings(texts), *self.rules)
 
     def single(self, text: tf.Tensor) -> WordBatch:
-        """Hashes one short text by a third of the operations of `distinct`.
-
-        Args:
-            text: String tensor `(1,)` for which `is_short` is true.
-        """
+        """Hashes a text `(1,)` for which `is_short`, faster than `distinct`."""
         return hash_single_text(text, self.oov_buckets, self.split)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one short text, for `single`."""
+        """Returns whether a batch is one short text, as `single` needs."""
         return is_single_short_text(texts, self.max_words)
 
     def cache(self) -> HashedTextCache:
@@ -209,9 +188,8 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 class SyncedWeights(keras.layers.Layer):
     """Base of layers and models with tables that are updated lazily.
 
-    A lazy optimizer (`LazyRows`) updates rows when a batch reads them. It sets
-    `before_read` to a function that brings all rows up to date, which
-    `get_weights`, `set_weights`, saving and loading call first.
+    A lazy optimizer (`LazyRows`) updates rows when a batch reads them. The
+    optimizer sets `before_read` to a function that brings all rows up to date.
     """
 
     before_read: Callable[[], None] | None = None
@@ -227,21 +205,17 @@ class SyncedWeights(keras.layers.Layer):
         return super().get_weights()
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
-        """Sets all weights from a list of arrays, as every Keras layer does."""
+        """Sets all weights from a list of arrays."""
         self.sync_weights()  # a pending update would change the new rows
         super().set_weights(weights)
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the variables, up to date, see `keras.layers.Layer`.
-
-        Keras saves a model before its layers and optimizer, so that all of them
-        are saved after the same training step.
-        """
+        """Saves the variables, up to date; see `keras.layers.Layer`."""
         self.sync_weights()
         super().save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables, as `keras.layers.Layer` describes."""
+        """Loads the variables; see `keras.layers.Layer`."""
         self.sync_weights()
         super().load_own_variables(store)
 
@@ -258,11 +232,10 @@ def gather_sum(
 
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
-    Without `segment`, each row of `values[index]` is its own sum.
+    Without `segment`, the result is `values[index]`.
 
-    TensorFlow's gradients of gather and sparse segment sum add rows one by one.
-    If `index` is sorted first, the gradient is a segment sum, and three to four
-    times as fast. `order` is a permutation that sorts `index`, if it is known.
+    Sorting `index` makes the gradient a segment sum, three to four times as
+    fast as TensorFlow's. `order` is a permutation that sorts `index`, if known.
     Without `training` the gradient is TensorFlow's, because loaders of an
     exported graph would warn of a custom gradient.
     """
@@ -280,10 +253,10 @@ def gather_sum(
 
     def gradient(error: tf.Tensor) -> tf.Tensor:
         sorting = tf.argsort(index) if order is None else order
-        source = sorting if segment is None else tf.gather(segment, sorting)
+        rows = sorting if segment is None else tf.gather(segment, sorting)
         return tf.sparse.segment_sum(
             tf.convert_to_tensor(error),  # sparse if a gather follows
-            source,
+            rows,
             tf.gather(index, sorting),
             num_segments=tf.shape(values)[0],
         )
@@ -296,10 +269,7 @@ def gather_sum(
 
 
 def copy_weights(source: Any, target: Any) -> None:
-    """Copies all weights of a model, and the initializers of its tables.
-
-    Files hold only the rows that differ from the values of the initializer.
-    """
+    """Copies all weights of a model, and the initializers of its tables."""
     target.set_weights(source.get_weights())
     for layer, copy in zip(
         trigram_embeddings(source), trigram_embeddings(target), strict=True
@@ -320,9 +290,8 @@ def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
 class TrigramEmbedding(SyncedWeights):
     """Multiplies each distinct word's trigram counts by the input weights.
 
-    `W l(t)` is the sum of the rows of W for the word's trigrams. The layer
-    gathers each distinct row once, and sums the rows of each word. In an
-    encoder, W has the columns of all gates.
+    `W l(t)` is the sum of the rows of W for the word's trigrams. In an encoder,
+    W has the columns of all gates.
 
     Masks: for the ragged ids of `LetterTrigrams`, the layer returns vectors
     padded with zeros, and a mask of the words, bool `(batch, words)`, as
@@ -377,9 +346,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Replaces the table while an export is traced."""
+        """Reads rows instead of `table`, while an export is traced."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows at the look-ahead point of `LazyRows`, in training."""
+        """Reads rows instead of `table` in training, set by `LazyRows`."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -399,7 +368,7 @@ class TrigramEmbedding(SyncedWeights):
                 order=inputs.trigram_order,
             )
         if getattr(inputs, "ragged_rank", 0) != 2:
-            raise _not_ids(inputs)
+            raise _not_ragged_ids(inputs)
         words = inputs.values
         trigrams, index = tf.unique(words.values)
         vectors = gather_sum(
@@ -423,8 +392,7 @@ class TrigramEmbedding(SyncedWeights):
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
         """Returns the mask of the words of ragged ids, bool `(batch, words)`.
 
-        Returns `None` for a `WordBatch`, and for a symbolic input: a model
-        computes the mask of each batch when it calls the layer.
+        Returns `None` for a `WordBatch` and for a symbolic input.
         """
         if not isinstance(inputs, tf.RaggedTensor):
             return None
@@ -445,51 +413,46 @@ class TrigramEmbedding(SyncedWeights):
             InputError: The input is not ragged, or of another rank.
         """
         if not (inputs.ragged and len(inputs.shape) == 3):
-            raise _not_ids(inputs)
+            raise _not_ragged_ids(inputs)
         shape = self.compute_output_shape(inputs.shape)
         return keras.KerasTensor(shape, self.compute_dtype)
 
     def save_own_variables(self, store: Any) -> None:
         """Saves the rows that differ from their initial values.
 
-        See `write_table`. `start` has seed and limit of a `HashedUniform`.
+        `start` has the seed and the limit of the `HashedUniform`.
         """
         if not isinstance(self.initializer, HashedUniform):
             super().save_own_variables(store)
             return
         self.sync_weights()
-        if write_table(store, "0", self.table.numpy(), self._start()):
+        if write_table(store, "0", self.table.numpy(), self._initial_table()):
             start = self.initializer.seed, self.initializer.limit
             store["start"] = np.array(start, np.float64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads a table that was saved whole, or by its changed rows.
-
-        The initializer with the saved seed and limit computes all other rows.
-        """
+        """Loads a table that was saved whole, or by its changed rows."""
         if "start" not in store.keys():
             super().load_own_variables(store)
             return
         self.sync_weights()
         seed, limit = np.asarray(store["start"]).tolist()
         self.initializer = HashedUniform(limit, int(seed))
-        table = read_table(store, "0", self.table.shape, self._start())
+        table = read_table(store, "0", self.table.shape, self._initial_table())
         self.table.assign(table)
 
     def changed_rows(self) -> np.ndarray:
         """Returns the numbers of rows that differ from their initial values.
 
-        If the initializer is not a `HashedUniform`, all rows count as changed,
-        because their initial values are unknown.
+        Without a `HashedUniform` initial values are unknown: returns all rows.
         """
         if not isinstance(self.initializer, HashedUniform):
             return np.arange(self.size)
         self.sync_weights()
-        return changed_rows(self.table.numpy(), self._start())
+        return changed_rows(self.table.numpy(), self._initial_table())
 
-    def _start(self) -> np.ndarray:
-        start = self.initializer(self.table.shape, self.table.dtype)
-        return np.asarray(start)
+    def _initial_table(self) -> np.ndarray:
+        return np.asarray(self.initializer(self.table.shape, self.table.dtype))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
@@ -501,7 +464,7 @@ class TrigramEmbedding(SyncedWeights):
         }
 
 
-def _not_ids(inputs: Any) -> InputError:
+def _not_ragged_ids(inputs: Any) -> InputError:
     return InputError(
         "TrigramEmbedding reads the ragged ids of LetterTrigrams, int32 "
         "(batch, (words), (trigrams)), or a WordBatch; got "

@@ -1,5 +1,6 @@
 """Dynamic pooling, and two kinds of k-max pooling."""
 
+import itertools
 from typing import Any, NamedTuple
 
 import keras
@@ -17,14 +18,13 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divides each length into `count` regions.
+    """Divides the positions of each row into `count` regions, by its length.
 
     A region has floor(length / count) positions; the remainder makes the last
-    regions one larger. If a length is below `count`, regions have one position.
-    With `"modulo"` they start again at position 0 after the last; with
-    `"double"` positions are doubled, `0 0 1 1 ..`, until there are at least
-    `count`. Returns the first position and the number of positions of each
-    region, int32 `[rows, count]`.
+    regions one larger. If a length is below `count`, regions have one position:
+    with `"modulo"`, position 0 follows the last; with `"double"`, positions are
+    doubled, `0 0 1 1 ..`, until there are at least `count`. Returns the first
+    position and the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
         times = tf.ones_like(lengths)
@@ -107,8 +107,6 @@ class DynamicPooling(Configured, keras.layers.Layer):
         document_lengths: tf.Tensor,
     ) -> tf.Tensor:
         """Takes maxima over regions of rows, then of columns."""
-        # The maximum of a rectangle is the maximum of its rows' maxima: two
-        # gathers of about as many cells as there are.
         pooled = self._rows(cells, query_lengths, self.rows)
         pooled = tf.transpose(pooled, [0, 2, 1, 3])
         pooled = self._rows(pooled, document_lengths, self.columns)
@@ -117,7 +115,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
-        # Smaller regions repeat their last row, which changes no maximum.
+        # Smaller regions repeat their last row, without effect on the maximum.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
         )
@@ -138,9 +136,8 @@ class DynamicPooling(Configured, keras.layers.Layer):
 class StrongestCells(NamedTuple):
     """Holds the k largest cells of each pair of texts, largest first.
 
-    All fields are `(pairs, slices, k)`: values, and int32 positions of the
-    words in query and document. If a pair has fewer than k cells, the remaining
-    values are 0 and positions are -1.
+    All fields are `(pairs, slices, k)`; positions are int32. If a pair has
+    fewer than k cells, the remaining values are 0 and positions are -1.
     """
 
     values: tf.Tensor
@@ -214,9 +211,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells are in the k rows with the largest maxima, which
-        # take a third of the time of a top-k over all cells. Rows are sorted,
-        # so that the first of equal cells comes first.
+        # The k largest cells are in the k rows with the largest maxima. Rows
+        # are sorted, so that the first of equal cells comes first.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -235,7 +231,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # By count, not by value: a NaN must remain, so that training stops.
+        # By count, not by value: a NaN must remain, as it stops training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -251,29 +247,24 @@ def strongest_of_columns(
 ) -> np.ndarray:
     """Computes k-max pooling by NumPy, for one query and many documents.
 
-    `cells` are `(m, slices, n)`, for the n words of all documents, one document
-    after the other. `lengths` are the lengths of the documents, descending.
-    Returns `(documents, slices, k)`.
+    `cells` are `(m, slices, n)`, with the words of all documents, one document
+    after the other, as columns. `lengths` are the numbers of words of the
+    documents, descending. Returns `(documents, slices, k)`.
     """
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
     column = row = 0
-    for length, count in zip(*_runs(lengths), strict=True):
-        part = cells[:, :, column : column + count * length]
-        part = part.reshape(m, slices, count, length).transpose(2, 1, 0, 3)
-        part = part.reshape(count, slices, m * length)
+    for length, documents in itertools.groupby(lengths.tolist()):
+        count = len(list(documents))
+        block = cells[:, :, column : column + count * length]
+        block = block.reshape(m, slices, count, length).transpose(2, 1, 0, 3)
+        block = block.reshape(count, slices, m * length)
         if m * length > k:
-            part = np.partition(part, m * length - k)[..., -k:]
-        part = np.sort(part)[..., ::-1]
-        result[row : row + count, :, : part.shape[2]] = part
+            block = np.partition(block, m * length - k)[..., -k:]
+        block = np.sort(block)[..., ::-1]
+        result[row : row + count, :, : block.shape[2]] = block
         column, row = column + count * length, row + count
     return result
-
-
-def _runs(lengths: np.ndarray) -> tuple[list[int], list[int]]:
-    """Returns the distinct values of descending numbers, and their counts."""
-    values, counts = np.unique(lengths, return_counts=True)
-    return values[::-1].tolist(), counts[::-1].tolist()
 
 
 def dynamic_k(
@@ -288,8 +279,8 @@ def dynamic_k(
         k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
 
     n is the length of a text, l the layer, from 1, and L the number of layers.
-    Qiu and Huang 2015, after Kalchbrenner et al. 2014, have k_min = k_top; the
-    programs of Wan et al. 2016 have k_top = 1 and k_min = 4.
+    `k_min` is by default `k_top`, as in Qiu and Huang 2015 after Kalchbrenner
+    et al. 2014; the programs of Wan et al. 2016 have k_top = 1 and k_min = 4.
     """
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)
@@ -301,9 +292,9 @@ def dynamic_k(
 class OrderedKMax(keras.layers.Layer):
     """Pools each feature of a text to its k largest values, in text order.
 
-    Takes `(texts, time, features)`, the lengths, and k, int32 `(texts,)`. The
-    first of equal values are kept; padding is not. Returns `(texts, largest k,
-    features)`, 0 past the new lengths; and the new lengths, min(k, length).
+    Takes `(texts, time, features)`, the lengths, and k, int32 `(texts,)`. Of
+    equal values the first are kept. Returns `(texts, largest k, features)`, 0
+    past the new lengths; and the new lengths, min(k, length).
     """
 
     def __init__(self, **kwargs: Any) -> None:

@@ -1,7 +1,6 @@
 """Layers that run a recurrent cell over sequences without padding.
 
-Functions of this module have the loops over time, and their gradient, (7) to
-(10) of Palangi et al. 2016.
+The gradient is (7) to (10) of Palangi et al. 2016.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,17 +24,14 @@ from keras_lstm_dssm.text.word_hashing import pad_rows
 class PackedSequence(NamedTuple):
     """Holds sequences of different lengths without padding.
 
-    The values of all rows at time 0 come first, then the values at time 1, and
-    so on. Rows are ordered by descending length: at time t, the first
-    `counts[t]` rows have values. In padded batches of titles, most steps would
-    be padding.
+    A sequence is a row. The values of all rows at time 0 come first, then the
+    values at time 1, and so on. Rows are ordered by descending length: at time
+    t, the first `counts[t]` rows have values.
     """
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
-    # int32 `(time,)`, descending: the number of rows longer than t.
-    counts: tf.Tensor
-    # int32 `(rows,)`, descending: the number of values of a row.
-    lengths: tf.Tensor
+    counts: tf.Tensor  # int32 `(time,)`, descending: rows longer than t
+    lengths: tf.Tensor  # int32 `(rows,)`, descending: number of values of a row
 
     @property
     def starts(self) -> tf.Tensor:
@@ -73,8 +69,8 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
     return tf.gather(values, index - tf.repeat(counts[:-1], counts[1:]))
 
 
-# Steps of a cell in an iteration: the loop itself takes as long as two steps.
 _STEPS = 2
+"""Time steps in an iteration: the loop itself takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -89,32 +85,32 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
     now = cell.activate(
         values[:1], dict.fromkeys(cell.state_names, zero), weights
     )
-    left, width = tf.shape(values)[0] - 1, values.shape[1]
+    remaining, width = tf.shape(values)[0] - 1, values.shape[1]
     # The results of steps past the end are not read.
-    padded = tf.pad(values[1:], [[0, tf.math.floormod(-left, _STEPS)], [0, 0]])
-    parts = tf.reshape(padded, [-1, _STEPS, width])
+    padding = [[0, tf.math.floormod(-remaining, _STEPS)], [0, 0]]
+    blocks = tf.reshape(tf.pad(values[1:], padding), [-1, _STEPS, width])
 
     def body(
-        part: tf.Tensor, states: Tensors, _: tf.Tensor
+        block: tf.Tensor, states: Tensors, _: tf.Tensor
     ) -> tuple[tf.Tensor, Tensors, tf.Tensor]:
         outputs = []
-        for x in tf.split(tf.gather(parts, part), _STEPS):
+        for x in tf.split(tf.gather(blocks, block), _STEPS):
             now = cell.step(x, states, weights)
             states = {name: now[name] for name in states}
             outputs.append(now["y"])
-        return part + 1, states, tf.concat(outputs, axis=0)
+        return block + 1, states, tf.concat(outputs, axis=0)
 
-    count = tf.shape(parts)[0]
+    count = tf.shape(blocks)[0]
     _, _, outputs = tf.while_loop(
-        lambda part, *_: part < count,
+        lambda block, *_: block < count,
         body,
         (
             tf.constant(0),
             {name: now[name] for name in cell.state_names},
-            tf.repeat(now["y"], _STEPS, axis=0),  # the result for one word
+            tf.repeat(now["y"], _STEPS, axis=0),  # the result for one step
         ),
     )
-    last = tf.math.floormod(left - 1, _STEPS)
+    last = tf.math.floormod(remaining - 1, _STEPS)
     return tf.gather(outputs, last[tf.newaxis])
 
 
@@ -122,10 +118,7 @@ Arrays = dict[str, tf.TensorArray]
 
 
 def array_of_steps(dtype: tf.DType, size: Any, shape: Any) -> tf.TensorArray:
-    """Creates an array of tensors with different first dimensions.
-
-    Elements can be read more than once.
-    """
+    """Creates an array of tensors with different first dimensions."""
     return tf.TensorArray(
         dtype,
         size,
@@ -144,8 +137,8 @@ def run_forward(
     """Runs a cell over packed inputs, from states of zero.
 
     `steps` are inputs after `cell.project`, `(steps, gates * units)`. Returns
-    the named activations. Element t of an array has the `counts[t]` rows at
-    time t, so that `concat()` returns packed values.
+    the named activations: element t of an array has the `counts[t]` rows at
+    time t, and `concat()` returns packed values.
     """
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
@@ -164,8 +157,8 @@ def run_to_last_output(
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
-        # Rows that end at t follow longer rows. Arrays are written in reverse
-        # order of time, so that the longest rows come first.
+        # Rows that end at t follow longer rows. Time runs in reverse in the
+        # array, so that the longest rows come first.
         ended = now["y"][next_counts[t] :]
         return {"y": arrays["y"].write(time - 1 - t, ended)}
 
@@ -267,11 +260,10 @@ def backpropagate_through_time(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tuple[tf.Tensor, Tensors]:
-    """Computes gradients from errors at the outputs.
+    """Computes gradients of inputs and weights from errors at the outputs.
 
-    The loop over time computes the error signals. The gradient of a weight is a
-    sum of outer products over all steps (Appendix A), and is computed after the
-    loop by one large matrix product.
+    The loop over time computes the error signals dz. After the loop, one matrix
+    product computes the gradient of each weight (Appendix A).
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {
@@ -279,7 +271,6 @@ def backpropagate_through_time(
         for name, value in states.items()
     }
     starts, all_rows = steps.starts, _rows(steps)
-    # Transposed once, before the loop.
     transposed = tf.transpose(weights["recurrent"])
     wide = tf.TensorShape([None, cell.units])
 
@@ -290,7 +281,7 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # Going back in time, a row joins at its last step.
+        # Going back in time, a row begins at its last step.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -353,22 +344,20 @@ def _time(steps: PackedSequence) -> tf.Tensor:
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results match `keras.layers.RNN(cell)`. The last output, which encoders
-    need, is computed without padding and with a custom gradient, several times
-    as fast. The same holds for all outputs of a `PackedSequence`. With
-    `return_sequences`, `return_state` or `initial_state`, padded inputs are run
-    by `keras.layers.RNN`.
+    The results match `keras.layers.RNN(cell)`. The last output, and all outputs
+    of a `PackedSequence`, are computed without padding and with a custom
+    gradient, several times as fast. With `return_sequences`, `return_state` or
+    `initial_state`, padded inputs are run by `keras.layers.RNN`.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
         truncate: Number of steps that the gradient goes back from the last
-            step, the T of eq. (7). States before them count as constants; steps
-            that a mask skips are not counted. Default `None` for all steps.
-            Supported for the last output only, from states of zero.
+            step, the T of eq. (7), without steps that a mask skips. Default
+            `None` for all steps. Supported for the last output only, from
+            states of zero.
         return_sequences: Whether to return the outputs at all steps instead
             of the last output. Default `False`.
-        return_state: Whether to return the last states, too. Default
-            `False`.
+        return_state: Whether to return the last states, too. Default `False`.
         go_backwards: Whether to read each row from its last step to its
             first. Default `False`.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -399,8 +388,7 @@ class Recurrent(keras.layers.Layer):
     TensorShape([2, 5, 4])
     """
 
-    # `keras.layers.Bidirectional` reads these attributes, and sets
-    # `zero_output_for_mask`.
+    # `keras.layers.Bidirectional` needs these attributes.
     stateful = False
     zero_output_for_mask = False
 
@@ -444,8 +432,8 @@ class Recurrent(keras.layers.Layer):
         if isinstance(inputs, PackedSequence):
             if self.return_state or self.go_backwards:
                 raise InputError(
-                    "a PackedSequence gives outputs, read forward; call "
-                    "the layer with (batch, time, features) for others"
+                    "return_state and go_backwards are not supported for a"
+                    " PackedSequence: use inputs (batch, time, features)"
                 )
             return self._packed_outputs(inputs, training)
         if lengths is not None and mask is not None:
@@ -530,10 +518,7 @@ class Recurrent(keras.layers.Layer):
     def _masked_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor, training: bool
     ) -> tf.Tensor:
-        """Computes the last output of each row; masked time steps are skipped.
-
-        Masked steps are removed. The output of a row without steps is zero.
-        """
+        """Computes last outputs; zero for a row whose steps are all masked."""
         mask = tf.cast(mask, tf.bool)
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
         steps = tf.RaggedTensor.from_row_lengths(
@@ -548,8 +533,7 @@ class Recurrent(keras.layers.Layer):
     def _keras_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any
     ) -> Any:
-        # Created in each call: an attribute would be a second layer with the
-        # same weights in summaries and saved files.
+        # Not an attribute, as saved files would then hold the cell twice.
         layer = keras.layers.RNN(
             self.cell,
             return_sequences=self.return_sequences,
@@ -637,12 +621,8 @@ class PeepholeLSTM(Recurrent):
             `kernel_regularizer`, see `RecurrentCell`; and arguments of
             `keras.layers.Layer`.
 
-    Call arguments:
-        inputs: `(batch, time, features)`.
-        lengths: Number of steps of each row, int `(batch,)`.
-        initial_state: `[y, c]`, each `(batch, units)`.
-        mask: bool `(batch, time)`, an alternative to `lengths`.
-        training: Whether a gradient will be computed; see `Recurrent`.
+    Call arguments and outputs are those of `Recurrent`. The states are y and c,
+    each `(batch, units)`.
 
     Example:
     >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape

@@ -19,9 +19,9 @@ def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 class RecurrentCell(keras.layers.Layer):
     """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
 
-    A subclass implements `activate`, which computes the new states from z(t),
-    and `backpropagate`, the gradient of `activate`. A cell runs in
-    `keras.layers.RNN` and, faster, in `Recurrent`.
+    `activate` of a subclass computes the new states from z(t), and
+    `backpropagate` is its gradient. A cell runs in `keras.layers.RNN` and,
+    faster, in `Recurrent`.
 
     Args:
         units: Width of the states.
@@ -30,8 +30,7 @@ class RecurrentCell(keras.layers.Layer):
             the output.
         project_inputs: Whether the cell has input weights W, as the cells of
             Keras do. If `False`, the inputs are `W x(t)`, `(batch, gates *
-            units)`, which `TrigramEmbedding` computes once for each distinct
-            word.
+            units)`, for example of `TrigramEmbedding`.
         bias_initializer: Default `None`: zeros, and ones for a forget gate.
         **kwargs: Initializers, regularizers and constraints of W (`kernel`),
             of W_rec and peepholes (`recurrent`) and of b (`bias`), as in Keras;
@@ -59,8 +58,6 @@ class RecurrentCell(keras.layers.Layer):
         check_at_least(1, units=units)
         self.units = units
         self.project_inputs = project_inputs
-        # Names become initializers in `build`, because an initializer draws
-        # its seed when it is created.
         self.kernel_initializer = kernel_initializer
         self.recurrent_initializer = recurrent_initializer
         self.bias_initializer = bias_initializer
@@ -137,8 +134,8 @@ class RecurrentCell(keras.layers.Layer):
         """Computes gradients for z(t) and for the states at t-1.
 
         Takes the activations at t, the `gradient_states` at t-1, and the
-        gradients of the loss for the states at t. The gradients for the states
-        at t-1 lack the term of `W_rec y(t-1)`, which the caller adds.
+        gradients for the states at t. The result has no gradient through
+        `W_rec y(t-1)`: the caller adds it.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -190,9 +187,9 @@ class RecurrentCell(keras.layers.Layer):
 
 @register
 class RNNCell(RecurrentCell):
-    """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, eq. (1).
+    """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, an RNN cell.
 
-    The RNN cell of Palangi et al. 2016.
+    Eq. (1) of Palangi et al. 2016.
 
     Args:
         units: Width of y.
@@ -256,8 +253,7 @@ class PeepholeLSTMCell(RecurrentCell):
             gradients (19), (26) and (34); `"diagonal"`: one weight per cell
             (Gers et al. 2002); or `None`: no peepholes.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
-            `c(t) = c(t-1) + i(t) o y_g(t)`. The experiments of the paper,
-            section V, and `LSTMEncoder` have neither f nor peepholes.
+            `c(t) = c(t-1) + i(t) o y_g(t)`, as in section V of the paper.
         project_inputs: Whether the cell has input weights W, default `True`;
             see `RecurrentCell`.
         **kwargs: Initializers, regularizers and constraints, see
@@ -323,19 +319,19 @@ class PeepholeLSTMCell(RecurrentCell):
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
         """Computes i, f (with a forget gate), g, c, o and y at time t."""
-        parts = self._split_gates(z)
+        z_of = self._split_gates(z)
         old = states["c"]
         now = {
-            "i": tf.sigmoid(self._add_peephole("i", parts["i"], old, weights)),
-            "g": tf.tanh(parts["g"]),
+            "i": tf.sigmoid(self._add_peephole("i", z_of["i"], old, weights)),
+            "g": tf.tanh(z_of["g"]),
         }
         carried = old
         if self.forget_gate:
-            f = self._add_peephole("f", parts["f"], old, weights)
+            f = self._add_peephole("f", z_of["f"], old, weights)
             now["f"] = tf.sigmoid(f)
             carried = now["f"] * old
         now["c"] = carried + now["i"] * now["g"]
-        o = self._add_peephole("o", parts["o"], now["c"], weights)
+        o = self._add_peephole("o", z_of["o"], now["c"], weights)
         now["o"] = tf.sigmoid(o)
         now["y"] = now["o"] * tf.tanh(now["c"])
         return now
@@ -345,8 +341,8 @@ class PeepholeLSTMCell(RecurrentCell):
     ) -> tuple[tf.Tensor, Tensors]:
         """Computes the error signals (17), (22), (30), (38) of Appendix A.
 
-        Unlike the appendix, they include the path from c(t) through the
-        peephole of the output gate.
+        Unlike the appendix, the peephole of the output gate passes on a
+        gradient to c(t).
         """
         squashed = tf.tanh(now["c"])
         dz = {
@@ -369,20 +365,20 @@ class PeepholeLSTMCell(RecurrentCell):
     ) -> Tensors:
         """Sums the gradients (16), (19), (26) and (34) over all steps."""
         result = super().weight_gradients(dz, now, before)
-        parts = self._split_gates(dz)
+        dz_of = self._split_gates(dz)
         for gate in self.peepholes:
             cell_state = now["c"] if gate == "o" else before["c"]
-            part = last_rows(parts[gate], cell_state)
+            gate_dz = last_rows(dz_of[gate], cell_state)
             result[gate] = (
-                tf.reduce_sum(part * cell_state, axis=0)
+                tf.reduce_sum(gate_dz * cell_state, axis=0)
                 if self.peephole == "diagonal"
-                else tf.matmul(part, cell_state, transpose_a=True)
+                else tf.matmul(gate_dz, cell_state, transpose_a=True)
             )
         return result
 
     def _split_gates(self, z: tf.Tensor) -> Tensors:
-        parts = tf.split(z, len(self.gates), axis=-1)
-        return dict(zip(self.gates, parts, strict=True))
+        columns = tf.split(z, len(self.gates), axis=-1)
+        return dict(zip(self.gates, columns, strict=True))
 
     def _add_peephole(
         self, gate: str, z: tf.Tensor, c: tf.Tensor, weights: Tensors
@@ -406,8 +402,7 @@ class PeepholeLSTMCell(RecurrentCell):
         return dc + tf.matmul(dz, weights[gate])
 
     def _default_bias(self, shape: Any, dtype: Any = None) -> tf.Tensor:
-        # With a bias of 1, the state of an untrained cell already spans several
-        # words (Gers et al. 2000).
+        # A forget gate starts open, with a bias of 1 (Gers et al. 2000).
         ones = [1.0 if gate == "f" else 0.0 for gate in self.gates]
         return tf.repeat(tf.constant(ones, dtype), self.units)
 

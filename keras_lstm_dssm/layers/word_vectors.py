@@ -1,7 +1,4 @@
-"""Layers that turn texts into sequences of word vectors.
-
-A word's vector is the sum over its letter trigrams, or a row of a vocabulary.
-"""
+"""Layers that turn texts into sequences of word vectors."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -31,9 +28,9 @@ class WordSequences(NamedTuple):
             text.
         lengths: int32 `[texts]`, the number of words of each text, at least
             1; descending.
-        words: int32 `[texts, time]`, the vocabulary id of each word; with
-            trigram words, its index among the distinct words of the batch. 0
-            past the end of a text.
+        words: int32 `[texts, time]`, ids of the words, 0 past the end of a
+            text: the id in the vocabulary, or, for `TrigramVectors`, the index
+            among the distinct words of the batch.
 
     Example:
     >>> from keras_lstm_dssm.layers import TrigramVectors
@@ -107,26 +104,17 @@ class WordVectors(Configured, keras.layers.Layer):
         self.dimension = dimension
         self.max_words = max_words
         self.split = split
-        # Strings must reach `distinct` untouched; XLA has no string ops.
-        accept_any_inputs(self)
-        self.supports_jit = False
+        accept_any_inputs(self)  # strings must reach `distinct` untouched
+        self.supports_jit = False  # XLA has no string ops
 
     def build(self, input_shape: Any) -> None:
-        """Freezes `embedding` if the layer is not trainable.
-
-        Keras applies the argument `trainable` only to weights of the layer
-        itself.
-        """
+        """Freezes `embedding` if the layer is not trainable."""
         if not self.trainable:
             self.embedding.trainable = False
 
     @property
     def resources(self) -> list[tf.Module]:
-        """Lookup tables, which must be attributes of an exported `tf.Module`.
-
-        For TF Serving the variables must be attributes too, as
-        `[weight.value for weight in layer.weights]`.
-        """
+        """Lookup tables, to be attributes of an exported `tf.Module`."""
         return []
 
     def distinct(self, texts: Any) -> WordBatch:
@@ -145,7 +133,7 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # Each time step is a sum of one word, or of no word past the end.
+        # A time step is a sum of one word; past the end, the sum of no word.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -168,7 +156,7 @@ class WordVectors(Configured, keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
-        # `PairScorer` may freeze the table alone.
+        # `PairScorer` may freeze `embedding` alone.
         trainable = self.trainable and self.embedding.trainable
         return {**super().get_config(), "trainable": trainable}
 
@@ -178,13 +166,11 @@ class TrigramVectors(WordVectors):
     """Adds up the vectors of each word's letter trigrams.
 
     Every word has a vector, even if no training text contains it. Words with
-    common trigrams, such as inflections, have similar vectors before training,
-    so that `skip_gram_vectors` is not needed.
+    common trigrams, such as inflections, have similar vectors before training.
 
-    The table starts uniform in [-0.05, 0.05], see `TrigramEmbedding`. The
-    vector of a word of four letters then has the same variance as in
-    `VocabularyVectors`. For call arguments, results and errors see
-    `WordVectors`.
+    The table starts uniform in [-0.05, 0.05]: the vector of a word of four
+    letters has the variance of `VocabularyVectors`. Call arguments, results and
+    errors are those of `WordVectors`.
 
     Args:
         dimension: Width of the vectors. Default 50.
@@ -237,9 +223,9 @@ class TrigramVectors(WordVectors):
 class VocabularyVectors(WordVectors):
     """Looks up one vector for each word of a vocabulary.
 
-    Words outside the vocabulary have the id 0 and share a vector, which is
-    trained, too. An empty text is one unknown word. For call arguments and
-    results see `WordVectors`.
+    Words outside the vocabulary have the id 0 and share a trained vector. An
+    empty text is one unknown word. Call arguments and results are those of
+    `WordVectors`.
 
     Args:
         vocabulary: Distinct normalised words; see `vocabulary_of`.

@@ -1,8 +1,8 @@
-"""Tables of three papers, measured anew, with the baselines in them.
+"""Tables of three papers, measured again, with the baselines in them.
 
-`table_iv` is of Palangi et al. 2016, `mv_lstm` of Wan et al. 2016, `keyvec` of
-Bi and Ma 2017; the other modules serve all tables. Nothing is imported before
-it is used: flags are read before TensorFlow is loaded.
+The modules `table_iv` (Palangi et al. 2016), `mv_lstm` (Wan et al. 2016) and
+`keyvec` (Bi and Ma 2017) declare the tables. Modules are imported when a name
+is first used.
 """
 
 from importlib import import_module

@@ -1,7 +1,4 @@
-"""Rows of baselines and of mixtures in a table, and how they are trained.
-
-Each baseline has a grid of hyperparameters to choose from on dev.
-"""
+"""Rows of baselines and of mixtures in a table, and how they are trained."""
 
 import itertools
 import time
@@ -64,12 +61,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 class DocumentOrder(System):
-    """Keeps the order of the input, as a stable sort by equal scores would.
-
-    Answers are often listed in the order of a text, and then this order is
-    better than many a model. A model with exactly the same measures gives all
-    documents the same score.
-    """
+    """Keeps the order of the input, which may be the order of a text."""
 
     def list_scores(
         self,
@@ -77,7 +69,7 @@ class DocumentOrder(System):
         candidates: Mapping[str, Sequence[str]],
         documents: Mapping[str, str],
     ) -> ListScores:
-        """Scores candidates; see `System.list_scores`."""
+        """Scores candidates by their positions; see `System.list_scores`."""
         return {
             query_id: {d: -float(rank) for rank, d in enumerate(ids)}
             for query_id, ids in candidates.items()
@@ -102,12 +94,11 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
     "word2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
     "skip_thought": {"mode": ["uni", "bi", "combined"]},
 }
-"""Baseline -> hyperparameter -> values to try on dev. All other
-hyperparameters have their defaults."""
+"""Baseline -> hyperparameter -> values to try on dev."""
 
 
 def baseline_grid(name: str) -> list[Hyperparameters]:
-    """Returns every combination of a baseline's grid; `[{}]` without a grid."""
+    """Returns all combinations of a baseline's grid; `[{}]` without a grid."""
     grid = BASELINE_GRIDS.get(name, {})
     return [
         dict(zip(grid, values, strict=True))
@@ -117,7 +108,7 @@ def baseline_grid(name: str) -> list[Hyperparameters]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Describes a row whose system is named by the row."""
+    """Describes a row of a baseline; the name of the row says which."""
 
     seeded: bool = False  # whether another seed gives another result
     group: ClassVar[str] = "baseline"
@@ -125,18 +116,14 @@ class Baseline:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next of the grid; see `RowSystem.next_trial`."""
+        """Returns the next point of the grid, or `None` at the end."""
         grid = baseline_grid(name)
         return grid[len(tried)] if len(tried) < len(grid) else None
 
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Trains a baseline, and measures it on dev.
-
-        Skip-Thought is trained on paragraphs, sums of skip-gram vectors on the
-        texts of the training triples, and other baselines on the data's texts.
-        """
+        """Trains the baseline `name`, and measures it on dev."""
         settings, texts = data.settings, data.texts
         if name == "random":
             return TrainedSystem(None, 0, data.dev.random()[data.dev_measure])
@@ -159,9 +146,14 @@ class Baseline:
             case "doc2vec":
                 system = Doc2VecSystem(seed=seed, **options).fit(texts)
             case "doc2vec_classes":
-                system = Doc2VecSystem(seed=seed, **options).fit(
-                    texts, _classes(data)
-                )
+                classes = [d.label for d in data.examples.of("train")]
+                if not any(classes):
+                    raise InputError(
+                        f"{settings.data}: found no class of a training"
+                        " document, which doc2vec_classes needs: leave out"
+                        " this system"
+                    )
+                system = Doc2VecSystem(seed=seed, **options).fit(texts, classes)
             case "tfidf":
                 system = TfidfSystem(**options).fit(texts)
             case "lsa":
@@ -188,29 +180,17 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # the training may have been cached
+            seconds = system.seconds  # also of a cached training
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
 
 
-def _classes(data: TableData) -> list[str]:
-    """Returns the class of each training document."""
-    classes = [document.label for document in data.examples.of("train")]
-    if not any(classes):
-        raise InputError(
-            f"{data.settings.data}: found no class of a training document,"
-            " which doc2vec_classes learns from: leave out this system"
-        )
-    return classes
-
-
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
-    """Makes a system that ranks by the cosine of sums of word vectors.
+    """Makes a system that ranks by the cosine of sums of skip-gram vectors.
 
-    The words of pair scorers start from the same vectors, so that a trained
-    LSTM-RNN can be compared with the sum. With `idf` they are multiplied by
-    log(n / n_w), where n_w of the n texts have the word.
+    The words of pair scorers start from the same vectors. With `idf` a vector
+    is multiplied by log(n / n_w), where n_w of the n texts have the word.
     """
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
@@ -224,27 +204,23 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
     rows = {word: row for row, word in enumerate(vocabulary)}
 
     def encode(texts: Sequence[str]) -> np.ndarray:
-        known = [[rows[w] for w in alphanumeric(t) if w in rows] for t in texts]
-        return np.stack([vectors[words].sum(axis=0) for words in known])
+        ids = [[rows[w] for w in alphanumeric(t) if w in rows] for t in texts]
+        return np.stack([vectors[word_ids].sum(axis=0) for word_ids in ids])
 
     return DenseSystem(encode, encode)
 
 
 def teacher_system(settings: TableSettings) -> DenseSystem:
     """Returns the system that ranks by the vectors of the teacher."""
-    folder = settings.teacher_folder()
-    encode = CachedEncoder(open_outside_encoder(folder))
+    encode = CachedEncoder(open_outside_encoder(settings.teacher_folder()))
     return DenseSystem(encode, encode)
-
-
-_BM25 = "bm25"
 
 
 @dataclass(frozen=True)
 class Mixed:
-    """Describes a row that is a mixture of other rows, without training.
+    """Describes a row that is a mixture of other rows of the same table.
 
-    `parts` are rows of the same table: `"teacher"`, `"bm25"` or saved rows.
+    `parts` are `"teacher"`, `"bm25"` or names of rows with saved models.
     """
 
     parts: tuple[str, ...]
@@ -254,7 +230,7 @@ class Mixed:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns `{}` once, as weights are chosen for each seed."""
+        """Returns `{}` once: `train` chooses the weights for each seed."""
         return None if tried else {}
 
     def train(
@@ -262,7 +238,7 @@ class Mixed:
     ) -> TrainedSystem:
         """Chooses the weights of the mixture on dev."""
         start = time.perf_counter()
-        parts = {part: _part(part, seed, data) for part in self.parts}
+        parts = {part: _part_system(part, seed, data) for part in self.parts}
         chosen = choose_weights(parts, data.dev, data.dev_measure)
         return _trained_mixture(Mixture(parts, chosen.weights), chosen, start)
 
@@ -271,8 +247,8 @@ class Mixed:
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does.
 
-    `towers` is the row of the trained towers; word vectors are fitted to the
-    teacher of the table. Without `towers` the row learns from no click.
+    `towers` is the row of the trained towers; without `towers` the hybrid has
+    only words, fitted to the teacher of the table, and BM25.
     """
 
     towers: str | None = None
@@ -280,12 +256,12 @@ class Hybrid:
 
     @property
     def seeded(self) -> bool:
-        """Whether there are towers, which depend on the seed."""
+        """Whether the row has towers, which depend on the seed."""
         return self.towers is not None
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The rows that the hybrid is made of, see `Mixed`."""
+        """The rows that the hybrid needs."""
         return tuple(filter(None, (self.towers, "teacher")))
 
     next_trial = Mixed.next_trial
@@ -293,7 +269,7 @@ class Hybrid:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Fits the word vectors; fits the hybrid to dev."""
+        """Fits the word vectors, and the weights of the hybrid to dev."""
         start = time.perf_counter()
         model = self.towers and _saved_model(self.towers, seed, data)
         teacher = TeacherVectors.open(data.settings.teacher_folder())
@@ -320,11 +296,11 @@ def _trained_mixture(
     )
 
 
-def _part(name: str, seed: int, data: TableData) -> Any:
-    """Returns the system of a part, from the table's folder."""
+def _part_system(name: str, seed: int, data: TableData) -> Any:
+    """Returns the system of a row, from the results in the table's folder."""
     if name == "teacher":
         return teacher_system(data.settings)
-    if name == _BM25:
+    if name == "bm25":
         path = _seed_folder(name, 0, data) / "result.json"
         options = read_json(path)["options"]
         return Baseline().train(name, options, seed, data).system

@@ -1,8 +1,4 @@
-"""Baselines of the papers: TF-IDF, LSA, a unigram language model, word2vec.
-
-Paragraph vectors and averaged word2vec are trained by gensim.
-`document_baselines` trains the baselines for document vectors.
-"""
+"""Baselines: TF-IDF, LSA, a unigram language model, word2vec, Doc2Vec."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -70,7 +66,7 @@ class TfidfSystem(CorpusSystem):
         if not frequent.any():
             raise InputError(
                 f"no word is in min_count={self.min_count} of {len(texts)}"
-                " texts; lower it"
+                " texts: lower min_count"
             )
         words = np.array(list(tokenized.vocabulary), object)[frequent]
         self._vocabulary = {word: i for i, word in enumerate(words)}
@@ -95,7 +91,7 @@ class TfidfSystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `CorpusSystem.scores`."""
+        """Yields the cosines of all titles for each query."""
         documents = self.encode(titles).T.tocsr()
         for query in self.encode(queries):
             cosines = (query @ documents).toarray().reshape(-1)
@@ -103,11 +99,10 @@ class TfidfSystem(CorpusSystem):
 
 
 class LSASystem(DenseSystem):
-    """Ranks by the cosine of TF-IDF vectors reduced by a truncated SVD.
+    """Ranks by the cosine of vectors of latent semantic analysis (LSA).
 
-    Latent semantic analysis: projects the vectors of `TfidfSystem` onto the
-    first right singular vectors of the training texts. Needs the extra
-    `[baselines]`.
+    Projects the vectors of `TfidfSystem` onto the first right singular vectors
+    of the training texts. Needs the extra `[baselines]`.
 
     Args:
         components: Width of the vectors, or less if the training has fewer
@@ -118,7 +113,8 @@ class LSASystem(DenseSystem):
 
     Attributes:
         tfidf: The `TfidfSystem`.
-        parameters: Number of values in the singular vectors, and of words.
+        parameters: Number of values in the singular vectors, plus number of
+            words.
 
     Reference: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
 
@@ -167,14 +163,12 @@ class UnigramLMSystem(CorpusSystem):
     where p(w|C) is the share of word w among all words of the corpus. Words
     that do not occur in the corpus are dropped from queries.
 
-    Retrieval returns only documents that share a word with the query, as
-    engines with an inverted index do: the model would order other documents by
-    length alone.
+    Retrieval returns only documents that share a word with the query: the model
+    would order other documents by length alone.
 
     Args:
         mu: Weight of the corpus model, as a number of words. Zhai and
-            Lafferty found about 2000 best for articles; titles of about ten
-            words need far less.
+            Lafferty found about 2000 best for articles; titles need far less.
         tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
             function.
 
@@ -202,7 +196,7 @@ class UnigramLMSystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `CorpusSystem.scores`."""
+        """Yields log p(q|d) of all titles for each query."""
         tokenized = cached_titles(titles, self.tokenizer)
         counts = tokenized.counts.tocsc()
         total = counts.sum(axis=0, dtype=np.float64)
@@ -256,11 +250,10 @@ class Doc2VecSystem(_GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred in the same way. The
-    defaults are from Palangi et al. 2016, who trained on all queries and
-    titles, including the test set; `fit` takes any texts. A vector depends on
-    the text, the seed and the training only, and is the same in every process.
-    A text without a known word has a zero vector, and cosine 0 with all others.
-    Inferred vectors are cached. Needs the extra `[baselines]`.
+    defaults are from Palangi et al. 2016. A vector depends on the text, the
+    seed and the training only, and is the same in every process. A text without
+    a known word has a zero vector. Inferred vectors are cached. Needs the extra
+    `[baselines]`.
 
     Args:
         vector_size: See `Word2VecSystem`.
@@ -310,14 +303,13 @@ class Doc2VecSystem(_GensimSystem):
 
         Args:
             titles: The texts.
-            classes: The class of each text, or `""`. Each class has a vector,
-                too, which predicts the words of its texts together with the
-                vectors of the texts. The inferred vector of a text does not
-                depend on its class. Default: no classes.
+            classes: The class of each text, or `""`. A class has a vector,
+                which helps to predict the words of its texts in training.
+                Inferred vectors do not depend on classes. Default: no classes.
 
         Raises:
             InputError: `titles` is not a sequence of strings, or has no word;
-                the number of classes is another; or gensim is not installed.
+                the number of classes differs; or gensim is not installed.
         """
         tokenized = training_titles(titles, self.tokenizer)
         if len(classes) not in (0, len(titles)):
@@ -352,9 +344,8 @@ class Doc2VecSystem(_GensimSystem):
         return np.array([self._vectors[text] for text in texts])
 
     def _infer(self, text: str, size: int) -> np.ndarray:
-        # Like `model.infer_vector`, but reproducible: gensim continues the
-        # model's random numbers, and starts from a vector drawn by Python's
-        # hash of the text, which differs between processes.
+        # `model.infer_vector` is not reproducible: it continues the model's
+        # random numbers, and starts from Python's hash of the text.
         gensim = import_optional("gensim.models.doc2vec", "baselines")
         model = self.model_
         known = [w for w in self.tokenizer(text) if w in model.wv]
@@ -367,17 +358,10 @@ class Doc2VecSystem(_GensimSystem):
         work, means = np.zeros((2, size), np.float32)
         for alpha in np.linspace(model.alpha, model.min_alpha, model.epochs):
             gensim.train_document_dm(
-                model,
-                known,
-                [0],
-                alpha,
-                work,
-                means,
-                learn_words=False,
-                learn_hidden=False,
-                doctag_vectors=vector,
+                model, known, [0], alpha, work, means,
+                learn_words=False, learn_hidden=False, doctag_vectors=vector,
                 doctags_lockf=np.ones(1, np.float32),
-            )
+            )  # fmt: skip
         return vector[0]
 
 
@@ -391,22 +375,19 @@ _LONGEST = 10_000  # gensim ignores further words of a sentence
 class Word2VecSystem(_GensimSystem):
     """Ranks by the cosine of the mean skip-gram vectors of the words.
 
-    This is the baseline "averaged word2vec" of Bi and Ma 2017, trained on the
-    texts of the collection. The vector of a text is the mean over its words
-    with `min_count` occurrences in training; a text without such words has a
-    zero vector, and cosine 0 with all others. Needs the extra `[baselines]`.
+    This is "averaged word2vec" of Bi and Ma 2017. The vector of a text is the
+    mean over its words with `min_count` occurrences in training; a text without
+    such words has a zero vector. Needs the extra `[baselines]`.
 
     Args:
         vector_size: Width of the vectors. Default 100.
         window: Largest distance of two words of a training pair. Default 5.
         negative: Number of negative samples for each pair. Default 5.
-        epochs: Passes over the texts. Default 20: gensim's 5 are too few for
-            some thousand documents (docs/results/keyvec).
+        epochs: Passes over the texts. Default 20.
         min_count: Least number of occurrences of a word in training; rarer
             words are ignored. Default 5.
         tokenizer: String -> words; one of `TOKENIZERS`, or any function.
-        seed: Seed of all random numbers; one thread makes the result depend on
-            the seed only.
+        seed: Seed of all random numbers. Default 0.
 
     Attributes:
         words_: The `gensim.models.KeyedVectors`; set by `fit`.
@@ -456,27 +437,26 @@ class Word2VecSystem(_GensimSystem):
         return self
 
     def _encode(self, texts: Sequence[str], size: int) -> np.ndarray:
-        row = self.words_.key_to_index
+        rows = self.words_.key_to_index
         means = np.zeros((len(texts), size), np.float32)
         for number, text in enumerate(texts):
-            known = [row[w] for w in self.tokenizer(text) if w in row]
+            known = [rows[w] for w in self.tokenizer(text) if w in rows]
             if known:
                 means[number] = self.words_.vectors[known].mean(axis=0)
         return means
 
 
 def _lines(texts: Sequence[str]) -> Any:
-    """Splits texts at line ends; `training_titles` rejects other types."""
+    """Splits texts at line ends."""
     if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
-        return texts
+        return texts  # `training_titles` raises `InputError`
     return [line for text in texts for line in text.split("\n")]
 
 
 class RandomVectorSystem(DenseSystem):
     """Ranks by the cosine of random vectors, one for each distinct text.
 
-    Equal texts have equal vectors, in every process. The components are drawn
-    from a normal distribution, so that all directions are equally likely.
+    Equal texts have equal vectors, in every process.
 
     Args:
         vector_size: Width of the vectors. Default 100.
@@ -509,10 +489,10 @@ class RandomVectorSystem(DenseSystem):
 def document_baselines(
     texts: Sequence[str], seed: int = 0
 ) -> dict[str, System]:
-    """Trains the baselines for document vectors, by name.
+    """Trains the baselines for document vectors; returns name -> system.
 
-    The documents have one sentence on each line; without documents, only
-    systems that need no training are returned. Dense vectors are 100 wide.
+    `texts` are the training documents, one sentence on each line. Without
+    texts, only systems that need no training are returned.
     """
     trained: dict[str, System] = {}
     if texts:

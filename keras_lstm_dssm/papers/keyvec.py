@@ -75,8 +75,7 @@ PUBLISHED: dict[str, Published] = {
     "doc2vec": Published((0.227, 0.177, 0.495), (0.083, 0.553, 0.070)),
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
-"""Name -> published metrics. The paper's row of public 300-wide word2vec
-vectors (P@10 .221, F1 .019) is left out, since these need a download."""
+"""Name -> published metrics, without the row of downloaded word2vec vectors."""
 
 
 _RECALL = "recall@10"
@@ -93,7 +92,7 @@ _KEY_SENTENCES = {
 def _add_further(
     summary: Summary, results: Mapping[str, SystemResults]
 ) -> None:
-    """Adds published metrics and key sentences."""
+    """Adds published metrics, and measures of key sentences."""
     summary["published"] = {
         name: PUBLISHED[name]._asdict() for name in results if name in PUBLISHED
     }
@@ -105,12 +104,12 @@ def _add_further(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Table 1, of retrieval, Table 2, of clusters, and more."""
+    """Returns tables of retrieval, clusters and key sentences."""
     tables = []
     if RETRIEVE in summary["random"]:
         differences = {RETRIEVE: "MRR@10", _RECALL: _RECALL.upper()}
         tables += [
-            _measures(summary, RETRIEVE, "Table 1: retrieval"),
+            _results_table(summary, RETRIEVE, "Table 1: retrieval"),
             measure_table(
                 summary,
                 "Differences of retrieval",
@@ -121,11 +120,11 @@ def _tables(summary: Summary) -> list[Table]:
             ),
         ]
     if CLUSTER in summary["random"]:
-        tables.append(_measures(summary, CLUSTER, "Table 2: clusters"))
-    return [*tables, _key_sentences(summary)]
+        tables.append(_results_table(summary, CLUSTER, "Table 2: clusters"))
+    return [*tables, _key_sentence_table(summary)]
 
 
-def _measures(summary: Summary, mode: str, title: str) -> Table:
+def _results_table(summary: Summary, mode: str, title: str) -> Table:
     systems = summary["systems"]
     return measure_table(
         summary,
@@ -146,8 +145,8 @@ def _published_cells(name: str, mode: str) -> Sequence[str]:
     return [f"{100 * value:.1f}" for value in values]
 
 
-def _key_sentences(summary: Summary) -> Table:
-    """Returns how well p_i finds the key sentences of unseen documents."""
+def _key_sentence_table(summary: Summary) -> Table:
+    """Returns a table of how well p_i ranks the key sentences of the test."""
     rows = []
     for system in summary["systems"].values():
         values = [system["key_sentences"][name] for name in _KEY_SENTENCES]

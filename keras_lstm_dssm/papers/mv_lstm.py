@@ -60,8 +60,8 @@ MV_LSTM_ROWS: dict[str, Row] = {
     "mv_lstm_bilinear": _row("MV-LSTM bilinear, k = 5", "mv_lstm_bilinear"),
     "mv_lstm_tensor": _row("MV-LSTM tensor, k = 5", "mv_lstm_tensor"),
 }
-"""Name -> row, in the paper's order. Small models have the form that Wan et al.
-ran, the others the form of the model's own paper."""
+"""Name -> row, in the paper's order. Small models are as in the programs of Wan
+et al.; the others are as in the first paper on the model."""
 
 POOLING_ROWS = ("mv_lstm_cosine_k1", "mv_lstm_cosine_k3", "mv_lstm_cosine_k10")
 """The rows of Table 2 that are not in Tables 3 and 5."""
@@ -73,17 +73,12 @@ TABLE_2_ROWS = (
 
 
 class Published(NamedTuple):
-    """Metrics published by Wan et al. 2016, from 0 to 1, on their data.
+    """Metrics published by Wan et al. 2016, from 0 to 1, on their data."""
 
-    `precision` (P@1) and `reciprocal` (MRR) are on question answering (Tables 2
-    and 3); `confirmed` means that another publication prints both, too.
-    `completion` is P@1 on sentence completion (Table 5), `None` unless another
-    publication prints it, too.
-    """
-
-    precision: float
-    reciprocal: float
-    confirmed: bool = False
+    precision: float  # P@1 on question answering, Tables 2 and 3
+    reciprocal: float  # MRR on question answering
+    confirmed: bool = False  # whether another publication has both values
+    # P@1 on sentence completion, Table 5, if another publication has it.
     completion: float | None = None
 
 
@@ -105,11 +100,11 @@ PUBLISHED: dict[str, Published] = {
     "mv_lstm_bilinear": Published(0.751, 0.860),
     "mv_lstm_tensor": Published(0.766, 0.869),
 }
-"""Name -> published metrics; a small form has the metrics of its model."""
+"""Name -> published metrics."""
 
 
 def published(name: str) -> Published | None:
-    """Returns the published metrics of a row, or `None` without any."""
+    """Returns the metrics of a row; small models have the model's metrics."""
     return PUBLISHED.get(name.removesuffix("_wan"))
 
 

@@ -1,8 +1,4 @@
-"""Rows of neural systems in a table, and how they are trained.
-
-The systems are two towers, pair scorers and KeyVecs. The learning rate, gamma
-of two towers, and the epoch are chosen on dev.
-"""
+"""Rows of two towers, pair scorers and KeyVecs, and how they are trained."""
 
 import functools
 import time
@@ -38,11 +34,11 @@ class EpochTimes(keras.callbacks.Callback):
         self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Records the time; the last record is before the evaluation on dev."""
+        """Records the time, for the last time before the evaluation on dev."""
         self.end = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Adds the row of the epoch."""
+        """Adds the epoch to `history`."""
         row = dict(logs or {})
         names = [name for name in row if name.startswith("dev_")]
         dev = row.pop(names[0]) if names else None
@@ -53,7 +49,7 @@ class EpochTimes(keras.callbacks.Callback):
 
     @property
     def results(self) -> dict[str, Any]:
-        """Arguments of `TrainedSystem`, for the first best epoch on dev."""
+        """Arguments of `TrainedSystem`, for the best epoch on dev."""
         measured = [row for row in self.history if row["dev"] is not None]
         best = max(measured, key=lambda row: row["dev"])
         return {
@@ -68,34 +64,25 @@ class EpochTimes(keras.callbacks.Callback):
 class Neural:
     """Describes a row of a system that `dssm.train` trains by a recipe.
 
-    Attributes:
-        recipe: The recipe of two towers, a pair scorer or a `KeyVec`.
-        group: See `RowSystem`: `"recurrent"` or `"feed-forward"`.
-        tuned: Whether the learning rate (and gamma of towers) is chosen on dev,
-            with the table's epochs and batch size; `False` keeps the recipe.
-        saved: Whether the model is saved beside the results, for mixtures.
-        salience: KeyVec: the teacher of its key sentences; by default from the
-            settings.
-        trained: KeyVec: `False` measures the initial weights, which are random
-            but for the skip-gram vectors of words and key words.
+    If `tuned`, the learning rate (and gamma of towers) is chosen on dev, and
+    epochs and batch size are the table's; otherwise the recipe is kept.
     """
 
     recipe: ModelRecipe
-    group: str = "recurrent"
+    group: str = "recurrent"  # or "feed-forward"
     tuned: bool = True
-    saved: bool = False
-    salience: str | None = None
-    trained: bool = True
+    saved: bool = False  # whether the model is saved, for mixtures
+    salience: str | None = None  # KeyVec: teacher, by default of the settings
+    trained: bool = True  # KeyVec: `False` measures the initial weights
     seeded: ClassVar[bool] = True
 
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial on dev, the same for all tuned rows of a kind.
+        """Returns the next trial: learning rates, then gammas of two towers.
 
-        First each learning rate is tried, for two towers with the first gamma,
-        then the other gammas with the best learning rate. A row that is not
-        tuned keeps its recipe's values.
+        Gammas are tried with the best learning rate. A row that is not tuned
+        has one trial, its recipe's values.
         """
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
@@ -120,7 +107,7 @@ class Neural:
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
         """Trains a model, restores its best epoch, and measures its speed."""
-        keras.backend.clear_session()  # frees the model trained before
+        keras.backend.clear_session()  # frees the previous model
         settings = data.settings
         recipe: Any = self.recipe.replace(**options)
         if self.tuned:
@@ -131,7 +118,7 @@ class Neural:
             sentences = [s for t in data.texts for s in document_sentences(t)]
             model: Any = new_keyvec(recipe, seed, sentences, len(data.texts))
             dev = data.measure_on_dev(system_of(model))
-            return self._timed(model, data, {"dev": dev})
+            return self._measured(model, data, {"dev": dev})
         arguments: dict[str, Any] = {}
         if for_table := kind_of(recipe).load("table"):
             recipe, arguments = for_table(recipe, data, self.salience)
@@ -154,15 +141,15 @@ class Neural:
             results["further"] = _salience_agreement(
                 model, data.examples, targets
             )
-        return self._timed(model, data, results)
+        return self._measured(model, data, results)
 
-    def _timed(
+    def _measured(
         self, model: Any, data: TableData, results: dict[str, Any]
     ) -> TrainedSystem:
         """Adds the number of parameters and the speed to results."""
-        part = kind_of(model).counted
-        part = getattr(model, part) if part else model
-        sizes = map(keras.ops.size, part.trainable_variables)
+        counted = kind_of(model).counted
+        layer = getattr(model, counted) if counted else model
+        sizes = map(keras.ops.size, layer.trainable_variables)
         system = system_of(model)
         return TrainedSystem(
             system=system,
@@ -176,21 +163,33 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Returns the recipe of two towers for a table, and no further options."""
+    """Returns the recipe of two towers for a table, and no further options.
+
+    With `updates_of`, there are as many updates as on that number of clicks.
+    """
     settings = data.settings
     recipe = recipe.replace(
         patience=0,  # the curves show all epochs
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        recipe = _with_updates_of(settings.updates_of, recipe, data)
+        synthetic = recipe.title_pairs * sum(
+            len(title.split()) > 1 for title in data.texts
+        )
+        factor = (settings.updates_of + synthetic) / (
+            data.sizes["clicks"] + synthetic
+        )
+        recipe = recipe.replace(
+            epochs=round(recipe.epochs * factor),
+            mine_every=round(recipe.mine_every * factor),
+        )
     return recipe, {}
 
 
 def keyvec_row(
     recipe: KeyVecRecipe, data: TableData, salience: str | None
 ) -> tuple[KeyVecRecipe, dict[str, Any]]:
-    """Returns the recipe of a `KeyVec`, and its targets as an option."""
+    """Returns the recipe of a `KeyVec`, and its targets as an argument."""
     salience = salience or data.settings.salience
     targets = _targets(data.examples, salience, recipe.key_words_of)
     return recipe, {"salience": targets}
@@ -214,18 +213,6 @@ def _speed(system: System, dev: Any) -> dict[str, Any]:
     return {"pairs_per_second": sum(map(len, candidates.values())) / seconds}
 
 
-def _with_updates_of(clicks: int, recipe: Recipe, data: TableData) -> Recipe:
-    """Returns a recipe with as many updates on `data` as on `clicks` clicks."""
-    synthetic = recipe.title_pairs * sum(
-        len(title.split()) > 1 for title in data.texts
-    )
-    factor = (clicks + synthetic) / (data.sizes["clicks"] + synthetic)
-    return recipe.replace(
-        epochs=round(recipe.epochs * factor),
-        mine_every=round(recipe.mine_every * factor),
-    )
-
-
 # All seeds and trials have the same targets.
 _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 
@@ -233,7 +220,7 @@ _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 def _salience_agreement(
     model: KeyVec, folder: DocumentFolder, targets: DocumentTargets
 ) -> dict[str, float]:
-    """Measures how well p_i, and sentence order, find salient sentences."""
+    """Measures how well p_i, and sentence order, rank key sentences."""
     documents = list(folder.of("test"))
     agreements = key_sentence_agreements(model, documents, targets)
     if not agreements:

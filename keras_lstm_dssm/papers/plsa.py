@@ -16,12 +16,8 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
-# Number of words in a block of titles, whose rows of `topics` fit the cache.
-_EM_BLOCK = 512
-
-# Least probability, too small to matter. Without it and without priors, EM
-# would produce subnormal numbers, which are slow.
-_TINY = np.float32(1e-12)
+_EM_BLOCK = 512  # number of words in a block of titles
+_TINY = np.float32(1e-12)  # least probability: subnormal numbers are slow
 
 
 def em_step(
@@ -33,23 +29,20 @@ def em_step(
 ) -> np.ndarray:
     """Updates the mixtures P(z|d), then the topics P(w|z), by an EM step.
 
-    Each update maximises the expected log posterior under
-    P(z|w, d) = P(w|z) P(z|d) / P(w|d), which is computed again in between, so
-    that no update lowers the posterior (ECM, Meng and Rubin 1993):
-
+        P(z|w, d) = P(w|z) P(z|d) / P(w|d), computed before each update
         P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
         P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
 
-    Without priors these are the multiplicative updates of KL-divergence
-    NMF, normalised (Gaussier and Goutte 2005).
+    No update lowers the posterior (ECM, Meng and Rubin 1993). Changes
+    `mixtures`, and returns the topics.
     """
     ratios = counts.copy()
     for titles, cells in _blocks(counts):
-        numbers = counts.data[cells]
+        word_counts = counts.data[cells]
         rows = topics[counts.indices[cells]]
-        mixed = _infer(rows, numbers, mixtures[titles], topic_prior, 1)
-        mixtures[titles] = mixed
-        ratios.data[cells] = numbers / _probabilities(rows, mixed)
+        updated = _infer(rows, word_counts, mixtures[titles], topic_prior, 1)
+        mixtures[titles] = updated
+        ratios.data[cells] = word_counts / _probabilities(rows, updated)
     new = topics * (ratios.T @ mixtures) + np.float32(word_prior)
     np.maximum(new, _TINY, out=new)
     return new / new.sum(axis=0)
@@ -77,7 +70,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields B titles of L words: titles `[B]`, positions of words `[B, L]`."""
+    """Yields blocks of B titles with L words: titles `[B]`, cells `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -89,14 +82,14 @@ def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 def _infer(
     rows: np.ndarray,
-    numbers: np.ndarray,
+    word_counts: np.ndarray,
     mixtures: np.ndarray,
     prior: float,
     steps: int,
 ) -> np.ndarray:
     """Estimates P(z|d) `[B, T]` from P(w|z) `[B, L, T]`, n(d, w) `[B, L]`."""
     for _ in range(steps):
-        ratios = numbers / _probabilities(rows, mixtures)
+        ratios = word_counts / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)
         mixtures = np.maximum(mixtures, _TINY)
         mixtures /= mixtures.sum(axis=1, keepdims=True)
@@ -104,12 +97,11 @@ def _infer(
 
 
 def _probabilities(rows: np.ndarray, mixtures: np.ndarray) -> np.ndarray:
-    """Returns P(w|d) `[B, L]`."""
+    """Returns P(w|d), float `[B, L]`."""
     return (rows @ mixtures[:, :, None])[:, :, 0]
 
 
-# Number of queries whose words are scored by one matrix product.
-_BLOCK = 64
+_BLOCK = 64  # queries that one matrix product scores
 
 
 class PLSASystem(CorpusSystem):
@@ -119,11 +111,10 @@ class PLSASystem(CorpusSystem):
         log((1 - background) sum over z of P(w|z) P(z|d) + background P(w))
 
     P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
-    (`em_step`). P(z|d) of any title is estimated with P(w|z) fixed, and is
+    (`em_step`). P(z|d) of a title is estimated with P(w|z) fixed, and is
     uniform for a title without a known word. Unknown words are dropped from
     queries and titles. Retrieval ranks all titles, since topics can match
-    without a common word. Half of Hofmann's PLSI-U is a unigram model; this
-    model uses topics only.
+    without a common word.
 
     Args:
         topics: T, the number of topics.
@@ -205,7 +196,7 @@ class PLSASystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Scores all titles; see `CorpusSystem.scores`."""
+        """Yields log P(q|d) of all titles for each query."""
         if not self.parameters:
             raise not_fitted("PLSASystem")
         _, mixtures, row = self._fold_in(titles)
@@ -223,8 +214,7 @@ class PLSASystem(CorpusSystem):
 
     def _fold_in(self, titles: tuple[str, ...]) -> "_Folded":
         if self._folded is None or self._folded.titles != titles:
-            # Titles with the same words share a row, so that their scores are
-            # bit-equal.
+            # Titles with the same words share a row: their scores are equal.
             rows: dict[tuple[int, ...], int] = {}
             row = [
                 rows.setdefault(tuple(sorted(ids)), len(rows))
@@ -243,7 +233,7 @@ class PLSASystem(CorpusSystem):
 
 
 class _Folded(NamedTuple):
-    """P(z|d) of the titles of a corpus: `mixtures[row[title]]`."""
+    """P(z|d) of the titles of a corpus: title i has `mixtures[row[i]]`."""
 
     titles: tuple[str, ...]
     mixtures: np.ndarray

@@ -1,9 +1,4 @@
-"""Finished results of systems, and their report: Markdown, HTML and charts.
-
-Results are averaged over seeds and compared. Charts show systems as bars, dev
-by epoch, and losses by misspelled queries; `write_overview` compares several
-data sets.
-"""
+"""Finished results of systems, and their report: Markdown, HTML and charts."""
 
 import datetime
 import os
@@ -41,7 +36,7 @@ from keras_lstm_dssm.plain_files import read_csv, read_json
 
 
 class MeanAndSpread(NamedTuple):
-    """A mean over seeds and their standard deviation, 0 for one seed."""
+    """A mean over seeds, and the standard deviation, 0 for one seed."""
 
     mean: float
     std: float
@@ -81,7 +76,7 @@ class SystemResults:
     def values(
         self, rate: float = 0.0
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """Returns mode -> measure -> `value`, for JSON."""
+        """Returns mode -> measure -> mean and deviation, for JSON."""
         return {
             mode: {
                 name: self.value(mode, name, rate)._asdict() for name in values
@@ -92,16 +87,13 @@ class SystemResults:
     @property
     def dev(self) -> float:
         """The dev measure, averaged over seeds."""
-        return float(
-            np.mean([v for s in self.seeds for v in s["dev"].values()])
-        )
+        values = [v for seed in self.seeds for v in seed["dev"].values()]
+        return float(np.mean(values))
 
     def mean_of(self, key: str) -> float | None:
         """Averages an entry of `result.json`; `None` if a seed lacks it."""
-        values = [v for seed in self.seeds if (v := seed.get(key)) is not None]
-        return (
-            float(np.mean(values)) if len(values) == len(self.seeds) else None
-        )
+        values = [seed.get(key) for seed in self.seeds]
+        return None if None in values else float(np.mean(values))
 
     def queries(self, mode: str, measure: str) -> dict[str, float]:
         """Returns query id -> measure on test, the mean over seeds."""
@@ -110,7 +102,7 @@ class SystemResults:
             for row in read_csv(folder / f"test.{mode}.queries.csv"):
                 value = float(row[measure])
                 by_query.setdefault(row["query"], []).append(value)
-        return {key: float(np.mean(v)) for key, v in by_query.items()}
+        return {query: float(np.mean(v)) for query, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
         """Averages a column of `history.csv` over seeds: epoch -> mean."""
@@ -151,8 +143,8 @@ def summarise(
 ) -> Summary:
     """Collects all results, and tests differences for significance.
 
-    Keys of the tests are the modes, for `MAIN_MEASURES`, and the measures of
-    `compared` (measure -> mode). References without results are left out.
+    Tested are the `MAIN_MEASURES` of all modes and the measures of `compared`
+    (measure -> mode). References without results are left out.
     """
     references = [name for name in references if name in results]
     systems = {
@@ -174,12 +166,16 @@ def summarise(
                 for rate in result.seeds[0]["misspelled"]
             },
             "significance": {},
-            "recipe": _own_recipe(result.row),
+            "recipe": None,
         }
         for name, result in results.items()
     }
+    for name, result in results.items():
+        row_system = result.row.system
+        if isinstance(row_system, Neural) and not row_system.tuned:
+            systems[name]["recipe"] = row_system.recipe.to_dict()
     keys = {mode: (mode, MAIN_MEASURES[mode]) for mode in data.tests}
-    keys.pop(CLUSTER, None)  # runs of k-means are no sample of queries
+    keys.pop(CLUSTER, None)  # clusters are not measured by query
     keys |= {m: (mode, m) for m, mode in compared.items() if mode in data.tests}
     for key, (mode, measure) in keys.items():
         by_query = {n: r.queries(mode, measure) for n, r in results.items()}
@@ -187,7 +183,7 @@ def summarise(
             systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):
-        if settings[name]:  # without the machine's folders
+        if settings[name]:  # the name without the folders of this machine
             settings[name] = Path(settings[name]).name
     return {
         "date": datetime.date.today().isoformat(),
@@ -202,21 +198,13 @@ def summarise(
     }
 
 
-def _own_recipe(row: Row) -> dict[str, Any] | None:
-    """Returns the recipe of a neural row that is not tuned."""
-    system = row.system
-    if isinstance(system, Neural) and not system.tuned:
-        return system.recipe.to_dict()
-    return None
-
-
 CHART_MEASURES = {
     "rerank": ("ndcg@10",),
     "retrieve": ("mrr@10",),
     "lists": ("p@1", "mrr"),
     CLUSTER: ("ari", "ami"),
 }
-"""Mode -> the measures in charts and overviews, first of `MAIN_MEASURES`."""
+"""Mode -> the measures in charts and overviews."""
 
 MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",
@@ -227,50 +215,35 @@ MODE_TITLES = {
 """Mode -> heading of its table and chart."""
 
 
-def _all_trained(results: Mapping[str, SystemResults]) -> list[str]:
+Results = Mapping[str, SystemResults]
+"""Name -> results."""
+
+
+def _all_trained(results: Results) -> list[str]:
     return [n for n, r in results.items() if r.seeds[0]["epoch"] is not None]
 
 
 class PaperTable(NamedTuple):
-    """Declares the tables of one paper: rows, columns, notes and charts.
-
-    Attributes:
-        title: The name of the tables.
-        rows: Name -> row, in the paper's order.
-        references: Results -> names of the systems to compare with.
-        tables: `table.json` -> the tables of text, see `measure_table`; tables
-            without rows are left out.
-        notes: The template of the notes: how the results were measured.
-        speed: The entry of a system with its speed, and its heading.
-        page: The heading of the page, before "on" and the data; by default the
-            title.
-        curves: Results -> names of the systems in the chart of dev by epoch, at
-            most six for a legible chart; by default all with epochs.
-        pictures: (folder, data, results) -> further pictures by caption, and
-            what failed -> reason.
-        compared: Measure -> the mode in which differences are tested by the
-            measure, in addition to `MAIN_MEASURES`.
-        further: Adds entries to `table.json`, from the results.
-    """
+    """Declares the tables of one paper: rows, columns, notes and charts."""
 
     title: str
-    rows: Mapping[str, Row]
-    references: Callable[[Mapping[str, SystemResults]], Sequence[str]]
-    tables: Callable[[Summary], Sequence[Table]]
-    notes: str
+    rows: Mapping[str, Row]  # in the paper's order
+    # The names of the systems to compare with.
+    references: Callable[[Results], Sequence[str]]
+    tables: Callable[[Summary], Sequence[Table]]  # empty tables are left out
+    notes: str  # template of the notes: how the results were measured
+    # The entry of a system with its speed, and the heading of the column.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
-    page: str = ""
-    curves: Callable[[Mapping[str, SystemResults]], Sequence[str]] = (
-        _all_trained
-    )
+    page: str = ""  # heading of the page, by default the title
+    # The names of the systems in the chart of dev by epoch.
+    curves: Callable[[Results], Sequence[str]] = _all_trained
+    # Returns further pictures by caption, and what failed -> reason.
     pictures: Callable[
-        [Path, TableData, Mapping[str, SystemResults]],
-        tuple[dict[str, Path], dict[str, str]],
+        [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    compared: Mapping[str, str] = {}
-    further: Callable[[Summary, Mapping[str, SystemResults]], None] = (
-        lambda *_: None
-    )
+    compared: Mapping[str, str] = {}  # further measure to test -> its mode
+    # Adds entries to `table.json`.
+    further: Callable[[Summary, Results], None] = lambda *_: None
 
 
 def measure_table(
@@ -287,9 +260,8 @@ def measure_table(
 ) -> Table:
     """Makes a table of measures with a row for each system.
 
-    `differences` is key of `significance` -> the words before "against BM25" in
-    headings; `published_of` returns the values of a system for the columns
-    `published`.
+    `differences` is key of `significance` -> start of the heading "... against
+    BM25"; `published_of` is system -> values of the columns `published`.
     """
     systems = summary["systems"]
     against = [f"against {systems[r]['label']}" for r in summary["references"]]
@@ -314,7 +286,7 @@ def percent(value: Mapping[str, float], several: bool) -> str:
     return f"{100 * value['mean']:.2f}{spread}"
 
 
-# Colours of different lightness, and hatches for print.
+# Colours and hatches.
 _KINDS = {
     "baseline": ("#bbbbbb", ""),
     "feed-forward": ("#e69f00", "//"),
@@ -332,11 +304,9 @@ def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
 def _bar_panels(
     path: Path, summary: Mapping[str, Any], titles: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Writes a figure of horizontal bar charts, one panel for each title.
+    """Writes horizontal bar charts, one panel for each title.
 
-    Yields the panels' axes, on which the caller draws the bar of system i at
-    the height i. Then the y axes are labelled with the systems' names, from top
-    to bottom, and a legend is added.
+    Yields the axes; the caller draws the bar of system i at the height i.
     """
     labels = [system["label"] for system in summary["systems"].values()]
     size = (3.0 + 3.5 * len(titles), 1.6 + 0.3 * len(labels))
@@ -448,7 +418,7 @@ def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
     write_markdown(
         output / "robustness.md", [*tables, BulletList([ROBUSTNESS_NOTE])]
     )
-    _draw(output / "robustness.png", summary, losses)
+    _draw_losses(output / "robustness.png", summary, losses)
     return tables
 
 
@@ -479,7 +449,7 @@ def _robustness_table(
     return Table(header, rows, title)
 
 
-def _draw(
+def _draw_losses(
     path: Path,
     summary: Mapping[str, Any],
     losses: dict[str, dict[str, dict[str, float]]],
@@ -513,7 +483,14 @@ def write_table(
     """Writes the files of a table, and of misspelled queries if measured."""
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
-    notes = _notes(paper, summary)
+    notes = render(
+        paper.notes,
+        summary=summary,
+        settings=summary["settings"],
+        words=summary["words"],
+        main_measures=MAIN_MEASURES,
+        level=_SIGNIFICANCE_LEVEL,
+    ).splitlines()
     write_json(output / "table.json", summary)
     write_markdown(output / "table.md", [*tables, BulletList(notes)])
     bar_chart(output / "chart.png", summary)
@@ -523,19 +500,6 @@ def write_table(
         notes.append(ROBUSTNESS_NOTE)
     title = f"{paper.page or paper.title} on {summary['settings']['data']}"
     _write_page(output, title, [*tables, *robustness], pictures, notes)
-
-
-def _notes(paper: PaperTable, summary: Summary) -> list[str]:
-    """Returns sentences that state how the results were measured."""
-    text = render(
-        paper.notes,
-        summary=summary,
-        settings=summary["settings"],
-        words=summary["words"],
-        main_measures=MAIN_MEASURES,
-        level=_SIGNIFICANCE_LEVEL,
-    )
-    return text.splitlines()
 
 
 def _write_page(
@@ -566,7 +530,7 @@ def measure_cells(
 def difference_cells(
     summary: Summary, system: Mapping[str, Any], mode: str
 ) -> list[str]:
-    """Formats the differences from the references, significant ones with *."""
+    """Formats differences from the references; * marks significant values."""
     cells = []
     for reference in summary["references"]:
         test = system["significance"][mode].get(reference)
@@ -603,7 +567,7 @@ def write_overview(
     output: Path, title: str, summaries: Mapping[str, Summary]
 ) -> dict[str, Summary]:
     """Writes `table.md`, `.json` and `.html` that compare several data sets."""
-    tables = [_table(mode, summaries) for mode in MODE_TITLES]
+    tables = [_overview_table(mode, summaries) for mode in MODE_TITLES]
     tables = [table for table in tables if table.rows]
     notes = [
         f"{name}: {name}/table.md has all measures, significance and choices."
@@ -615,7 +579,7 @@ def write_overview(
     return dict(summaries)
 
 
-def _table(mode: str, summaries: Mapping[str, Summary]) -> Table:
+def _overview_table(mode: str, summaries: Mapping[str, Summary]) -> Table:
     with_mode = {n: s for n, s in summaries.items() if mode in s["random"]}
     names = CHART_MEASURES[mode]
     labels = {

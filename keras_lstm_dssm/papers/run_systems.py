@@ -1,8 +1,4 @@
-"""The rows of a table: each system is trained and measured in its own process.
-
-The hyperparameters of a system are chosen on dev first. An interrupted run is
-continued.
-"""
+"""Trains and measures each row of a table in a process of its own."""
 
 import dataclasses
 import multiprocessing
@@ -42,36 +38,22 @@ MODEL_FILE = "model.keras"
 
 
 class TrainedSystem(NamedTuple):
-    """A system that is ready to be measured on test.
+    """A system that is ready to be measured on test."""
 
-    Attributes:
-        system: The system; `None` for random order, whose measures are exact.
-        parameters: Number of learnt parameters; two towers: of one tower, as
-            the paper counts; pair scorer: without the word vectors.
-        dev: The dev measure, from 0 to 1.
-        train_seconds: Duration of the training, without evaluation on dev.
-        titles_per_second: Speed of the document encoder, if there is one.
-        best_epoch: The epoch of the weights, best on dev; `None` for baselines.
-        history: The loss and the dev measure of each epoch.
-        pairs_per_second: Speed of a pair scorer.
-        further: Further metrics of this training, by name.
-        model: The two towers, if other rows need them saved.
-    """
-
-    system: System | None
-    parameters: int
-    dev: float
-    train_seconds: float = 0.0
-    titles_per_second: float | None = None
-    best_epoch: int | None = None
-    history: tuple[dict[str, Any], ...] = ()
-    pairs_per_second: float | None = None
-    further: Mapping[str, float] = {}
-    model: Any = None
+    system: System | None  # `None` for random order
+    parameters: int  # of one tower; of a pair scorer without word vectors
+    dev: float  # the dev measure, from 0 to 1
+    train_seconds: float = 0.0  # without evaluation on dev
+    titles_per_second: float | None = None  # speed of a document encoder
+    best_epoch: int | None = None  # on dev; `None` for baselines
+    history: tuple[dict[str, Any], ...] = ()  # loss and dev of each epoch
+    pairs_per_second: float | None = None  # speed of a pair scorer
+    further: Mapping[str, float] = {}  # further metrics
+    model: Any = None  # two towers, if other rows need them
 
 
 class RowSystem(Protocol):
-    """How the system of a row is trained, see `Baseline` and `Neural`."""
+    """How the system of a row is trained, such as `Baseline` and `Neural`."""
 
     @property
     def group(self) -> str:
@@ -97,9 +79,8 @@ class Row(NamedTuple):
 
     Attributes:
         label: The name of the system in the table.
-        system: How it is trained: a `Baseline` or `Mixed` of the module
-            `baseline_rows`, or a `Neural` of `neural_rows`.
-        vectors: Whether it computes vectors that can be clustered.
+        system: How the system is trained, such as a `Baseline` or a `Neural`.
+        vectors: Whether the system has vectors that can be clustered.
 
     Example:
     >>> from keras_lstm_dssm.papers.baseline_rows import Baseline
@@ -154,13 +135,9 @@ def choose_on_dev(
 ) -> Hyperparameters:
     """Returns the best hyperparameters on dev; of equals, the first.
 
-    Neural systems are trained with seed 0 and for a share of the epochs
-    (`TableSettings.search`). A failed training (`FailedTraining`) has a measure
-    of 0. An interrupted search continues with the next trial.
-
-    The JSON file `path` holds the search: `options`, the best hyperparameters;
-    `measure`; and `tried`, all trials, each with its `dev` measure. It is not
-    written if there is only one choice.
+    Trials have seed 0 and a share of the epochs (`TableSettings.search`). A
+    failed training has a measure of 0. The JSON file `path` has all trials, and
+    an interrupted search continues; no file is written for a single choice.
     """
     settings, system = data.settings, row.system
     trials = read_json(path)["tried"] if path.exists() else []
@@ -171,12 +148,12 @@ def choose_on_dev(
             return options
     epochs = max(1, round(settings.search * settings.epochs))
     while options is not None:
-        short = dataclasses.replace(
+        short_data = dataclasses.replace(
             data, settings=dataclasses.replace(settings, epochs=epochs)
         )
         start = time.perf_counter()
         try:
-            dev = system.train(name, options, 0, short).dev
+            dev = system.train(name, options, 0, short_data).dev
         except FailedTraining:  # for example a too large learning rate
             dev = 0.0
         seconds = time.perf_counter() - start
@@ -201,10 +178,9 @@ def run_systems(
 ) -> dict[str, str]:
     """Trains and measures the unfinished systems, one after the other.
 
-    Each system has its own process, which frees its memory at the end, and can
-    crash without ending other systems. A process for each seed would need 6
-    seconds more per seed to start TensorFlow. `rows` and `options` map names to
-    arguments of `run_system`. Returns name -> reason of failure.
+    Each system has its own process, which can crash without ending other
+    systems. `rows` and `options` map names to arguments of `run_system`.
+    Returns name -> reason of failure.
     """
     failed = {}
     for name, row in rows.items():
@@ -236,11 +212,9 @@ def run_system(
 ) -> None:
     """Chooses on dev, trains and measures one system.
 
-    Finished trials and seeds are skipped. A folder `systems/NAME/seed_S` is
-    made when it is complete, with `result.json`, `history.csv` (neural
-    systems), and for each mode `test.MODE.trec.gz` and `test.MODE.queries.csv`;
-    and `model.keras`, if the row says so. `systems/NAME/choice.json` holds the
-    search, unless `options` were chosen elsewhere.
+    Finished trials and seeds are skipped. A folder `systems/NAME/seed_S` exists
+    only when its seed is finished. Without `options`, hyperparameters are
+    chosen on dev, and `systems/NAME/choice.json` holds the search.
     """
     folders = seed_folders(output, name, row, seeds)
     missing = [s for s, folder in enumerate(folders) if not folder.exists()]
@@ -253,8 +227,8 @@ def run_system(
         options = choose_on_dev(name, row, data, path)
     for seed in missing:
         trained = row.system.train(name, options, seed, data)
-        with new_folder(folders[seed]) as new:
-            _write_seed(new, name, row, seed, options, trained, data)
+        with new_folder(folders[seed]) as folder:
+            _write_seed(folder, name, row, seed, options, trained, data)
         print(
             f"{name}, seed {seed}: {trained.train_seconds:.0f} s, dev"
             f" {data.dev_measure} {100 * trained.dev:.2f}",
@@ -321,13 +295,13 @@ def _write_seed(
 def _run_in_process(*arguments: Any) -> str | None:
     """Calls `run_system` in a new process; returns why it failed, or None."""
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=call_received, args=(there,))
+    connection, child_connection = context.Pipe()
+    process = context.Process(target=call_received, args=(child_connection,))
     process.start()
-    there.close()  # so that reading ends when the child does
+    child_connection.close()  # so that reading ends when the child ends
     try:
-        here.send(partial(_child, arguments))
-        reason = here.recv()
+        connection.send(partial(_run_in_child, arguments))
+        reason = connection.recv()
         process.join()
         return reason
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -338,8 +312,8 @@ def _run_in_process(*arguments: Any) -> str | None:
         process.join()
 
 
-def _child(arguments: tuple[Any, ...], sender: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent terminates it
+def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with skip_gram_cache(arguments[0] / "skip_gram"):

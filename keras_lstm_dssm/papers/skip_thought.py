@@ -1,8 +1,4 @@
-"""Skip-Thought: sentence vectors that predict neighbouring sentences.
-
-A sentence encoder and two decoders are trained on paragraphs of docstrings or
-of a text file.
-"""
+"""Skip-Thought: sentence vectors that predict neighbouring sentences."""
 
 import hashlib
 import itertools
@@ -37,7 +33,7 @@ from keras_lstm_dssm.version import __version__
 MAX_WORDS = 30
 END_WORD = "</s>"
 END = 2
-"""The id of the end of a sentence; 0 is padding, 1 any unknown word."""
+"""The id of the end of a sentence; 0 is padding, 1 is any unknown word."""
 
 NEIGHBOURS = ("previous", "next")
 
@@ -60,7 +56,7 @@ def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
 
 
 def mark(text: str) -> str:
-    """Joins the first `MAX_WORDS` words of a text and the end mark."""
+    """Joins the first `MAX_WORDS` words of a text, and `END_WORD`."""
     return " ".join([*alphanumeric(text)[:MAX_WORDS], END_WORD])
 
 
@@ -69,8 +65,8 @@ def word_ids(
 ) -> keras.layers.TextVectorization:
     """Makes the layer that maps the most frequent words to `size` ids.
 
-    Ids include padding, unknown words and the end mark. More frequent words
-    have smaller ids; words of the same frequency are in alphabetical order.
+    Ids include padding, unknown words and `END`. More frequent words have
+    smaller ids.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -86,11 +82,10 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches every sentence from `mark` with the sentences before and after.
+    """Batches every sentence with the sentences before and after.
 
-    The first and the last sentence of a paragraph have only one neighbour;
-    single sentences are left out. Batches have sentences of similar length, in
-    another order in each epoch.
+    Paragraphs of one sentence are left out. Batches have sentences of similar
+    length, in a different order in each epoch.
     """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
@@ -109,22 +104,19 @@ def triples(
         starts = np.arange(0, len(order), batch_size)
         for start in random.permutation(starts):
             rows = order[start : start + batch_size]
-            # The decoder needs a time step even without a neighbour.
+            # A decoder needs a time step, even if no sentence has a neighbour.
             yield {
                 name: word_ids[rows, : max(1, lengths[name][rows].max())]
                 for name, word_ids in ids.items()
             }
 
     spec = tf.TensorSpec([None, None], tf.int64)
+    batches = -(-len(longest) // batch_size)
     return (
         tf.data.Dataset.from_generator(
             epoch, output_signature=dict.fromkeys(ids, spec)
         )
-        .apply(
-            tf.data.experimental.assert_cardinality(
-                -(-len(longest) // batch_size)
-            )
-        )
+        .apply(tf.data.experimental.assert_cardinality(batches))
         .prefetch(2)
     )
 
@@ -132,18 +124,16 @@ def triples(
 def sentence_encoder(
     vocabulary: int, embedding: int, units: int, bidirectional: bool
 ) -> keras.Model:
-    """Makes an encoder that returns the last state of a GRU over words.
+    """Makes an encoder: word ids `(batch, words)` -> last state of a GRU.
 
-    If `bidirectional`, a second GRU reads right to left, and each has half of
-    the units. Word ids `(batch, words)`, 0 for padding, become `(batch,
-    units)`; the layer `words` has the word vectors.
+    If `bidirectional`, a second GRU reads right to left, and each GRU has half
+    of the units. The layer `words` has the word vectors.
     """
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # With the paper's uniform (-0.1, 0.1), the states of a small encoder
-        # are so near 0 that decoders cannot distinguish sentences at first.
+        # The paper's uniform (-0.1, 0.1) gives a small encoder states near 0.
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
         name="words",
@@ -158,15 +148,13 @@ def sentence_encoder(
 class SkipThought(keras.Model):
     """Trains a sentence encoder with two decoders.
 
-    Each decoder is a language model of a neighbouring sentence, a GRU whose
-    input at every time step is the previous word's vector x and the sentence's
-    vector h_i: with the input [x; h_i], the matrices of a stock GRU are [W, C]
-    of equations (5)-(7). The decoders use the encoder's word vectors, and share
-    the output layer, a softmax over all words or, with `sampled`, over negative
-    words drawn log-uniformly by rank for each batch. Takes word ids `(batch,
-    words)` of `sentence`, `previous` and `next`, 0 after the end; returns -log
-    P of each word of the neighbours. Reference: Kiros et al. 2015,
-    "Skip-Thought Vectors", section 2.1.
+    Each decoder is a language model of a neighbouring sentence: a GRU with the
+    input [x; h_i], the vectors of the previous word and of the sentence. The
+    decoders use the encoder's word vectors, and share the output layer, a
+    softmax over all words or, with `sampled`, over words drawn log-uniformly by
+    rank. Takes word ids `(batch, words)` of `sentence`, `previous` and `next`,
+    0 after the end; returns -log P of each word of the neighbours. Reference:
+    Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
     """
 
     def __init__(self, encoder: keras.Model, sampled: int = 0) -> None:
@@ -229,13 +217,7 @@ class SkipThought(keras.Model):
         inputs = tf.concat([self.word_vectors(last), condition], axis=-1)
         is_word = words != 0
         states = tf.boolean_mask(decoder(inputs), is_word)
-        return self._cross_entropy(
-            states, tf.boolean_mask(words, is_word), training
-        )
-
-    def _cross_entropy(
-        self, states: tf.Tensor, words: tf.Tensor, training: bool
-    ) -> tf.Tensor:
+        words = tf.boolean_mask(words, is_word)
         table = tf.convert_to_tensor(self.output_words)
         bias = tf.convert_to_tensor(self.output_bias)
         if training and self.sampled:
@@ -262,13 +244,11 @@ _ENCODE_BATCH = 512
 class SkipThoughtSystem(DenseSystem):
     """Ranks by the cosine of Skip-Thought vectors of query and title.
 
-    An encoder is trained so that two decoders predict the sentences before and
-    after a sentence from its vector (`SkipThought`), on paragraphs, not on
-    clicks. Words are the first 30 runs of letters and digits of a text, case
-    folded. Words that are rare in the paragraphs share one id; the paper's
-    vocabulary expansion, which needs published word vectors, is not supported.
-    The defaults suit about 44,000 sentences and a laptop; the paper has 74
-    million sentences, 2,400 units and 20,000 words.
+    An encoder is trained on paragraphs, so that two decoders predict the
+    sentences before and after a sentence from its vector. Words are the first
+    30 runs of letters and digits of a text, case folded. Words that are rare in
+    the paragraphs share one id. The defaults suit about 44,000 sentences; the
+    paper has 74 million sentences, 2,400 units and 20,000 words.
 
     Args:
         mode: `"uni"`, a GRU that reads left to right; `"bi"`, two GRUs of half
@@ -362,7 +342,14 @@ class SkipThoughtSystem(DenseSystem):
             if cache is None:
                 encoder, training = self._train(name, paragraphs, progress)
             else:
-                folder = Path(cache, self._cache_name(name, paragraphs))
+                arguments = (
+                    self.units, self.embedding, self.vocabulary, self.epochs,
+                    self.batch_size, self.learning_rate, self.sampled,
+                    self.seed,
+                )  # fmt: skip
+                key = json.dumps([__version__, name, arguments, paragraphs])
+                digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+                folder = Path(cache, f"skip_thought-{digest}")
                 # This file is written last, and marks a complete folder.
                 if not (folder / _TRAINING).exists():
                     encoder, training = self._train(name, paragraphs, progress)
@@ -407,20 +394,10 @@ class SkipThoughtSystem(DenseSystem):
         """Number of parameters of the encoders; decoders are dropped."""
         return sum(model.count_params() for model in self.encoders.values())
 
-    def _cache_name(
-        self, name: str, paragraphs: Sequence[Sequence[str]]
-    ) -> str:
-        arguments = (
-            self.units, self.embedding, self.vocabulary, self.epochs,
-            self.batch_size, self.learning_rate, self.sampled, self.seed,
-        )  # fmt: skip
-        key = json.dumps([__version__, name, arguments, paragraphs])
-        return f"skip_thought-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-
     def _train(
         self, name: str, paragraphs: Sequence[Sequence[str]], progress: bool
     ) -> tuple[keras.Model, dict[str, Any]]:
-        """Returns an encoder of strings, and its history and seconds."""
+        """Returns an encoder of strings, and `history` and `seconds`."""
         start = time.perf_counter()
         marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
         lookup = word_ids(chain.from_iterable(marked), self.vocabulary)
@@ -448,19 +425,16 @@ class SkipThoughtSystem(DenseSystem):
         }
 
 
-PROSE_FORMAT = 1  # increment when the same packages give other paragraphs
+PROSE_FORMAT = 1  # increment when paragraphs of the same packages change
 
 
 def api_paragraphs() -> list[list[str]]:
     """Reads the prose of the docstrings that API search is made from.
 
-    A paragraph is a run of consecutive sentences of one docstring, also of
-    private names, with the summary first. Code, lists of parameters, tables and
-    boilerplate end a run; runs of one sentence, and runs without a new
-    sentence, are left out. The paragraphs are written once to a file in API
-    search's folder. They contain the training queries of API search, but no
-    query of dev or test (only the other sentences of its docstring) and no
-    title.
+    A paragraph is a run of consecutive sentences of one docstring; code, lists
+    and tables end a run. Runs of one sentence, and runs without a new sentence,
+    are left out. No paragraph has a query of dev or test, or a title. The
+    paragraphs are written once to a file in API search's folder.
     """
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
@@ -472,7 +446,7 @@ def api_paragraphs() -> list[list[str]]:
         }
         docs = (definition.doc for definition in documented())
         with replacing(path) as partial:
-            paragraphs = _clean(docs, held_out)
+            paragraphs = _new_paragraphs(docs, held_out)
             write_lines(partial, ("\n".join(p) + "\n\n" for p in paragraphs))
     return read_paragraphs(path)
 
@@ -488,23 +462,24 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
     if max(map(len, paragraphs)) < 2:
         raise InputError(
             f"{os.fspath(path)}: found no two lines of text in a row, expected"
-            " a sentence a line and blank lines between paragraphs only: write"
-            " it so"
+            " a sentence on each line, and blank lines between paragraphs only"
         )
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
-def _clean(docs: Iterable[str], held_out: set[str]) -> Iterator[list[str]]:
+def _new_paragraphs(
+    docs: Iterable[str], held_out: set[str]
+) -> Iterator[list[str]]:
     """Yields paragraphs with a new sentence and no held-out sentence."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):
-            for may_be_used, group in itertools.groupby(
+            for is_allowed, group in itertools.groupby(
                 run, lambda sentence: sentence.casefold() not in held_out
             ):
                 paragraph = list(group)
                 if (
-                    may_be_used
+                    is_allowed
                     and len(paragraph) > 1
                     and not known.issuperset(paragraph)
                 ):

@@ -1,4 +1,4 @@
-"""A table from its rows to its report, and the learning curve."""
+"""Makes a table: runs its rows, writes the report, and the learning curve."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,7 @@ PAPERS = {
 """Name for `lstm-dssm-table --paper` -> the tables of the paper."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
-"""Mode -> further measures in `curve.csv`. A chart shows one measure of
-`MAIN_MEASURES`."""
+"""Mode -> measures in `curve.csv`, in addition to `MAIN_MEASURES`."""
 
 
 def check_pairs(pairs: Sequence[int], data: TableData) -> None:
@@ -58,11 +57,9 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    For each size, systems are trained for as many updates as on all clicks,
-    with the hyperparameters that were chosen with all clicks, and the best
-    epoch on dev is measured. Sizes consist of whole queries in the order of a
-    hash, so that a larger size contains smaller sizes. Folders `pairs/SIZE` are
-    laid out like the table's folder.
+    For each size, systems have as many updates and the same hyperparameters as
+    with all clicks. The clicks of a larger size contain the clicks of smaller
+    sizes. Folders `pairs/SIZE` are like the table's folder.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
@@ -85,26 +82,27 @@ def run_learning_curve(
     failed: dict[str, str] = {}
     for size in sorted(pairs):
         folder = output / "pairs" / str(size)
-        part_settings = dataclasses.replace(
+        size_settings = dataclasses.replace(
             settings, pairs=size, updates_of=clicks
         )
-        part = open_data(part_settings, folder)
-        part_settings.record(folder, part.sizes)
-        reasons = run_systems(folder, trained, part_settings, seeds, options)
+        size_data = open_data(size_settings, folder)
+        size_settings.record(folder, size_data.sizes)
+        reasons = run_systems(folder, trained, size_settings, seeds, options)
         for name, reason in reasons.items():
             failed[f"{name} with {size} clicks"] = reason
-        by_size[part.sizes["clicks"]] = read_results(folder, trained, seeds)
+        actual_size = size_data.sizes["clicks"]
+        by_size[actual_size] = read_results(folder, trained, seeds)
     # Systems that do not learn from clicks have the same results at any size.
-    unaffected = {n: r for n, r in results.items() if n not in trained}
-    by_size = {size: {**unaffected, **part} for size, part in by_size.items()}
+    same = {n: r for n, r in results.items() if n not in trained}
+    by_size = {size: {**same, **found} for size, found in by_size.items()}
     by_size[clicks] = results
     pictures = {}
     values = []
     for mode in data.tests:
         measure = MAIN_MEASURES[mode]
         curves: dict[str, dict[int, MeanAndSpread]] = {}
-        for size, part_results in by_size.items():
-            for name, result in part_results.items():
+        for size, size_results in by_size.items():
+            for name, result in size_results.items():
                 value = result.value(mode, measure)
                 curves.setdefault(result.row.label, {})[size] = value.percent
                 names = {"mode": mode, "system": name, "pairs": size}
@@ -137,8 +135,9 @@ def make_table(
 
     Returns the content of `table.json`, and what failed -> reason.
     """
-    if any(_needs_teacher(name, row) for name, row in rows.items()):
-        settings.teacher_folder()  # raises before other systems run for hours
+    for name, row in rows.items():
+        if "teacher" in (name, *getattr(row.system, "parts", ())):
+            settings.teacher_folder()  # raises before systems run for hours
     data = open_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)
@@ -166,10 +165,6 @@ def make_table(
     pictures |= draw_dev_curves(output, drawn, data.dev_measure)
     write_table(output, paper, summary, pictures | curves)
     return summary, failed
-
-
-def _needs_teacher(name: str, row: Row) -> bool:
-    return "teacher" in (name, *getattr(row.system, "parts", ()))
 
 
 def reasons(failed: Mapping[str, str]) -> str:

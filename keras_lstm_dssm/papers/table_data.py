@@ -1,7 +1,4 @@
-"""The data of a table: what is trained on, and the tasks on dev and test.
-
-Data are clicks or judged lists of queries and titles, or folders of documents.
-"""
+"""The data of a table: training examples, and the tasks on dev and test."""
 
 import hashlib
 from collections import Counter
@@ -37,33 +34,18 @@ from keras_lstm_dssm.settings.programs import TableSettings
 
 @dataclass(frozen=True)
 class TableData:
-    """What the systems of a table are trained on, and the tasks.
-
-    Attributes:
-        settings: The table's settings.
-        folder: The table's folder.
-        texts: The texts that baselines are trained on: all distinct titles, or
-            the documents of train with one sentence on each line.
-        examples: What `train` takes for neural systems: clicks, the name of
-            judged lists, or a `DocumentFolder`.
-        training: Further arguments of `train`, which belong to the examples.
-        dev: The task on the dev split, for choices.
-        dev_measure: The measure to maximise on dev.
-        tests: Mode -> the task on the test split.
-        sizes: The numbers of documents, queries and others, by name.
-        words: Function that counts words, for the report.
-    """
+    """Training examples of the systems of a table, and the tasks."""
 
     settings: TableSettings
-    folder: Path
-    texts: list[str]
-    examples: Any
-    training: Mapping[str, Any]
-    dev: Any
-    dev_measure: str
-    tests: Mapping[str, Any]
-    sizes: dict[str, int]
-    words: Callable[[], dict[str, float]]
+    folder: Path  # of the table
+    texts: list[str]  # that baselines are trained on: titles or documents
+    examples: Any  # that `train` takes: clicks, judged lists or documents
+    training: Mapping[str, Any]  # further arguments of `train`
+    dev: Any  # the task on the dev split, for choices
+    dev_measure: str  # to maximise on dev
+    tests: Mapping[str, Any]  # mode -> the task on the test split
+    sizes: dict[str, int]  # numbers of documents, queries and others, by name
+    words: Callable[[], dict[str, float]]  # counts words, for the report
 
     def measure_on_dev(self, system: Any) -> float:
         """Measures a system on dev, from 0 to 1."""
@@ -84,16 +66,14 @@ _DEV_MEASURES = {RETRIEVE: "map", CLUSTER: "ari"}
 def _open_documents(settings: TableSettings, table: Path) -> TableData:
     """Opens a folder of documents; systems are trained on the split train.
 
-    Choices on dev maximise the mean average precision of the dev queries, which
-    counts all documents of a query, or without queries the adjusted Rand index
-    of the clusters.
+    Choices on dev maximise MAP or, without queries, the adjusted Rand index.
     """
     folder = open_documents(settings.data)
     texts = [document_text(d.sentences) for d in folder.of("train")]
     if not texts:
         raise InputError(
             f"{folder.folder}: found no document of split 'train', expected"
-            " documents to train on: give some the split train"
+            " documents to train on: give documents the split train"
         )
     least = settings.min_relevant
     tests: dict[str, Any] = document_tasks(
@@ -129,24 +109,17 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
 
 
 _DEV_DEPTH = 100
-"""Number of documents that a system ranks on dev. MRR@10 needs ten; but a
-mixture can move documents up that its parts rank below ten."""
+"""Number of documents that a system ranks on dev. A mixture can move up
+documents that its parts rank below ten."""
 
 
 def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     """Opens a collection of queries and titles.
 
-    With `settings.lists` there is one mode, `"lists"`: systems are measured
-    on the judged documents of each query, in expectation over ties. Choices
-    on dev maximise `settings.select`, by default P@1 if each dev query has one
-    relevant document, and otherwise MAP.
-
-    Otherwise the judged documents of the test queries are reranked if a query
-    has documents of different grades. On dev, unless `settings.dev_mode` is
-    set, systems rerank if at least half of the queries have such documents, and
-    otherwise retrieve from the whole corpus. For reranking, as in Table IV of
-    Palangi et al. 2016, a document of grade 1 is relevant, whatever
-    `min_relevant` is.
+    With `settings.lists` the only mode is `"lists"`. Otherwise test has the
+    mode `"retrieve"`, and `"rerank"` if a query has documents of different
+    grades; dev has `settings.dev_mode`, by default `"rerank"` if at least half
+    of the queries have documents of different grades, or else `"retrieve"`.
     """
     collection = open_collection(settings.data)
     for split in ("dev", "test"):
@@ -159,6 +132,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     min_relevant = settings.min_relevant
 
     def task(split: str, mode: str, depth: int) -> Task:
+        # As in Table IV of Palangi et al. 2016, grade 1 is relevant.
         least = 1 if mode == "rerank" else min_relevant
         return Task.from_collection(collection, split, mode, least, depth)
 
@@ -180,7 +154,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         measure = MAIN_MEASURES[mode]
     log = collection.training_log(min_relevant, folder / "clicks.train.tsv")
     if settings.pairs is not None:
-        log = _some_queries(log, settings.pairs, folder / "clicks.some.tsv")
+        log = _sample_queries(log, settings.pairs, folder / "clicks.some.tsv")
     texts = list(dict.fromkeys(collection.documents.values()))
     examples: Any = log
     training: dict[str, Any] = {"titles": texts}
@@ -196,20 +170,20 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         "dev_queries": len(dev.queries),
         **{f"{m}_queries": len(t.queries) for m, t in tests.items()},
     }
-    *_, widest = tests.values()  # has all queries with a relevant title
+    *_, last_task = tests.values()  # has all queries with a relevant title
     return TableData(
         settings, folder, texts, examples, training, dev, measure, tests, sizes,
-        partial(describe_words, log, texts, widest),
+        partial(describe_words, log, texts, last_task),
     )  # fmt: skip
 
 
 def change_queries(task: Task, change: Callable[[str], str]) -> Task:
     """Returns a task whose query texts are changed by a function."""
-    changed = {key: change(text) for key, text in task.queries.items()}
+    changed = {query: change(text) for query, text in task.queries.items()}
     return task._replace(queries=changed)
 
 
-def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
+def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
     """Writes the clicks of whole queries, in hash order, `pairs` or more."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
@@ -225,7 +199,7 @@ def _some_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
 
 
 def _list_measure(dev: Task) -> str:
-    """Returns the default measure for choices on judged lists."""
+    """Returns P@1 if each query has one relevant document, otherwise MAP."""
     has_single_answers = all(
         sum(grade >= dev.min_relevant for grade in judged.values()) == 1
         for judged in dev.qrels.values()
@@ -245,9 +219,9 @@ def describe_words(
 ) -> dict[str, float]:
     """Counts the words (runs of letters and digits) of queries and titles.
 
-    `overlap` is the share of a test query's distinct words that a relevant
-    title has, `seen` the share of the test queries' words that a training
-    query has.
+    `overlap` is the mean share of a test query's distinct words that a relevant
+    title has. `seen` is the share of words of test queries that training
+    queries have.
     """
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)

@@ -1,7 +1,4 @@
-"""Table IV and Figure 7 of Palangi et al. 2016, and the table of few clicks.
-
-Their rows, columns and charts.
-"""
+"""Table IV and Figure 7 of Palangi et al. 2016, and the table of few clicks."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,11 +30,10 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Trains the RNN with the LSTM's gamma, so that their costs compare.
+    """Returns the LSTM and an RNN with the same gamma, to compare their costs.
 
     The cost of equation (4) grows with gamma. If different gammas were chosen
-    on dev, the RNN is trained again (in `figure_7/`, with as many seeds) with
-    the LSTM's gamma and the best learning rate for this gamma on dev.
+    on dev, the RNN is trained again, in `figure_7/`, with the LSTM's gamma.
     """
     shown = {
         name: results[name]
@@ -87,7 +83,7 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the best trial with this gamma, of the search in a folder."""
+    """Returns the best trial with a gamma, from `choice.json` of a folder."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),
@@ -108,10 +104,7 @@ _DEV_CURVES = (
 
 
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
-    """Returns the systems that the others are compared with.
-
-    They are BM25, the CLSM that is best on dev, and the DSSM.
-    """
+    """Returns the systems to compare with: BM25, the best CLSM on dev, DSSM."""
     clsm = {
         name: result.dev
         for name, result in results.items()
@@ -124,10 +117,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table of each mode.
-
-    The table of reranking also has the paper's values, if any were published.
-    """
+    """Returns a table of each mode; reranking also has published values."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [

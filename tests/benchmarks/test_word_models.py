@@ -254,5 +254,5 @@ def test_figures_of_documents(folder, monkeypatch):
 
 
 def test_documents_of_one_length_have_every_sentence_once():
-    found = word_models._cut([f"s{n}" for n in range(8)], 3)
+    found = word_models._cut_documents([f"s{n}" for n in range(8)], 3)
     assert found == [["s0", "s1", "s2"], ["s3", "s4", "s5"]]

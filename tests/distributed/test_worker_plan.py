@@ -114,7 +114,7 @@ def test_bad_lines_of_all_workers_are_added(tmp_path):
         assert plan.examples == 24
     for error in trainings(paths, 1):  # each part has one, which is allowed
         assert isinstance(error, JointError)
-        assert "found 2 bad lines in the parts of all workers" in str(error)
+        assert "found 2 bad lines in the data of all workers" in str(error)
 
 
 def test_worker_0_mines_what_all_workers_read(tmp_path, monkeypatch):

@@ -181,7 +181,9 @@ def test_weights_are_chosen_on_more_than_ten_titles_of_each_part(
         )
 
     monkeypatch.setattr(
-        baseline_rows, "_part", lambda name, *_: part(int(name == "bm25"))
+        baseline_rows,
+        "_part_system",
+        lambda name, *_: part(int(name == "bm25")),
     )
     depth = open_data(settings, tmp_path).dev.depth
     dev = evaluation.Task(

@@ -78,7 +78,7 @@ def test_most_probable_first(model, run, tmp_path, capsys):
 @pytest.mark.parametrize(("content", "message"), [
     (None, "page: cannot be read (No such file or directory), expected"),
     ("folder", "page: cannot be read (Is a directory), expected a text"),
-    (b"", "page: found no text, expected that of a page"),
+    (b"", "page: found no text, expected the text of a page"),
     (b" \n\t\n", "page: found no text"),
     (b"one\ntw\xff", "page:2: found invalid UTF-8 (invalid start byte)"),
     (b"\nPK\0\x01", "page:2: found a NUL, as in binary files"),
