@@ -98,7 +98,7 @@ program.string(
 program.string(
     "run", None,
     "With --write=keys: folder of the run of a KeyVec that lstm-dssm-train "
-    "wrote.",
+    "wrote. With a data folder: of the run whose recipe has `fields`.",
 )  # fmt: skip
 program.integer(
     "k", 5, "With --write=keys: number of sentences, and of words.", 1
@@ -111,7 +111,7 @@ PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
 """Names of flags; if any of them is set, the output is parts."""
 
 _VECTOR_FLAGS = ("saved_model", "output", "ids", "ray_address", *PART_FLAGS)
-_KEY_FLAGS = ("run", "k")
+_KEY_FLAGS = ("k",)
 
 
 @program.main
@@ -135,9 +135,9 @@ def main(_: list[str]) -> dict[str, Any]:
         return _print_keys(FLAGS.input)
     if any(FLAGS[name].present for name in PART_FLAGS):
         program.check_unused(
-            ["ids"],
+            ["ids", "run"],
             "is a flag for one .npy file: leave it out, since parts have "
-            "their ids",
+            "their ids, and come from files",
         )
         return _encode_parts()
     return _encode_file()
@@ -150,6 +150,7 @@ def _encode_file() -> dict[str, Any]:
         read_documents,
     )
     from keras_lstm_dssm.export.bulk.parts import write_ids, write_vectors
+    from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
     check_writable(FLAGS.output)
@@ -157,7 +158,9 @@ def _encode_file() -> dict[str, Any]:
     if FLAGS.ids:
         check_writable(FLAGS.ids)
     if FLAGS.ids or has_json_documents(FLAGS.input):
-        documents = read_documents(FLAGS.input)
+        config = RunFolder(FLAGS.run).read_config() if FLAGS.run else {}
+        fields = config.get("recipe", {}).get("fields")
+        documents = read_documents(FLAGS.input, fields)
         ids, texts = documents.ids, documents.titles
     else:
         texts = list(text_lines(FLAGS.input, blank_end=True))

@@ -131,12 +131,25 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
     """Returns the training queries of the data that a config.json names.
 
     These are the clicks of `data` and of `replay`; none that cannot be read.
+    Clicks of `data` that a folder or a file of `replay` has, too, count once.
     """
     replay = ReplaySpec.parse(config.get("replay"))
+    old = replay.data if replay else ""
+    every = {
+        folder or part
+        for part in parts_of(old)
+        for folder, name in [_clicks_of(part)]
+        if name == COUNTED_CLICKS
+    }
+    new = ",".join(
+        part
+        for part in parts_of(config.get("data") or "")
+        if (_clicks_of(part)[0] or part) not in every
+    )
     queries: list[str] = []
-    for spec in (config.get("data"), replay and replay.data):
+    for spec in (new, old):
         with suppress(InputError):
-            pairs = DataSource(spec or "").pairs(config.get("max_bad_lines", 0))
+            pairs = DataSource(spec).pairs(config.get("max_bad_lines", 0))
             queries += [query for query, _ in pairs]
     return queries
 

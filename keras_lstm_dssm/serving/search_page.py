@@ -304,6 +304,9 @@ class SearchPage:
                         **self._offers(retrievers[newest]),
                     }
                 )
+        served = {(m["name"], v) for m in listed for v in m["versions"]}
+        for retired in {*self._cards} - served:
+            self._cards.pop(retired, None)
         return {"models": listed, "clicks": self._clicks is not None}
 
     def _card(self, name: str, version: int) -> dict[str, Any]:

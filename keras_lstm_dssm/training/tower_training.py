@@ -406,7 +406,16 @@ class TowerTraining(Training):
         return list(dict.fromkeys([*self.titles, *self.data_titles]))
 
     def warn(self, model: TwoTower) -> None:
-        """Warns of letters in the clicks that the encoders cannot read."""
+        """Warns of letters that encoders cannot read, and of nothing mined."""
+        recipe, mined = self.recipe, self.negatives
+        if isinstance(mined, HardNegatives) and not mined.from_start:
+            if recipe.epochs <= recipe.mine_every:
+                print(
+                    f"warning: hard_negatives={recipe.hard_negatives} mines"
+                    f" nothing: mining begins after mine_every="
+                    f"{recipe.mine_every} epochs, and epochs={recipe.epochs}",
+                    file=sys.stderr,
+                )
         if not self.recipe.oov_buckets:
             if line := alphabet_warning(self.clicks):
                 print(f"warning: {line}", file=sys.stderr)

@@ -142,6 +142,11 @@ def test_what_the_card_says(models, tmp_path, caplog):
     card.write_text(json.dumps({"exports": [next_one]}))
     assert page.models()["models"][1]["card"]["documents"] == 7
     assert SearchPage(models).models()["models"][1]["card"] == {}
+    assert [*page._cards] == [("shop", 3)]
+    (tmp_path / "shop" / "3").rename(tmp_path / "shop" / "4")
+    models.refresh()
+    assert page.models()["models"][1]["card"]["documents"] == 8
+    assert [*page._cards] == [("shop", 4)]
     card.write_text("{")
     assert page.models()["models"][1]["card"] == {}
     assert "the page does without the card" in caplog.text

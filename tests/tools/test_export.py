@@ -14,7 +14,9 @@ from keras_lstm_dssm.export.bulk import encode as bulk_encode
 from keras_lstm_dssm.export.bulk.encode import PartResult
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.serving import PredictionServer, SavedRetriever
+from keras_lstm_dssm.serving.saved_models import SavedEncoder
 from keras_lstm_dssm.tools import encode, export, search
+from keras_lstm_dssm.version import __version__
 from tests.models.small_keyvec import DOCUMENTS as SENTENCES
 from tests.models.small_keyvec import small_keyvec
 from tests.tools.conftest import TITLES, results_of, saved_run, succeed
@@ -143,6 +145,24 @@ def test_each_line_has_the_vector_that_the_encoder_gives(
         found = np.load(vectors)
         assert found.shape == (len(texts), 32)
         np.testing.assert_allclose(found, expected(texts), atol=1e-6)
+
+
+def test_a_data_folder_is_encoded_by_the_fields_of_the_run(models, tmp_path):
+    shop, vectors = tmp_path / "SHOP", tmp_path / "v.npy"
+    catalogue = tmp_path / "c.csv"
+    catalogue.write_text("id,title,brand\na,wood glue,Acme\nb,lamp,Zinc\n")
+    dssm.prepare(shop, catalogue=catalogue, text=("brand",))
+    config = {"version": __version__, "recipe": {"fields": "title:1"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    saved = models / "document_encoder"
+    given = {"saved_model": saved, "input": shop, "output": vectors}
+    for run, texts in (
+        ({"run": tmp_path}, ["wood glue", "lamp"]),
+        ({}, ["wood glue Acme", "lamp Zinc"]),
+    ):
+        succeed(encode, **given, **run)
+        expected = SavedEncoder(saved).encode(texts)
+        np.testing.assert_allclose(np.load(vectors), expected, atol=1e-6)
 
 
 def test_parts_become_a_retriever(

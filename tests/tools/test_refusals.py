@@ -212,6 +212,8 @@ REFUSED = {
     --shard=2/2 -> shard is '2/2': expected a number, a slash
     --ray_address=auto -> --ray_address is used with --workers only
     --shard=0/1 --ids={tmp_path}/ids -> --ids is a flag for
+    --shard=0/1 --run={trained_run} -> --run is a flag for
+    --ids={tmp_path}/ids --run=none -> none: no run here (no config.json)
     --shard=0/1 --ray_address=auto -> --ray_address is used with --workers only
     --shard=0/1 --workers=2 -> are both set: expected one of them
     --shard=0/1 --output={tmp_path}/new.npy -> new.npy: expected a folder for pa
@@ -228,7 +230,7 @@ REFUSED = {
     --run= -> --run is missing: With --write=keys: folder of the run of a KeyVec
     --output=x -> --output is not for --write=keys
     --shard=0/2 -> --shard is not for --write=keys
-    --write=vectors -> --run is not for --write=vectors
+    --write=vectors --k=3 -> --k is not for --write=vectors
     --write=words -> --write=words: value should be one of
 """,
     "mcp_server": """

@@ -140,6 +140,21 @@ def test_a_log_in_which_there_is_nothing_to_mine(tmp_path, capsys, eager):
     assert error.count("warning") == 1
 
 
+@pytest.mark.parametrize(("epochs", "init", "lines"), [
+    (2, None, 1), (3, None, 0), (2, "run", 0),
+])  # fmt: skip
+def test_too_few_epochs_to_mine_in(tmp_path, capsys, epochs, init, lines):
+    """One line says so; with `init` the first epoch begins with mining."""
+    recipe = QUICK.replace(hard_negatives=1, epochs=epochs)
+    config = TrainingConfig([("rope", "nylon rope")], recipe, init=init)
+    training = TowerTraining(config, RunFolder(tmp_path))
+    training.prepare(model := training.new_model())
+    training.warn(model)
+    error = capsys.readouterr().err
+    message = "hard_negatives=1 mines nothing: mining begins after mine_every=2"
+    assert error.count(message) == error.count("\n") == lines
+
+
 @pytest.mark.parametrize("buckets", [0, 8])
 def test_a_log_in_another_script(buckets, capsys, eager):
     """Its words are known by their lengths alone, unless rows are added."""

@@ -28,6 +28,7 @@ from keras_lstm_dssm.settings.prepare import PrepareSettings
 
 _PLAIN = ("query", "clicked", "weight")
 _IDS = {normal(name) for name in COMMON["id"]}
+_POSITIONS = {"position", "click_position", "result_position", "rank"}
 
 
 def define_functions(con: Any) -> None:
@@ -158,6 +159,12 @@ def open_clicks(
             "  no session: double clicks are not looked for; name the column of"
             " the session or of the user by --session",
         )
+    for column in names:
+        if normal(column) in _POSITIONS - {*map(normal, columns.values())}:
+            notes += (
+                f"  {column}: not read: positions are of use where a log has"
+                " what was shown, too, see --ubi",
+            )
     first = f"""{expression["query"]} AS q, {key} AS id, {weight} AS weight,
           {FILE} AS file"""
     last = f"""{time} AS time, {client} AS client, CAST(NULL AS BIGINT) AS page,

@@ -7,6 +7,7 @@ import pytest
 
 from keras_lstm_dssm.data import Collection, open_log
 from keras_lstm_dssm.data.prepare import prepare
+from keras_lstm_dssm.data.sources import training_queries
 from keras_lstm_dssm.errors import InputError
 from tests.data.prepare.shop import (
     PRODUCTS,
@@ -70,6 +71,10 @@ def test_three_nights_equal_one_log(tmp_path):
         for name in ("clicks.new.tsv", "clicks.tsv")
     )
     assert earlier + new == every and 200 < new.total() < 400
+    night = {"data": str(shop / "clicks.new.tsv"), "replay": f"{shop}:0.2"}
+    asked = training_queries({"data": str(shop)})
+    assert training_queries(night) == asked
+    assert len(training_queries({**night, "replay": None})) < len(asked)
     assert found.counts["train_clicks"] == whole.counts["train_clicks"]
     after = Collection(shop)
     for split, texts in judged.items():

@@ -536,6 +536,14 @@ def read(folder, rows, products=PRODUCTS, **options):
     return counts, lines
 
 
+def test_a_column_of_positions_is_said_not_to_be_read(tmp_path):
+    rows = [{**row, "Click Position": "3"} for row in clicks(300)]
+    _, lines = read(tmp_path, rows)
+    assert sum("  Click Position: not read" in line for line in lines) == 1
+    _, lines = read(tmp_path, rows, weight="Click Position")
+    assert not any("not read" in line for line in lines)
+
+
 def test_only_a_session_makes_a_double_click(tmp_path):
     """Two customers may click on one product in one second."""
     rows = [{**row, "time": "2026-03-01T10:00:00Z"} for row in clicks(300)]
