@@ -84,7 +84,9 @@ class KeyVecModule(EncodingModule):
             "words": padded(words, ""),
         }
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:

@@ -78,6 +78,7 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
                 tf.TensorSpec([None], dtype, name)
                 for name, dtype in dtypes.items()
             ],
+            autograph=False,
         )
 
     return decorate

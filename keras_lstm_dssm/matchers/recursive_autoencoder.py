@@ -375,7 +375,7 @@ def pretrain_autoencoder(
 
     hashed = [words.distinct(tf.constant(batch)) for batch in batches]
     parts = clip(words(hashed[0]), autoencoder.max_words)
-    graph = tf.function(step).get_concrete_function(
+    graph = tf.function(step, autograph=False).get_concrete_function(
         tf.TensorSpec([None, None, parts[0].shape[-1]], parts[0].dtype),
         tf.TensorSpec([None], parts[1].dtype),
     )

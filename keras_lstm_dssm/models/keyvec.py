@@ -470,7 +470,8 @@ class KeyVec(TextModel):
                 tf.RaggedTensor.from_row_lengths(
                     sentences, lengths, validate=False
                 )
-            )
+            ),
+            autograph=False,
         ).get_concrete_function(
             tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int64)
         )

@@ -434,16 +434,17 @@ class PairScorer(TextModel):
         represent = tf.function(
             lambda texts: self.matcher.represent(
                 self._word_vectors(self.words.distinct(texts)), "query"
-            )
+            ),
+            autograph=False,
         ).get_concrete_function(tf.TensorSpec([1], tf.string))
         # The shapes do not depend on the length of a query.
         query = tf.nest.map_structure(
             lambda part: tf.TensorSpec(part.shape, part.dtype),
             represent.structured_outputs,
         )
-        documents = tf.function(self._score_documents).get_concrete_function(
-            query, tf.TensorSpec([None], tf.string)
-        )
+        documents = tf.function(
+            self._score_documents, autograph=False
+        ).get_concrete_function(query, tf.TensorSpec([None], tf.string))
         return represent, documents
 
     @cached_property
@@ -452,7 +453,8 @@ class PairScorer(TextModel):
         return tf.function(
             lambda queries, documents: self._score_rows(
                 self.words.distinct(queries), self.words.distinct(documents)
-            )
+            ),
+            autograph=False,
         ).get_concrete_function(*[tf.TensorSpec([None], tf.string)] * 2)
 
     def _score_documents(self, query: Any, texts: tf.Tensor) -> tf.Tensor:

@@ -367,7 +367,7 @@ class SkipThoughtSystem(DenseSystem):
             self.seconds += training["seconds"]
         text = tf.TensorSpec([None], tf.string)
         self._graphs = [
-            tf.function(encoder).get_concrete_function(text)
+            tf.function(encoder, autograph=False).get_concrete_function(text)
             for encoder in self.encoders.values()
         ]
         return self
