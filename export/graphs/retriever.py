@@ -39,6 +39,7 @@ from keras_lstm_dssm.settings.fields import MAX_K
 from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import tag_name
 
+_CODED_ROWS = 512
 _UNREACHABLE = 127  # more tags than a document can have, int8
 
 
@@ -269,10 +270,17 @@ class Int8Vectors(DocumentVectors):
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rounds vectors to int8 codes, with scales that make unit vectors."""
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
-    largest[largest == 0] = 1
-    codes = np.rint(vectors * (127 / largest)).astype(np.int8)
-    lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
+    codes = np.empty(vectors.shape, np.int8)
+    lengths = np.empty(len(vectors), np.float32)
+    # In blocks that fit into the cache: rounding all vectors at once would copy
+    # them three times.
+    for start in range(0, len(vectors), _CODED_ROWS):
+        rows = slice(start, start + _CODED_ROWS)
+        largest = np.abs(vectors[rows]).max(axis=1, keepdims=True)
+        largest[largest == 0] = 1
+        rounded = np.rint(vectors[rows] * (127 / largest))
+        codes[rows] = rounded
+        lengths[rows] = np.linalg.norm(rounded, axis=1)
     lengths[lengths == 0] = 1
     return codes, 1 / lengths
 
