@@ -62,10 +62,10 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation.
 
-    A query and its document are joined to a text, in which equal words of query
-    and document are different words. A patch has the most probable words of a
-    topic: for each side at most `largest`, up to a share `mass` of the
-    probability. gensim's `LdaModel` uses variational inference; the paper
+    A query and its document are joined to one text. A word of the query and the
+    equal word of the document count as two words. A patch has the most probable
+    words of a topic: for queries and for documents at most `largest` words, up
+    to a share `mass` of the probability. gensim's `LdaModel` uses variational inference; the paper
     sampled. Unknown words, id 0, are left out.
     """
     models = import_optional("gensim.models", "baselines")
@@ -131,8 +131,8 @@ def probable_words(
 def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
     """Returns which patches overlap, bool `[coarse patches, fine patches]`.
 
-    On each side, overlapping patches have a common word, and at least a share
-    `overlap` of the words of the smaller patch are common.
+    Two patches overlap if their query words have at least a share `overlap` of
+    the smaller patch in common, at least one word; likewise document words.
     """
     connected = np.ones((len(coarse.query), len(fine.query)), bool)
     for coarse_ids, fine_ids in zip(coarse, fine, strict=True):

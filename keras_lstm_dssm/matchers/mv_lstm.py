@@ -40,7 +40,7 @@ _QUERY_PARTS = 2
 
 
 class PairedTexts(NamedTuple):
-    """Holds one side of a batch of pairs: texts, and the text of each pair.
+    """Holds the queries, or the documents, of a batch of pairs.
 
     Pairs are compared in groups of similar length, because most cells would be
     padding if a whole batch were padded to its longest texts.
@@ -49,7 +49,7 @@ class PairedTexts(NamedTuple):
     vectors: tf.Tensor  # all words of the texts, `(positions, d)`
     starts: tf.Tensor  # `(texts,)`
     lengths: tf.Tensor  # `(texts,)`
-    rows: tf.Tensor  # `(pairs,)`
+    rows: tf.Tensor  # the text of each pair, `(pairs,)`
 
     @property
     def pair_lengths(self) -> tf.Tensor:
@@ -68,19 +68,19 @@ class PairedTexts(NamedTuple):
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Returns the row in `vectors` of each position `(pairs, slices, k)`.
+        """Returns the rows of `vectors` at positions in the text of each pair.
 
-        A negative position counts as 0.
+        Positions are `(pairs, slices, k)`; a negative position counts as 0.
         """
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers parts `(positions, ...)` for each pair, padded.
+        """Gathers the values of each pair's text from parts `(positions, ...)`.
 
-        The text's last value repeats past its end.
+        A shorter text is padded with its last value.
         """
-        # At least 1: a group is empty if there are few pairs.
+        # A group without pairs has length 1.
         longest = tf.reduce_max(
             tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
         )
@@ -172,7 +172,8 @@ def lstm(
 ) -> PeepholeLSTM:
     """Creates and builds the LSTM of Wan et al. 2016.
 
-    Biases start at 0, as in the authors' programs, except for `forget_bias`.
+    Biases start at 0, as in the authors' programs; the bias of the forget gate
+    starts at `forget_bias`.
     """
     layer = PeepholeLSTM(
         units,
@@ -317,7 +318,7 @@ class MVLSTM(Matcher):
 
     @property
     def scores_by_numpy(self) -> bool:  # type: ignore[override]
-        """Whether `score_query` is implemented: with k-max pooling."""
+        """Whether NumPy can compute the scores: only with k-max pooling."""
         return self.pooling == "k_max"
 
     def represent_by_numpy(
@@ -334,7 +335,7 @@ class MVLSTM(Matcher):
         self, query: np.ndarray, documents: np.ndarray, lengths: np.ndarray
     ) -> np.ndarray:
         """Scores documents for one query; see `Matcher.score_query`."""
-        # One pair: the document has the words of all documents.
+        # The words of all documents are compared like those of one document.
         cells = self.comparison.compare_rows(
             self.comparison.prepare_query(tf.constant(query[np.newaxis])),
             self.comparison.prepare_document(
