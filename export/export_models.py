@@ -293,7 +293,12 @@ def hybrid_graphs(
             query, rows, settings, postings, title_hubness, vectors, max_k
         )
         module.portable = portable_part(
-            pair and pair[0], rows, vectors, settings, postings, title_hubness
+            pair and pair[0],
+            rows,
+            module.stored,
+            settings,
+            postings,
+            title_hubness,
         )
         return module
 

@@ -26,9 +26,8 @@ from keras_lstm_dssm.export.graphs.encoder import (
     HybridEncoderModule,
 )
 from keras_lstm_dssm.export.graphs.retriever import (
-    EqualVectors,
+    StoredVectors,
     encoded_rows,
-    int8_codes,
 )
 from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.model_cards import iso_time, run_record, teacher_facts
@@ -132,10 +131,13 @@ def export_portable(
         assert rows is not None
         query_vectors = pair[0].encode(sample(queries))
         title_hubness = hubness(rows.vectors, query_vectors)
+    stored = None
+    if rows is not None and rows.vectors is not None:
+        stored = StoredVectors(rows.vectors, vectors)
     contents = _Contents(
         dict(zip((QUERY, DOCUMENT), pair, strict=False)),
         rows,
-        vectors,
+        stored,
         hybrid,
         postings,
         title_hubness,
@@ -154,7 +156,7 @@ def export_portable(
 def portable_part(
     encoder: Any,
     rows: DocumentRows,
-    vectors: str,
+    stored: StoredVectors | None,
     hybrid: HybridSettings | None = None,
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
@@ -170,9 +172,8 @@ def portable_part(
     if encoder is not None and not all(map(_is_portable, towers)):
         return None
     by_name = {} if encoder is None else {QUERY: encoder}
-    contents = _Contents(
-        by_name, rows, vectors, hybrid, postings, title_hubness
-    )
+    rows = rows._replace(vectors=None)  # frees memory for other models
+    contents = _Contents(by_name, rows, stored, hybrid, postings, title_hubness)
     return lambda version: contents.write(version / PORTABLE_PART)
 
 
@@ -181,7 +182,7 @@ class _Contents(NamedTuple):
 
     encoders: Mapping[str, Any]
     rows: DocumentRows | None
-    vectors: str
+    stored: StoredVectors | None
     hybrid: HybridSettings | None
     postings: Postings | None
     title_hubness: np.ndarray | None = None
@@ -197,7 +198,7 @@ class _Contents(NamedTuple):
             for name, encoder in self.encoders.items()
         }
         if self.rows is not None:
-            arrays |= _stored_documents(self.rows, self.vectors, self.texts)
+            arrays |= _stored_documents(self.rows, self.stored, self.texts)
         now = time.time()
         card = {
             "date": iso_time(now),
@@ -313,24 +314,20 @@ def _stored_weights(
 
 
 def _stored_documents(
-    rows: DocumentRows, kind: str, texts: Sequence[str]
+    rows: DocumentRows, stored: StoredVectors | None, texts: Sequence[str]
 ) -> Arrays:
     """Returns the arrays that store documents, equal vectors only once."""
     titles = [*(rows.titles or rows.ids)]
     arrays = stored_texts("titles", titles)
     if texts and [*texts] != titles:
         arrays |= stored_texts("texts", texts)
-    if rows.vectors is not None:
-        equal, vectors = EqualVectors.find(rows.vectors), rows.vectors
-        if len(equal.first) < len(vectors):
-            vectors = vectors[equal.first]
+    if stored is not None:
+        arrays |= stored.arrays
+        equal = stored.equal
+        if len(equal.first) < len(rows.ids):
             vector_of = np.empty(len(rows.ids), np.int32)
             vector_of[equal.order] = equal.vector_of
             arrays["vector_of"] = vector_of
-        if kind == "float32":
-            arrays["vectors"] = vectors
-        else:
-            arrays["vectors"], arrays["vectors.scales"] = int8_codes(vectors)
     if [*rows.ids] != titles:
         arrays |= stored_texts("ids", rows.ids)
     if any(rows.tags):

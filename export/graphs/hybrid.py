@@ -76,11 +76,13 @@ class HybridModule(SearchModule):
             self._set_documents(rows, range(self._count), max_k)
             self._edges = block_edges(np.arange(self._count))
         else:
-            equal = self._set_vectors(rows, kind, max_k)
+            self._set_vectors(rows, kind, max_k)
+            assert self.stored is not None
+            order = self.stored.equal.order
             self._edges = self.vectors.edges
-            postings = postings.in_order(equal.order)
+            postings = postings.in_order(order)
             if hubness is not None:
-                hubness = hubness[equal.order]
+                hubness = hubness[order]
         if self._has_terms:
             self.terms = TermGraph(
                 TermScores(postings, str(settings.bm25_words), settings.weights)

@@ -170,29 +170,45 @@ class EqualVectors(NamedTuple):
         return cls(order, vector_of, order[is_new])
 
 
-class DocumentVectors(tf.Module):
-    """Base class of stored unit vectors of n documents.
+class StoredVectors:
+    """Unit vectors of documents as a retriever stores them.
 
-    `distinct` are the distinct vectors, float32 `[m, d]`. `vector_of` has each
-    document's row in `distinct`, ascending; by default document i has row i.
+    Args:
+        vectors: The vector of each document, float32 `[n, d]`.
+        kind: One of `VECTORS`.
+
+    Attributes:
+        equal: The order of the documents, and which have equal vectors.
+        arrays: The distinct vectors, as in a portable file: `vectors`, float32
+            `[m, d]`; or `vectors`, int8, and `vectors.scales`.
     """
 
-    def __init__(
-        self, distinct: np.ndarray, vector_of: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, vectors: np.ndarray, kind: str) -> None:
+        self.equal = EqualVectors.find(vectors)
+        if len(self.equal.first) < len(vectors):
+            vectors = vectors[self.equal.first]
+        self.arrays = {"vectors": vectors}
+        if kind == "int8":
+            codes, scales = int8_codes(vectors)
+            self.arrays = {"vectors": codes, "vectors.scales": scales}
+
+
+class DocumentVectors(tf.Module):
+    """Base class of the graphs that search stored vectors."""
+
+    def __init__(self, stored: StoredVectors) -> None:
         super().__init__()
-        if vector_of is None:
-            vector_of = np.arange(len(distinct), dtype=np.int32)
+        vector_of = stored.equal.vector_of
         self.count = len(vector_of)
         self.edges = block_edges(vector_of)
-        self._shared = len(distinct) < self.count
+        self._shared = len(stored.equal.first) < self.count
         if self._shared:
             self.vector_of = tf.Variable(vector_of, trainable=False)
-        self._store(distinct)
+        self._store(*stored.arrays.values())
 
     @abstractmethod
-    def _store(self, distinct: np.ndarray) -> None:
-        """Stores vectors in variables: a graph is limited to 2 GiB."""
+    def _store(self, *arrays: np.ndarray) -> None:
+        """Stores arrays in variables: a graph is limited to 2 GiB."""
 
     @abstractmethod
     def _cosines(
@@ -228,8 +244,9 @@ class DocumentVectors(tf.Module):
 class Float32Vectors(DocumentVectors):
     """Stores unit vectors as float32."""
 
-    def _store(self, distinct: np.ndarray) -> None:
-        self.rows = tf.Variable(distinct, trainable=False, dtype=tf.float32)
+    def _store(self, *arrays: np.ndarray) -> None:
+        (vectors,) = arrays
+        self.rows = tf.Variable(vectors, trainable=False, dtype=tf.float32)
 
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
@@ -249,8 +266,8 @@ class Int8Vectors(DocumentVectors):
     0.993; with a scale for each dimension instead of each vector, 0.980.
     """
 
-    def _store(self, distinct: np.ndarray) -> None:
-        codes, scales = int8_codes(distinct)
+    def _store(self, *arrays: np.ndarray) -> None:
+        codes, scales = arrays
         self.codes = tf.Variable(codes, trainable=False)
         self.scales = tf.Variable(scales, trainable=False)
 
@@ -398,18 +415,13 @@ class SearchModule(ServedModule):
     """Base class of exported modules that search documents."""
 
     vectors: DocumentVectors
+    stored: StoredVectors | None = None
 
-    def _set_vectors(
-        self, rows: DocumentRows, kind: str, max_k: int
-    ) -> EqualVectors:
-        """Stores vectors, ids, titles and tags; returns their order."""
-        equal = EqualVectors.find(rows.vectors)
-        distinct = rows.vectors  # without a copy, which may take gigabytes
-        if len(equal.first) < len(distinct):
-            distinct = distinct[equal.first]
-        self.vectors = VECTORS[kind](distinct, equal.vector_of)
-        self._set_documents(rows, equal.order, max_k)
-        return equal
+    def _set_vectors(self, rows: DocumentRows, kind: str, max_k: int) -> None:
+        """Stores vectors, ids, titles and tags of documents."""
+        self.stored = StoredVectors(rows.vectors, kind)
+        self.vectors = VECTORS[kind](self.stored)
+        self._set_documents(rows, self.stored.equal.order, max_k)
 
     def _set_documents(
         self, rows: DocumentRows, order: Iterable[int], max_k: int
@@ -566,7 +578,7 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
-    portable: Callable[[DocumentRows, str], Any] | None = None,
+    portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
     """Returns the retriever of documents, or no model without documents."""
     if documents is None:
@@ -588,7 +600,7 @@ def retriever_graph(
             rows = encoded_rows(document, documents, progress)
         module = RetrieverModule(query, rows, vectors, max_k)
         if portable and isinstance(documents, Documents):
-            module.portable = portable(rows, vectors)
+            module.portable = portable(rows, module.stored)
         return module
 
     return {"retriever": retriever}

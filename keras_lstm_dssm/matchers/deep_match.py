@@ -65,8 +65,8 @@ def find_patches(
     A query and its document are joined to one text. A word of the query and the
     equal word of the document count as two words. A patch has the most probable
     words of a topic: for queries and for documents at most `largest` words, up
-    to a share `mass` of the probability. gensim's `LdaModel` uses variational inference; the paper
-    sampled. Unknown words, id 0, are left out.
+    to a share `mass` of the probability. gensim's `LdaModel` uses variational
+    inference; the paper sampled. Unknown words, id 0, are left out.
     """
     models = import_optional("gensim.models", "baselines")
     # Numbers of query words come first, then numbers of document words.

@@ -28,6 +28,10 @@ from tests.export.graphs.kinds import (
 WHOLE = st.integers(-2, 2)
 
 
+def graph_of(vectors: np.ndarray, kind: str) -> retriever.DocumentVectors:
+    return retriever.VECTORS[kind](retriever.StoredVectors(vectors, kind))
+
+
 def test_codes_of_known_numbers():
     codes, scales = retriever.int8_codes(np.float32([[0.6, -0.8], [0, 1]]))
     assert codes.dtype == np.int8 and scales.dtype == np.float32
@@ -40,7 +44,7 @@ def test_a_zero_vector_stays_zero_as_int8():
     codes, scales = retriever.int8_codes(np.float32([[0, 0], [0, 1]]))
     assert codes.tolist() == [[0, 0], [0, 127]]
     assert scales[0] == 1 and scales.dtype == np.float32
-    stored = retriever.Int8Vectors(np.zeros([1, 2], np.float32))
+    stored = graph_of(np.zeros([1, 2], np.float32), "int8")
     assert stored.cosines(tf.constant([[0.6, 0.8]]), 0, 1).numpy() == [[0]]
 
 
@@ -65,9 +69,9 @@ def test_a_title_with_a_zero_vector_is_named(caplog):
 
 
 def test_a_number_takes_four_bytes_or_one():
-    vectors = np.full((10, 96), 96**-0.5, np.float32)
+    vectors = np.eye(10, 96, dtype=np.float32)
     for kind, size in (("float32", 10 * 96 * 4), ("int8", 10 * (96 + 4))):
-        stored = retriever.VECTORS[kind](vectors).variables
+        stored = graph_of(vectors, kind).variables
         assert sum(each.numpy().nbytes for each in stored) == size
 
 
@@ -79,10 +83,10 @@ def test_int8_scores_are_cosines_of_rounded_vectors():
     codes, scales = retriever.int8_codes(vectors)
     rounded = codes * scales[:, np.newaxis].astype(np.float64)
     np.testing.assert_allclose(np.linalg.norm(rounded, axis=1), 1, atol=1e-6)
-    got = retriever.Int8Vectors(vectors).cosines(queries, 7, 3000)
+    got = graph_of(vectors, "int8").cosines(queries, 7, 3000)
     np.testing.assert_allclose(got, vectors[:5] @ rounded[7:].T, atol=1e-6)
     # Each number is off by half of a step at most, here a few thousandths.
-    exact = retriever.Float32Vectors(vectors).cosines(queries, 7, 3000)
+    exact = graph_of(vectors, "float32").cosines(queries, 7, 3000)
     assert 1e-4 < np.abs(got - exact).max() < 5e-3
 
 
@@ -102,7 +106,10 @@ def test_blocks_against_a_stable_sort(data):
     ).reshape(batch, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retriever, "BLOCK", data.draw(st.integers(1, 8), "block"))
-        stored = retriever.Float32Vectors(vectors)
+        rows = np.arange(len(vectors), dtype=np.int32)
+        different = retriever.EqualVectors(rows, rows, rows)
+        patch.setattr(retriever.EqualVectors, "find", lambda _: different)
+        stored = graph_of(vectors, "float32")
         scores, numbers = retriever.best_rows(
             functools.partial(stored.cosines, tf.constant(queries)),
             tf.constant(queries),
@@ -145,7 +152,7 @@ def test_equal_vectors_have_equal_scores(kind, block, monkeypatch):
     shared[::4] = 7
     vectors = vectors[shared]
     equal = retriever.EqualVectors.find(vectors)
-    stored = retriever.VECTORS[kind](vectors[equal.first], equal.vector_of)
+    stored = graph_of(vectors, kind)
     queries = rng.normal(size=(9, 37)).astype(np.float32)
     for rows in (slice(0, 9), slice(0, 1)):
         scores, positions = retriever.best_rows(
