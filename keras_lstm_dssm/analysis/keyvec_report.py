@@ -11,6 +11,7 @@ import numpy as np
 from keras_lstm_dssm.analysis.maps import document_map, draw_map
 from keras_lstm_dssm.analysis.report import (
     Report,
+    failing_queries,
     report_data,
     training_sections,
 )
@@ -18,11 +19,15 @@ from keras_lstm_dssm.data.collection import SPLITS
 from keras_lstm_dssm.data.documents import Document
 from keras_lstm_dssm.data.sources import open_documents
 from keras_lstm_dssm.errors import InputError
+from keras_lstm_dssm.evaluate.titles import BM25, MODEL, measured_systems
+from keras_lstm_dssm.evaluation.bm25 import BM25System
 from keras_lstm_dssm.evaluation.index import Index
+from keras_lstm_dssm.evaluation.systems import system_of
+from keras_lstm_dssm.evaluation.task import Task
 from keras_lstm_dssm.models import KeyVec, KeyVecRecipe
 from keras_lstm_dssm.pages import Cell, Picture, Section, Shaded, Strong, Table
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.programs import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings, TitleSettings
 from keras_lstm_dssm.training.document_targets import (
     TARGETS_FILE,
     DocumentTargets,
@@ -281,7 +286,7 @@ def report_on_keyvec(
     model: KeyVec, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
     """Reports on the key sentences and the vectors of documents."""
-    data, max_bad_lines, _ = report_data(run, settings)
+    data, max_bad_lines, min_relevant = report_data(run, settings)
     config = run.read_config()
     teacher, theta = settings.salience, None
     if teacher is None:
@@ -291,7 +296,22 @@ def report_on_keyvec(
         data, teacher, theta, model.max_sentences, max_bad_lines,
         KeyVecRecipe.from_dict(config["recipe"]).key_words_of,
     )  # fmt: skip
-    return report_on_documents(model, documents, run, settings, pictures)
+    report = report_on_documents(model, documents, run, settings, pictures)
+    split = documents.split
+    folder = open_documents(data, max_bad_lines, model.max_sentences)
+    if split not in folder.splits:  # no queries
+        return report
+    task = Task.from_documents(folder, split, min_relevant)
+    systems = {MODEL: system_of(model), BM25: BM25System()}
+    measured = measured_systems(
+        task, systems, MODEL, {}, TitleSettings(split), lambda line: None
+    )
+    titles = {d.id: name_of(d) for d in documents.documents}
+    measured = measured._replace(task=task._replace(documents=titles))
+    results, sections = failing_queries(measured, split, {})
+    return report._replace(
+        sections=[*sections, *report.sections], values=results | report.values
+    )
 
 
 def report_on_documents(

@@ -11,12 +11,20 @@ import numpy as np
 
 from keras_lstm_dssm.analysis.drawing import Curve, curve_chart
 from keras_lstm_dssm.analysis.maps import write_projector
+from keras_lstm_dssm.data.collection import Collection
+from keras_lstm_dssm.data.statistics import query_clicks
+from keras_lstm_dssm.evaluate.failures import (
+    compare_with_bm25,
+    failure_sections,
+    find_failures,
+)
+from keras_lstm_dssm.evaluate.titles import Measured, measure_titles
 from keras_lstm_dssm.files import check_writable, write_csv
 from keras_lstm_dssm.model_cards import card_tables
 from keras_lstm_dssm.pages import Picture, Section, Table, write_html
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.kinds import kind_of
-from keras_lstm_dssm.settings.programs import ReportSettings
+from keras_lstm_dssm.settings.programs import ReportSettings, TitleSettings
 
 
 class Report(NamedTuple):
@@ -48,6 +56,34 @@ def report_data(
     return data, max_bad_lines, config.get("min_relevant", 1)
 
 
+def measured_sections(
+    model: Any, collection: Collection, min_relevant: int, depth: int = 1000
+) -> tuple[dict[str, Any], list[Section]]:
+    """Measures a model of titles and BM25, and finds failing queries.
+
+    The split is `test`, or else the last split. For `depth` see
+    `TitleSettings`, for the result `failing_queries`.
+    """
+    split = "test" if "test" in collection.splits else collection.last_split
+    settings = TitleSettings(split, min_relevant, depth=depth)
+    measured = measure_titles(model, collection, settings)
+    return failing_queries(measured, split, query_clicks(collection, split))
+
+
+def failing_queries(
+    measured: Measured, split: str, clicks: Mapping[str, float]
+) -> tuple[dict[str, Any], list[Section]]:
+    """Returns `verdict` and `failures`, see `find_failures`, and sections."""
+    verdict = compare_with_bm25(measured)
+    failures = find_failures(measured, clicks, TitleSettings.queries)
+    first, *others = failure_sections(measured, failures)
+    text = f"{verdict['sentence']}. The queries are of the split {split}."
+    return {"verdict": verdict, "failures": failures}, [
+        replace(first, title="How good it is, beside BM25", text=text),
+        *others,
+    ]
+
+
 def training_sections(
     run: RunFolder,
     picture: Path,
@@ -58,13 +94,12 @@ def training_sections(
     text: str = "",
     **scales: Any,
 ) -> list[Section]:
-    """Returns a section with the model card, and a section with the loss curve.
+    """Returns the sections on training: the loss by epoch, the model card.
 
     `labels` is column of the history -> label of its curve. Curves with missing
     values and empty sections are left out.
     """
-    tables = card_tables(run.path)
-    sections = [card_section(tables)] if tables else []
+    sections = []
     history = run.read_history()
     if history:
         epochs = [row["epoch"] for row in history]
@@ -76,6 +111,8 @@ def training_sections(
         curve_chart(picture, curves, "epoch", unit, **scales)
         block = Picture(caption, picture)
         sections.append(Section(title, [block], text))
+    if tables := card_tables(run.path):
+        sections.append(card_section(tables))
     return sections
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +18,7 @@ from keras_lstm_dssm.analysis.drawing import (
 )
 from keras_lstm_dssm.analysis.report import (
     Report,
+    measured_sections,
     report_data,
     training_sections,
 )
@@ -169,6 +170,7 @@ def _right_answers(
 
 
 _CLICKS = 60_000
+_DEPTH = 100  # titles of BM25 that the scorer reorders for each query
 _NEIGHBOURS = 4
 
 
@@ -434,6 +436,12 @@ def report_on_scorer(
     lists, titles = lists_and_titles(data, min_relevant, max_bad_lines)
     positions = best_positions(scorer.words, matcher, lists)
     statistics = {"positions": positions._asdict()}
+    results: dict[str, Any] = {}
+    measured: list[Section] = []
+    if is_collection(data):
+        results, measured = measured_sections(
+            scorer, open_collection(data), min_relevant, _DEPTH
+        )
     examples = lists
     if settings.against:
         other = RunFolder(settings.against).load_model("scorer")
@@ -485,8 +493,13 @@ def report_on_scorer(
         f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
         "A cell compares a position of the query with a position of the "
         "document, both read from left to right and from right to left.",
-        [*training, Section("All queries of the data", tables), *sections],
-        {"pairs": pairs, **statistics},
+        [
+            *measured,
+            *training,
+            Section("All queries of the data", tables),
+            *sections,
+        ],
+        {"pairs": pairs, **statistics, **results},
     )
 
 

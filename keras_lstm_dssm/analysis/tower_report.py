@@ -1,7 +1,6 @@
 """The report of two towers: results, and section V-A of Palangi et al. 2016."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,6 +21,7 @@ from keras_lstm_dssm.analysis.drawing import (
 from keras_lstm_dssm.analysis.maps import draw_map, title_map
 from keras_lstm_dssm.analysis.report import (
     Report,
+    measured_sections,
     report_data,
     training_sections,
 )
@@ -39,26 +39,18 @@ from keras_lstm_dssm.analysis.words import (
     topics,
 )
 from keras_lstm_dssm.data.click_log import ClickLog, Pair
-from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import (
     is_collection,
     open_collection,
     open_log,
 )
-from keras_lstm_dssm.data.statistics import query_clicks
 from keras_lstm_dssm.encoders.activations import Activations, activations
 from keras_lstm_dssm.encoders.text_encoder import WHOLE_VECTOR, TextEncoder
-from keras_lstm_dssm.evaluate.failures import (
-    compare_with_bm25,
-    failure_sections,
-    find_failures,
-)
-from keras_lstm_dssm.evaluate.titles import measure_titles
 from keras_lstm_dssm.evaluation.index import Index
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.pages import Bar, Cell, Picture, Section, Strong, Table
 from keras_lstm_dssm.run_folder import RunFolder
-from keras_lstm_dssm.settings.programs import ReportSettings, TitleSettings
+from keras_lstm_dssm.settings.programs import ReportSettings
 
 _MOST_CELLS = 24
 _MOST_WORDS = 12
@@ -104,7 +96,7 @@ def report_on_towers(
         results, sections = measured_sections(
             model, open_collection(data, run.read_fields()), min_relevant
         )
-    sections += reversed(training)  # the card comes after the measures
+    sections += training
     sections += _pair_sections(model, recurrent, settings, pictures)
     if recurrent:
         queries = settings.queries or [pair.query for pair in texts.pairs]
@@ -135,27 +127,6 @@ def report_on_towers(
         texts.bad_lines,
         projected=("titles", titles, encode_titles),
     )
-
-
-def measured_sections(
-    model: TwoTower, collection: Collection, min_relevant: int
-) -> tuple[dict[str, Any], list[Section]]:
-    """Measures towers and BM25 on the test, and finds failing queries.
-
-    Returns `verdict` and `failures`, see `find_failures`, and the sections.
-    """
-    split = "test" if "test" in collection.splits else collection.last_split
-    settings = TitleSettings(split, min_relevant)
-    measured = measure_titles(model, collection, settings)
-    verdict = compare_with_bm25(measured)
-    clicks = query_clicks(collection, split)
-    failures = find_failures(measured, clicks, settings.queries)
-    first, *others = failure_sections(measured, failures)
-    text = f"{verdict['sentence']}. The queries are of the split {split}."
-    return {"verdict": verdict, "failures": failures}, [
-        replace(first, title="How good it is, beside BM25", text=text),
-        *others,
-    ]
 
 
 def _topics_section(

@@ -101,11 +101,15 @@ def test_pair_scorer(scorer_run, collection_folder, tmp_path):
     pairs = results["pairs"]
     kinds = ["right answer", "wrong answer"]
     assert [one["kind"] for one in pairs] == ["document", *kinds * 2]
+    failing = [query["query"] for query in results["failures"]["worst"]]
+    assert failing and {*failing} <= {*TITLES}
     assert page.of("h2") == [
-        "What was trained, and how good it is", "Training, epoch by epoch",
+        "How good it is, beside BM25", "Worst queries",
+        "Training, epoch by epoch", "What was trained, and how good it is",
         "All queries of the data", "desk lamp", pairs[1]["query"],
         pairs[3]["query"],
     ]  # fmt: skip
+    assert page.of("p")[1].startswith(results["verdict"]["sentence"])
     assert "gizmo" in " ".join(page.of("li"))  # not in the vocabulary
     for right, wrong in (pairs[1:3], pairs[3:5]):
         assert right["document"] == TITLES[right["query"]]
@@ -177,9 +181,13 @@ def test_keyvec(keyvec_run, tmp_path, capsys):
     text = " ".join(page.of("p"))
     assert "4 documents of the split test" in text
     assert "the teacher (trigrams)" in text
-    assert page.of("h2")[:2] == [
-        "What was trained, and how good it is", "Training, epoch by epoch",
+    assert page.of("h2")[:5] == [
+        "How good it is, beside BM25", "Worst queries", "Titles on most pages",
+        "Training, epoch by epoch", "What was trained, and how good it is",
     ]  # fmt: skip
+    titles = {one.title or one.sentences[0] for one in documents.values()}
+    for query in found["failures"]["worst"]:
+        assert {*query["clicked"], *query["found"]} <= titles
     assert len((tmp_path / "csv/map.csv").read_text().splitlines()) == 5
     lines = (run / "logs/projector/titles.labels.tsv").read_text().splitlines()
     assert lines == [one.sentences[0] for one in documents.values()]
