@@ -193,10 +193,7 @@ class RNNCell(RecurrentCell):
 
     Args:
         units: Width of y.
-        project_inputs: Whether the cell has input weights W, default `True`;
-            see `RecurrentCell`.
-        **kwargs: Initializers, regularizers and constraints, see
-            `RecurrentCell`.
+        project_inputs, **kwargs: See `RecurrentCell`.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, units)` without
@@ -254,11 +251,8 @@ class PeepholeLSTMCell(RecurrentCell):
             (Gers et al. 2002); or `None`: no peepholes.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
             `c(t) = c(t-1) + i(t) o y_g(t)`, as in section V of the paper.
-        project_inputs: Whether the cell has input weights W, default `True`;
-            see `RecurrentCell`.
-        **kwargs: Initializers, regularizers and constraints, see
-            `RecurrentCell`. Full peepholes are initialised by
-            `glorot_uniform`, diagonal peepholes by zeros.
+        project_inputs, **kwargs: See `RecurrentCell`. Full peepholes are
+            initialised by `glorot_uniform`, diagonal peepholes by zeros.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, gates * units)` without
@@ -341,8 +335,8 @@ class PeepholeLSTMCell(RecurrentCell):
     ) -> tuple[tf.Tensor, Tensors]:
         """Computes the error signals (17), (22), (30), (38) of Appendix A.
 
-        Unlike the appendix, the peephole of the output gate passes on a
-        gradient to c(t).
+        Unlike in the appendix, c(t) also has a gradient through the peephole of
+        the output gate.
         """
         squashed = tf.tanh(now["c"])
         dz = {

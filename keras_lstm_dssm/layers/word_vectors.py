@@ -173,12 +173,9 @@ class TrigramVectors(WordVectors):
     errors are those of `WordVectors`.
 
     Args:
-        dimension: Width of the vectors. Default 50.
+        dimension, max_words, split, **kwargs: See `WordVectors`.
         oov_buckets: Number of ids for trigrams with a letter outside the
             alphabet. Default 0; see `LetterTrigrams`.
-        max_words: Number of words to read of each text. Default 50.
-        split: Rule that separates words. Default `"alphanumeric"`.
-        **kwargs: Arguments of `keras.layers.Layer`.
 
     Example:
     >>> layer = TrigramVectors(dimension=4)
@@ -229,12 +226,9 @@ class VocabularyVectors(WordVectors):
 
     Args:
         vocabulary: Distinct normalised words; see `vocabulary_of`.
-        dimension: Width of the vectors. Default 50.
-        max_words: Number of words to read of each text. Default 50.
+        dimension, max_words, split, **kwargs: See `WordVectors`.
         initializer: Initializer of the vectors. Default `None`: uniform in
             [-0.1, 0.1], as in Wan et al. 2016. See also `set_vectors`.
-        split: Rule that separates words. Default `"alphanumeric"`.
-        **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
         InputError: An argument is not supported; see `Vocabulary`.

@@ -107,8 +107,7 @@ class LSASystem(DenseSystem):
     Args:
         components: Width of the vectors, or less if the training has fewer
             texts or words. Default 100.
-        min_count: See `TfidfSystem`.
-        tokenizer: See `TfidfSystem`.
+        min_count, tokenizer: See `TfidfSystem`.
         seed: Seed of the randomised SVD.
 
     Attributes:
@@ -256,15 +255,12 @@ class Doc2VecSystem(_GensimSystem):
     `[baselines]`.
 
     Args:
-        vector_size: See `Word2VecSystem`.
+        vector_size, min_count, tokenizer, seed: See `Word2VecSystem`.
         window: Number of words on each side that predict a word.
         sample: Relative frequency above which words are skipped at random.
         negative: Number of negative samples for each word.
         epochs: Passes over the titles in training, and over a text when its
             vector is inferred.
-        min_count: See `Word2VecSystem`.
-        tokenizer: String -> words.
-        seed: Seed of all random numbers.
 
     Attributes:
         model_: The `gensim.models.Doc2Vec`; set by `fit`.
