@@ -610,13 +610,12 @@ class PeepholeLSTM(Recurrent):
         forget_gate: Whether the cells have a forget gate, default `True`.
         project_inputs: Whether the cell has input weights W, default `True`;
             see `RecurrentCell`.
-        truncate, return_sequences, return_state, go_backwards: See `Recurrent`.
         **kwargs: Initializers, regularizers and constraints, such as
             `kernel_regularizer`, see `RecurrentCell`; and arguments of
             `keras.layers.Layer`.
 
-    Call arguments and outputs are those of `Recurrent`. The states are y and c,
-    each `(batch, units)`.
+    All other arguments, and outputs, are those of `Recurrent`. The states are y
+    and c, each `(batch, units)`.
 
     Example:
     >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape
