@@ -92,9 +92,7 @@ program.bool(
     "certificate. The three flags below set it, too.",
 )  # fmt: skip
 program.string(
-    "tls_ca",
-    None,
-    "Authorities for the server's certificate, or itself, in PEM.",
+    "tls_ca", None, "PEM file of the server's certificate or its authorities."
 )
 program.string("tls_cert", None, "Certificate of this client, in PEM.")
 program.string("tls_key", None, "The private key of --tls_cert in PEM.")
