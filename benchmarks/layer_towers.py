@@ -61,12 +61,12 @@ class PlainTowers(keras.Model):
 
 def seconds(fit: Callable[[], Any]) -> float:
     """Returns the median processor seconds of an epoch."""
-    taken = []
+    epochs = []
     for _ in range(EPOCHS):
         start = time.process_time()
         fit()
-        taken.append(time.process_time() - start)
-    return statistics.median(taken)
+        epochs.append(time.process_time() - start)
+    return statistics.median(epochs)
 
 
 def main(data: str) -> None:

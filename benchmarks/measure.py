@@ -71,7 +71,7 @@ def allocators() -> dict[str, dict[str, str]]:
 
 
 def has_library(name: str) -> bool:
-    """Returns whether `torch` or `jax` is installed; if not, says how to."""
+    """Returns whether a library is installed; if not, prints how to."""
     if importlib.util.find_spec(name):
         return True
     library, requirement = _LIBRARIES[name]
@@ -151,7 +151,7 @@ def program_command(name: str, *flags: str) -> list[str]:
 
 
 class Worker:
-    """A process that reads names of works and prints results, until exit."""
+    """A process that runs works by name, until the `with` block ends."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str]

@@ -35,8 +35,7 @@ program.string("run", None, "The folder that lstm-dssm-train wrote.")
 program.string("output", None, "The HTML file to write.")
 program.string(
     "queries", None,
-    "A file with queries for the topics of the cells, one a line; by default "
-    "the queries of the data.",
+    "File of queries for Table III, one a line; by default of the data.",
 )  # fmt: skip
 program.define_set("A threshold, a size or a folder of the report")
 define_settings(

@@ -31,13 +31,8 @@ if TYPE_CHECKING:
 
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
-program.string(
-    "output", "build/demo",
-    "Folder to write; the files of an earlier demo are removed.",
-)  # fmt: skip
-program.integer(
-    "epochs", None, "Passes over the pairs; by default as in `best`.", 1
-)
+program.string("output", "build/demo", "Folder; replaces an earlier demo.")
+program.integer("epochs", None, "Passes over the pairs; default: of `best`.", 1)
 
 
 QUESTIONS = (

@@ -50,8 +50,7 @@ program = Program(__doc__, required=["input"])
 FLAGS = program.flags
 program.enum(
     "write", "vectors", ["vectors", "keys"],
-    "Write the vectors of the texts, or print the key sentences and the key "
-    "words of a page.",
+    "Write vectors of texts, or print the key sentences and words of a page.",
 )  # fmt: skip
 program.string(
     "saved_model", None,
@@ -65,19 +64,14 @@ program.string(
     ".parquet with the columns title, id and tags, globs, and several files "
     "separated by commas. For keys: a page, or - for standard input.",
 )  # fmt: skip
-program.string(
-    "output", None, "The .npy file to write, or the folder of parts."
-)
+program.string("output", None, "The .npy file to write, or a folder of parts.")
 program.string("ids", None, "File to write the documents' ids to.")
 program.string(
     "shard", "0/1",
     "Encode a share of the parts: 3/16 is number 3 of the shares 0 to 15. "
     "Other processes, on any machine, encode the other shares.",
 )  # fmt: skip
-program.integer(
-    "rows_per_file", 1_000_000,
-    "Lines of the input in a part. Memory does not depend on it.", 1,
-)  # fmt: skip
+program.integer("rows_per_file", 1_000_000, "Lines of the input in a part.", 1)
 program.enum(
     "format", "npy", list(FORMATS),
     "How parts are written: a NumPy array, with ids and hashes of titles "
@@ -91,18 +85,14 @@ program.integer(
 )  # fmt: skip
 program.string(
     "ray_address", None,
-    "With --workers: address of a Ray cluster, such as auto; by default "
-    "Ray is started on this machine.",
+    "With --workers: a Ray cluster, such as auto; by default Ray starts here.",
 )  # fmt: skip
-
 program.string(
     "run", None,
-    "With --write=keys: folder of the run of a KeyVec that lstm-dssm-train "
-    "wrote. With a data folder: of the run whose recipe has `fields`.",
+    "With --write=keys: folder of a run of a KeyVec. With a data folder: "
+    "folder of the run whose recipe has `fields`.",
 )  # fmt: skip
-program.integer(
-    "k", 5, "With --write=keys: number of sentences, and of words.", 1
-)
+program.integer("k", 5, "With --write=keys: number of sentences and words.", 1)
 
 _LONGEST = 1 << 26
 """Maximum size of a page in bytes."""

@@ -47,8 +47,8 @@ program.string(
 )  # fmt: skip
 program.string(
     "data", None,
-    "`api`, `api_sentences` or a BEIR folder; for a KeyVec: `api_documents` or "
-    "a folder of documents.",
+    "`api`, `api_sentences` or a BEIR folder; KeyVec: `api_documents` or a "
+    "folder of documents.",
 )  # fmt: skip
 define_settings(program, {"": TitleSettings}, defaults=True)
 

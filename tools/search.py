@@ -48,18 +48,11 @@ if TYPE_CHECKING:
 
 program = Program(__doc__, arguments=True)
 FLAGS = program.flags
+program.string("models", None, "Folder or file that lstm-dssm-export wrote.")
+program.string("server", None, "Instead of --models: gRPC server, HOST:PORT.")
 program.string(
-    "models", None,
-    "Folder that lstm-dssm-export wrote, or file of its --portable.",
-)  # fmt: skip
-program.string(
-    "server", None, "Instead of --models: HOST:PORT of a server's gRPC."
+    "run", None, "Instead of --models: folder of a run, to search --documents."
 )
-program.string(
-    "run", None,
-    "Instead of --models: folder of a run of lstm-dssm-train, whose encoders "
-    "search --documents.",
-)  # fmt: skip
 program.string(
     "documents", None,
     "With --run: the documents, one title a line, or an id, a tab and a title.",
@@ -69,9 +62,7 @@ program.string(
     "The model's name in --models or on the server; by default retriever, or "
     "query_encoder with --show=vectors.",
 )  # fmt: skip
-program.integer(
-    "k", 5, "Number of documents for each query, or of key sentences.", 1
-)
+program.integer("k", 5, "Number of documents, or of key sentences.", 1)
 program.multi(
     "tags", [],
     "Only documents with these tags, separated by commas or in several flags: "
@@ -93,10 +84,7 @@ program.enum(
     "What is printed: the hits, the queries' vectors, or the states of the "
     "model's versions.",
 )  # fmt: skip
-program.string(
-    "model_version", None,
-    "The model's version, a number or a label; by default the newest.",
-)  # fmt: skip
+program.string("model_version", None, "Number or label; by default the newest.")
 program.float("timeout", 5.0, "Seconds to wait for a server's reply.", 1e-3)
 program.bool(
     "tls", False,
@@ -104,14 +92,9 @@ program.bool(
     "certificate. The three flags below set it, too.",
 )  # fmt: skip
 program.string(
-    "tls_ca", None,
-    "Authorities in PEM that may have signed the server's certificate, or "
-    "this certificate itself.",
-)  # fmt: skip
-program.string(
-    "tls_cert", None,
-    "Our own certificate in PEM, for a server that requires one.",
-)  # fmt: skip
+    "tls_ca", None, "PEM file of the server's certificate or its authorities."
+)
+program.string("tls_cert", None, "Certificate of this client, in PEM.")
 program.string("tls_key", None, "The private key of --tls_cert in PEM.")
 program.string(
     "token_file", None,

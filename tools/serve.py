@@ -46,9 +46,7 @@ program = Program(__doc__, required=["models", "host"])
 FLAGS = program.flags
 program.string("models", None, "Folder that lstm-dssm-export wrote.")
 program.integer("port", 8500, "Port; 0 takes a free one.", 0, 65535)
-program.string(
-    "host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all interfaces."
-)
+program.string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all.")
 program.integer(
     "http_port", None,
     "Port for HTTP: TF Serving's REST API, metrics and a page for searching; "
@@ -62,9 +60,7 @@ program.string(
 )  # fmt: skip
 program.integer(
     "versions", 1,
-    "Number of a model's newest versions to load, if models.config has no "
-    "version policy for the model.",
-    1,
+    "Number of newest versions to load of a model without a version policy.", 1,
 )  # fmt: skip
 program.define_set("A bound on requests")
 define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)
@@ -73,9 +69,7 @@ program.string(
     "Certificate of the server in PEM, with the certificates of intermediate "
     "authorities; connections are then encrypted.",
 )  # fmt: skip
-program.string(
-    "tls_key", None, "Private key of --tls_cert in PEM, without a password."
-)
+program.string("tls_key", None, "Private key of --tls_cert, without password.")
 program.string(
     "client_ca", None,
     "PEM file of authorities; a client must have a certificate that one of "
@@ -92,13 +86,11 @@ program.bool(
     "--token_file and --client_ca.",
 )  # fmt: skip
 program.bool(
-    "verify", False,
-    "Load only versions whose files agree with their MANIFEST.sha256.",
-)  # fmt: skip
+    "verify", False, "Load only versions that agree with their MANIFEST.sha256."
+)
 program.float(
     "poll_seconds", 1.0,
-    "Seconds between checks for new versions; 0 checks only at the start.",
-    0,
+    "Seconds between checks for new versions; 0 checks only at the start.", 0,
 )  # fmt: skip
 program.float(
     "grace_seconds", 10.0,

@@ -23,19 +23,22 @@ def define_settings(
     classes: Mapping[str, type[Settings]],
     named: Collection[str] | None = None,
     defaults: bool = False,
+    only: Collection[str] = (),
 ) -> None:
     """Defines a flag for each field of settings, by its name.
 
     `classes` is name in the help -> class. The help of a flag is the field's
     entry in `Attributes:`, after the names of the classes if not all have the
-    field. If `named` is given, other fields are set by `--set`. Without
-    `defaults`, flags are `None` by default.
+    field. If `named` is given, other fields are set by `--set`; if `only` is
+    given, other fields have no flag. Without `defaults`, flags are `None`.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}
     for owner, cls in classes.items():
         texts = help_of(cls)
         for field in dataclasses.fields(cls):
+            if only and field.name not in only:
+                continue
             if field.metadata.get("flag", True):
                 owners.setdefault(field.name, []).append(owner)
                 definitions.setdefault(field.name, (field, texts[field.name]))
@@ -50,14 +53,6 @@ def define_settings(
         is_named = named is None or name in named
         flag_set = program if is_named else program.settings
         define_field(flag_set, field, default, text)
-
-
-def define_options(program: Program, cls: type[Settings], *names: str) -> None:
-    """Defines flags for a few fields of settings, with their defaults."""
-    texts = help_of(cls)
-    for field in dataclasses.fields(cls):
-        if field.name in names:
-            define_field(program, field, field.default, texts[field.name])
 
 
 def define_field(

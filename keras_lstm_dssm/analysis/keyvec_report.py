@@ -60,14 +60,10 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """A word that a teacher finds key, and its predicted rank and probability.
-
-    `rank` is the rank among all words by probability, from 1. Rank and
-    probability are `None` for a word that is not in the vocabulary.
-    """
+    """A key word of a document; `None` for words outside the vocabulary."""
 
     word: str
-    rank: int | None
+    rank: int | None  # among all words by probability, from 1
     probability: float | None
 
 
@@ -125,8 +121,8 @@ def explain_documents(
     Args:
         model: A trained `KeyVec`.
         documents: The documents; nearest documents are among them.
-        targets: The key sentences and words by a teacher, to compare with.
-            Default `None`: no comparison.
+        targets: The teacher's key sentences, and the key words, to compare
+            with. Default `None`: no comparison.
         rows: The indices of the documents to explain. Default `None` for all.
         words: Number of words to predict for each document. Default 10.
         nearest: Number of nearest documents for each document. Default 5.
@@ -160,14 +156,11 @@ def explain_documents(
     )
     word_probabilities = model.word_probabilities(vectors[list(rows)]).numpy()
     explained = []
-    for document, p, p_words, near_rows, near_cosines in zip(
-        chosen,
-        probabilities,
-        word_probabilities,
-        neighbours,
-        cosines,
+    results = zip(
+        chosen, probabilities, word_probabilities, neighbours, cosines,
         strict=True,
-    ):
+    )  # fmt: skip
+    for document, p, p_words, near_rows, near_cosines in results:
         predicted, key_words = _explained_words(
             document, p_words, targets, model, words
         )
@@ -242,7 +235,7 @@ def _explained_words(
 
 
 class ReportDocuments(NamedTuple):
-    """Documents, and their key sentences and key words by a teacher."""
+    """Documents, the teacher's key sentences, and the key words."""
 
     split: str
     documents: list[Document]

@@ -27,16 +27,12 @@ from keras_lstm_dssm.settings.fields import MAP_METHODS
 
 
 class TextMap(NamedTuple):
-    """The positions `[texts, 2]` of texts on a plane, and their groups.
+    """The positions of texts on a plane, and their groups."""
 
-    `groups` is int `[texts]`: an index of `names`, or -1 or -2 for texts
-    without a group, which are called by `others`.
-    """
-
-    positions: np.ndarray
-    groups: np.ndarray
+    positions: np.ndarray  # `[texts, 2]`
+    groups: np.ndarray  # int `[texts]`: index of `names`, or -1 or -2
     names: list[str]
-    others: tuple[str, str] = ("", "")
+    others: tuple[str, str] = ("", "")  # names for -1 and -2, without a group
 
 
 def title_map(

@@ -90,8 +90,8 @@ def _connect(
         raise InputError(
             f"--ray_address={address}: found no Ray cluster ({reason}): start "
             "one with `ray start`, or leave the flag out; a cluster that asks "
-            "for a token, as by `ray start`, needs RAY_AUTH_MODE=token in the "
-            "environment, or the address auto"
+            "for a token needs RAY_AUTH_MODE=token in the environment, or the "
+            "address auto"
             if address
             else f"Ray cannot be started here ({reason}): try again when the "
             "machine is less busy, or name a cluster with --ray_address"

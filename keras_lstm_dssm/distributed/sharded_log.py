@@ -161,6 +161,6 @@ def _rest_of_line(file: Any, path: str) -> bytes:
     if len(line) == _LONGEST_LINE:
         raise InputError(
             f"{path}: found {_LONGEST_LINE >> 20} MB without a line end, "
-            "expected lines of text: check how it was written"
+            "expected lines of text: check the file"
         )
     return line

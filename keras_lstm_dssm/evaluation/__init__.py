@@ -20,25 +20,8 @@ from keras_lstm_dssm.evaluation.task import (
 )
 
 __all__ = [
-    "MEASURES",
-    "TOKENIZERS",
-    "BM25System",
-    "ClusterTask",
-    "DenseSystem",
-    "Hit",
-    "Index",
-    "Mixture",
-    "PairSystem",
-    "System",
-    "Task",
-    "choose_weights",
-    "compare_systems",
-    "evaluate_queries",
-    "evaluate_systems",
-    "format_table",
-    "mean",
-    "measure_systems",
-    "read_run",
-    "system_of",
-    "write_run",
-]
+    "MEASURES", "TOKENIZERS", "BM25System", "ClusterTask", "DenseSystem", "Hit",
+    "Index", "Mixture", "PairSystem", "System", "Task", "choose_weights",
+    "compare_systems", "evaluate_queries", "evaluate_systems", "format_table",
+    "mean", "measure_systems", "read_run", "system_of", "write_run",
+]  # fmt: skip

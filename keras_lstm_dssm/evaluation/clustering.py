@@ -25,10 +25,10 @@ def cluster_measures(
 ) -> dict[str, float]:
     """Compares the clusters of documents with their classes.
 
-    - `"f1"`: pairwise F1: two documents are a pair if they have the same class,
-      and are predicted to be a pair if they have the same cluster.
-    - `"v"`: the V-measure (Rosenberg and Hirschberg 2007), which is not
-      corrected for chance: it is near 1 for many small classes.
+    - `"f1"`: F1 of pairs of documents: a pair is relevant if both have one
+      class, and retrieved if both have one cluster.
+    - `"v"`: the V-measure (Rosenberg and Hirschberg 2007). With many small
+      classes, random clusters have a V near 1.
     - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`:
       the adjusted mutual information (Vinh et al. 2010), 0 for random clusters.
     """

@@ -1,4 +1,4 @@
-"""Hubness: titles that are near many queries, and how often pages show them.
+"""Hubness: titles that are near many queries, and are on many result pages.
 
 In a space of many dimensions, some vectors are among the nearest neighbours of
 very many others (Radovanovic, Nanopoulos and Ivanovic 2010, "Hubs in Space").
@@ -32,7 +32,7 @@ def sample(queries: Iterable[str]) -> list[str]:
 
 
 def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns the mean of the `NEAREST` largest cosines of titles, `[n]`.
+    """Returns the hubness of titles, float32 `[n]`: means of largest cosines.
 
     `titles` `[n, d]` and `queries` `[m, d]`, m above 0, are unit vectors.
     """

@@ -17,8 +17,7 @@ _T = TypeVar("_T")
 Encode = Callable[[list[str]], np.ndarray]
 """Function from a list of n strings to a float array `[n, d]`."""
 
-# Number of scores in memory at once: 64 MiB of float32.
-_BLOCK = 2**24
+_BLOCK = 2**24  # scores in memory at once: 64 MiB of float32
 
 
 class Index:
@@ -36,8 +35,8 @@ class Index:
         titles: Texts of the documents. Each distinct text is encoded once.
         ids: A distinct id for each document. Default: the title is the id, and
             equal titles are one document.
-        query_encoder: The encoder of the queries, like `encoder`. Default:
-            `encoder`, which suits tied towers.
+        query_encoder: The encoder of the queries. Default: `encoder`, or the
+            query encoder of a `TwoTower`.
 
     Attributes:
         ids: The ids of the documents, in the order of the corpus.

@@ -148,8 +148,8 @@ def mixture_weights(
         weights = dict(zip(names, weights, strict=True))
     if set(weights) != set(names):
         raise InputError(
-            f"found weights of {', '.join(map(str, weights))}, expected those"
-            f" of the parts of the mixture, {', '.join(names)}"
+            f"found weights of {', '.join(map(str, weights))}, expected"
+            f" weights of the parts of the mixture, {', '.join(names)}"
         )
     for name, weight in weights.items():
         if not (math.isfinite(weight) and weight >= 0):

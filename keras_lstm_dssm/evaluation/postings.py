@@ -170,7 +170,7 @@ def title_postings(
 def _with_numbers(
     postings: Postings, words: Sequence[str], counts: Any
 ) -> Postings:
-    """Adds a term for each number that titles hold, in digits or Roman.
+    """Adds a term for each number in titles, in digits or Roman numerals.
 
     `counts` has the frequency of each word in each title.
     """

@@ -89,8 +89,7 @@ def rank_lists(lists: ListScores) -> Run:
     }
 
 
-_FOLD = 64
-"""`kth_largest` compares maxima of groups first for more scores than 64 k."""
+_FOLD = 64  # `kth_largest` compares maxima first, for over 64 k scores
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:

@@ -15,9 +15,9 @@ def spread_of(
     """Returns measure -> [mean over queries, half of its 95 % interval].
 
     Half of the interval is 1.96 standard errors of the mean (normal
-    approximation); 0 for one query. It does not cover the variation between
-    seeds of training. With a `reference`, paired differences are averaged.
-    `values` and `reference` are query id -> measure -> value.
+    approximation); 0 for one query. The interval does not cover the variation
+    between seeds of training. With a `reference`, paired differences are
+    averaged. `values` and `reference` are query id -> measure -> value.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):

@@ -218,7 +218,7 @@ def system_of(
         )
     encode = partial(model.query_encoder.encode, **options)
     if model.query_encoder is model.document_encoder:
-        # One object: `with_cached_vectors` compares, and partials never equal.
+        # Two partials are never equal, as `with_cached_vectors` needs.
         return DenseSystem(encode, encode)
     return DenseSystem(
         encode, partial(model.document_encoder.encode, **options)

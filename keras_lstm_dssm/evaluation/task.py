@@ -39,7 +39,7 @@ MAIN_MEASURES = {
 
 
 class Task(NamedTuple):
-    """Queries, and documents to rank for each of them.
+    """Queries, and documents to rank for each query.
 
     Attributes:
         queries: Query id -> text.

@@ -23,23 +23,9 @@ from keras_lstm_dssm.layers.word_vectors import (
 from keras_lstm_dssm.ops import unit
 
 __all__ = [
-    "BilinearInteraction",
-    "CosineInteraction",
-    "DotInteraction",
-    "DynamicPooling",
-    "KMaxPooling",
-    "LetterTrigrams",
-    "PeepholeLSTM",
-    "PeepholeLSTMCell",
-    "RNNCell",
-    "Recurrent",
-    "TensorInteraction",
-    "TrigramEmbedding",
-    "TrigramVectors",
-    "VocabularyVectors",
-    "WordSequences",
-    "WordRows",
-    "WordSketch",
-    "WordVectors",
-    "unit",
-]
+    "BilinearInteraction", "CosineInteraction", "DotInteraction",
+    "DynamicPooling", "KMaxPooling", "LetterTrigrams", "PeepholeLSTM",
+    "PeepholeLSTMCell", "RNNCell", "Recurrent", "TensorInteraction",
+    "TrigramEmbedding", "TrigramVectors", "VocabularyVectors", "WordSequences",
+    "WordRows", "WordSketch", "WordVectors", "unit",
+]  # fmt: skip

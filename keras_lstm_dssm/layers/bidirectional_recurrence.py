@@ -18,16 +18,14 @@ from lstm_dssm_client.local_encoder import by_time, lstm_step, run_steps
 
 
 class FlatSequences(NamedTuple):
-    """Holds sequences of different lengths, whose values are rows of a table.
+    """Holds sequences of different lengths, one after the other.
 
-    `table` is float `(rows, width)`, such as the vectors of distinct words.
-    `index`, int32 `(values,)`, has the table row of each value, one sequence
-    after the other. `lengths`, int32 `(sequences,)`, are at least 1.
+    The values of sequences are rows of a table, such as vectors of words.
     """
 
-    table: tf.Tensor
-    index: tf.Tensor
-    lengths: tf.Tensor
+    table: tf.Tensor  # float `(rows, width)`
+    index: tf.Tensor  # int32 `(values,)`, the table row of each value
+    lengths: tf.Tensor  # int32 `(sequences,)`, at least 1
 
     @classmethod
     def from_padded(
@@ -96,7 +94,7 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The packed step of each value, forward and backward: the inverse."""
+        """The inverse of `steps`: the packed step of each value."""
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)

@@ -169,10 +169,9 @@ class SentenceReader(Configured, keras.layers.Layer):
     probability that sentence i is a key sentence. Without `scores` all logits
     are 0.
 
-    Takes vectors of distinct sentences `(u, sentence_dimension)`; the row in
-    `sentences` of each sentence of each document, int32 `(n,)`; and the number
-    of sentences of each document, at least 1. Returns h `(n, 2 * units)` and
-    the logits of p `(n,)`.
+    Takes vectors of distinct sentences; the row of each sentence of each
+    document in these vectors, int32 `(n,)`; and the number of sentences of each
+    document, at least 1. Returns h `(n, 2 * units)` and the logits of p `(n,)`.
     """
 
     def __init__(
@@ -226,7 +225,7 @@ class SentenceReader(Configured, keras.layers.Layer):
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Computes p_i / sum_j p_j within each document, from the logits of p.
 
-    It is the softmax of log p_i, which does not underflow.
+    The softmax of log p_i does not underflow.
     """
     log_p = tf.math.log_sigmoid(logits)
     largest = tf.stop_gradient(tf.math.segment_max(log_p, document))

@@ -159,7 +159,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return distinct_words(as_strings(texts), *self.rules)
 
     def single(self, text: tf.Tensor) -> WordBatch:
-        """Hashes a text `(1,)` for which `is_short`, faster than `distinct`."""
+        """Hashes one short text `(1,)`, faster than `distinct`."""
         return hash_single_text(text, self.oov_buckets, self.split)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
@@ -175,11 +175,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return input_shape[0], None, None
 
     def compute_output_spec(self, texts: Any) -> keras.KerasTensor:
-        """Returns shape and dtype of the output in a functional model.
-
-        Raises:
-            InputError: The input is not a batch of strings.
-        """
+        """Returns shape and dtype of the output; the input must be strings."""
         check_string_input("LetterTrigrams", texts)
         shape = self.compute_output_shape(texts.shape)
         return keras.KerasTensor(shape, "int32", ragged=True)
@@ -407,11 +403,7 @@ class TrigramEmbedding(SyncedWeights):
     def compute_output_spec(
         self, inputs: Any, training: bool = False
     ) -> keras.KerasTensor:
-        """Returns shape and dtype of the output in a functional model.
-
-        Raises:
-            InputError: The input is not ragged, or of another rank.
-        """
+        """Returns shape and dtype of the output; the input must be ragged."""
         if not (inputs.ragged and len(inputs.shape) == 3):
             raise _not_ragged_ids(inputs)
         shape = self.compute_output_shape(inputs.shape)

@@ -18,7 +18,7 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divides the positions of each row into `count` regions, by its length.
+    """Divides positions 0 to length - 1 of each row into `count` regions.
 
     A region has floor(length / count) positions; the remainder makes the last
     regions one larger. If a length is below `count`, regions have one position:
@@ -151,19 +151,13 @@ class KMaxPooling(Configured, keras.layers.Layer):
 
     "k-Max Pooling" of Wan et al. 2016. The values are in descending order;
     zeros follow if a pair has fewer than k cells without padding. The first of
-    equal cells comes first, and gets the gradient.
+    equal cells comes first, and gets the gradient. Takes cells `(pairs, m, n,
+    slices)`, `query_lengths` (1 to m) and `document_lengths` (1 to n), int32
+    `(pairs,)`; returns float `(pairs, slices, k)`.
 
     Args:
         k: Number of cells. Default 5.
         **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        cells: Float `(pairs, m, n, slices)`.
-        query_lengths: int32 `(pairs,)`, the rows without padding, 1 to m.
-        document_lengths: int32 `(pairs,)`, the columns without padding, 1 to n.
-
-    Returns:
-        Float `(pairs, slices, k)`.
 
     Raises:
         InputError: `k` is less than 1.

@@ -471,11 +471,9 @@ class Recurrent(keras.layers.Layer):
             row, as in Figs. 4 and 5 of the paper.
         """
         steps, order = _pack_any_order(self.project(inputs), lengths)
+        cell = self.cell
         arrays = run_forward(
-            self.cell,
-            self.cell.recurrent_weights(),
-            steps,
-            self.cell.activation_names,
+            cell, cell.recurrent_weights(), steps, cell.activation_names
         )
         original_order = tf.math.invert_permutation(order)
         return {
@@ -610,19 +608,14 @@ class PeepholeLSTM(Recurrent):
         peephole: `"full"`, the default, `"diagonal"` or `None`; see
             `PeepholeLSTMCell`.
         forget_gate: Whether the cells have a forget gate, default `True`.
-        truncate: Number of steps that the gradient goes back. Default `None`
-            for all; see `Recurrent`.
         project_inputs: Whether the cell has input weights W, default `True`;
             see `RecurrentCell`.
-        return_sequences: Whether to return all outputs, default `False`.
-        return_state: Whether to return y and c, too, default `False`.
-        go_backwards: Whether to read rows in reverse, default `False`.
         **kwargs: Initializers, regularizers and constraints, such as
             `kernel_regularizer`, see `RecurrentCell`; and arguments of
             `keras.layers.Layer`.
 
-    Call arguments and outputs are those of `Recurrent`. The states are y and c,
-    each `(batch, units)`.
+    All other arguments, and outputs, are those of `Recurrent`. The states are y
+    and c, each `(batch, units)`.
 
     Example:
     >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape
@@ -647,22 +640,13 @@ class PeepholeLSTM(Recurrent):
             if name.startswith(("kernel_", "recurrent_", "bias_"))
         }
         cell = PeepholeLSTMCell(
-            units,
-            peephole,
-            forget_gate,
-            project_inputs,
-            dtype=kwargs.get("dtype"),
-            name="cell",
-            **cell_options,
-        )
+            units, peephole, forget_gate, project_inputs,
+            dtype=kwargs.get("dtype"), name="cell", **cell_options,
+        )  # fmt: skip
         super().__init__(
-            cell,
-            truncate,
-            return_sequences,
-            return_state,
-            go_backwards,
+            cell, truncate, return_sequences, return_state, go_backwards,
             **kwargs,
-        )
+        )  # fmt: skip
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

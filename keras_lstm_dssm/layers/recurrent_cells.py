@@ -189,14 +189,11 @@ class RecurrentCell(keras.layers.Layer):
 class RNNCell(RecurrentCell):
     """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, an RNN cell.
 
-    Eq. (1) of Palangi et al. 2016.
+    Eq. (1) of Palangi et al. 2016. All other arguments are those of
+    `RecurrentCell`.
 
     Args:
         units: Width of y.
-        project_inputs: Whether the cell has input weights W, default `True`;
-            see `RecurrentCell`.
-        **kwargs: Initializers, regularizers and constraints, see
-            `RecurrentCell`.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, units)` without
@@ -245,7 +242,9 @@ class PeepholeLSTMCell(RecurrentCell):
 
     The output gate reads the new cell state c(t); the other gates read c(t-1).
     The columns of the weights are in the order i, f, g, o, as in
-    `keras.layers.LSTM`, without f if there is no forget gate.
+    `keras.layers.LSTM`, without f if there is no forget gate. All other
+    arguments are those of `RecurrentCell`. Full peepholes are initialised by
+    `glorot_uniform`, diagonal peepholes by zeros.
 
     Args:
         units: Number of cells, the width of y and c.
@@ -254,11 +253,6 @@ class PeepholeLSTMCell(RecurrentCell):
             (Gers et al. 2002); or `None`: no peepholes.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
             `c(t) = c(t-1) + i(t) o y_g(t)`, as in section V of the paper.
-        project_inputs: Whether the cell has input weights W, default `True`;
-            see `RecurrentCell`.
-        **kwargs: Initializers, regularizers and constraints, see
-            `RecurrentCell`. Full peepholes are initialised by
-            `glorot_uniform`, diagonal peepholes by zeros.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, gates * units)` without
@@ -341,8 +335,8 @@ class PeepholeLSTMCell(RecurrentCell):
     ) -> tuple[tf.Tensor, Tensors]:
         """Computes the error signals (17), (22), (30), (38) of Appendix A.
 
-        Unlike the appendix, the peephole of the output gate passes on a
-        gradient to c(t).
+        Unlike in the appendix, c(t) also has a gradient through the peephole of
+        the output gate.
         """
         squashed = tf.tanh(now["c"])
         dz = {

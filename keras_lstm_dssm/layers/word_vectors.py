@@ -169,16 +169,12 @@ class TrigramVectors(WordVectors):
     common trigrams, such as inflections, have similar vectors before training.
 
     The table starts uniform in [-0.05, 0.05]: the vector of a word of four
-    letters has the variance of `VocabularyVectors`. Call arguments, results and
-    errors are those of `WordVectors`.
+    letters has the variance of `VocabularyVectors`. All other arguments,
+    results and errors are those of `WordVectors`.
 
     Args:
-        dimension: Width of the vectors. Default 50.
         oov_buckets: Number of ids for trigrams with a letter outside the
             alphabet. Default 0; see `LetterTrigrams`.
-        max_words: Number of words to read of each text. Default 50.
-        split: Rule that separates words. Default `"alphanumeric"`.
-        **kwargs: Arguments of `keras.layers.Layer`.
 
     Example:
     >>> layer = TrigramVectors(dimension=4)
@@ -224,17 +220,13 @@ class VocabularyVectors(WordVectors):
     """Looks up one vector for each word of a vocabulary.
 
     Words outside the vocabulary have the id 0 and share a trained vector. An
-    empty text is one unknown word. Call arguments and results are those of
-    `WordVectors`.
+    empty text is one unknown word. All other arguments, and results, are those
+    of `WordVectors`.
 
     Args:
         vocabulary: Distinct normalised words; see `vocabulary_of`.
-        dimension: Width of the vectors. Default 50.
-        max_words: Number of words to read of each text. Default 50.
         initializer: Initializer of the vectors. Default `None`: uniform in
             [-0.1, 0.1], as in Wan et al. 2016. See also `set_vectors`.
-        split: Rule that separates words. Default `"alphanumeric"`.
-        **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
         InputError: An argument is not supported; see `Vocabulary`.

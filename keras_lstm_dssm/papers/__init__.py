@@ -41,19 +41,10 @@ _MODULES = {
 }
 
 __all__ = [
-    "Doc2VecSystem",
-    "LSASystem",
-    "PAPERS",
-    "PLSASystem",
-    "RandomVectorSystem",
-    "Row",
-    "SkipThoughtSystem",
-    "TableSettings",
-    "TfidfSystem",
-    "UnigramLMSystem",
-    "Word2VecSystem",
-    "choose_rows",
-]
+    "Doc2VecSystem", "LSASystem", "PAPERS", "PLSASystem", "RandomVectorSystem",
+    "Row", "SkipThoughtSystem", "TableSettings", "TfidfSystem",
+    "UnigramLMSystem", "Word2VecSystem", "choose_rows",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -101,14 +101,12 @@ class TfidfSystem(CorpusSystem):
 class LSASystem(DenseSystem):
     """Ranks by the cosine of vectors of latent semantic analysis (LSA).
 
-    Projects the vectors of `TfidfSystem` onto the first right singular vectors
-    of the training texts. Needs the extra `[baselines]`.
+    Projects the vectors of `TfidfSystem`, with its arguments, onto the first
+    right singular vectors of the training texts. Needs the extra `[baselines]`.
 
     Args:
         components: Width of the vectors, or less if the training has fewer
             texts or words. Default 100.
-        min_count: See `TfidfSystem`.
-        tokenizer: See `TfidfSystem`.
         seed: Seed of the randomised SVD.
 
     Attributes:
@@ -252,19 +250,15 @@ class Doc2VecSystem(_GensimSystem):
     The vectors of queries and titles are inferred in the same way. The
     defaults are from Palangi et al. 2016. A vector depends on the text, the
     seed and the training only, and is the same in every process. A text without
-    a known word has a zero vector. Inferred vectors are cached. Needs the extra
-    `[baselines]`.
+    a known word has a zero vector. Inferred vectors are cached. All other
+    arguments are those of `Word2VecSystem`. Needs the extra `[baselines]`.
 
     Args:
-        vector_size: See `Word2VecSystem`.
         window: Number of words on each side that predict a word.
         sample: Relative frequency above which words are skipped at random.
         negative: Number of negative samples for each word.
         epochs: Passes over the titles in training, and over a text when its
             vector is inferred.
-        min_count: See `Word2VecSystem`.
-        tokenizer: String -> words.
-        seed: Seed of all random numbers.
 
     Attributes:
         model_: The `gensim.models.Doc2Vec`; set by `fit`.

@@ -60,14 +60,10 @@ KEYVEC_ROWS: dict[str, Row] = {
 
 
 class Published(NamedTuple):
-    """Metrics published by Bi and Ma 2017, from 0 to 1, on their data.
+    """Metrics published by Bi and Ma 2017, from 0 to 1, on their data."""
 
-    `retrieval` is P@10, MAP and MRR of Table 1; `clustering` is F1, V-measure
-    and adjusted Rand index of Table 2.
-    """
-
-    retrieval: tuple[float, float, float]
-    clustering: tuple[float, float, float]
+    retrieval: tuple[float, float, float]  # P@10, MAP and MRR of Table 1
+    clustering: tuple[float, float, float]  # F1, V and ARI of Table 2
 
 
 PUBLISHED: dict[str, Published] = {

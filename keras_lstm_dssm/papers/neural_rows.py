@@ -34,7 +34,7 @@ class EpochTimes(keras.callbacks.Callback):
         self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Records the time, for the last time before the evaluation on dev."""
+        """Records the end of training, without the evaluation on dev."""
         self.end = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

@@ -54,12 +54,9 @@ def fold_in(
     """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`."""
     mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
     for titles, cells in _blocks(counts):
+        rows = topics[counts.indices[cells]]
         mixtures[titles] = _infer(
-            topics[counts.indices[cells]],
-            counts.data[cells],
-            mixtures[titles],
-            topic_prior,
-            steps,
+            rows, counts.data[cells], mixtures[titles], topic_prior, steps
         )
     return mixtures
 

@@ -92,8 +92,9 @@ class SystemResults:
 
     def mean_of(self, key: str) -> float | None:
         """Averages an entry of `result.json`; `None` if a seed lacks it."""
-        values = [seed.get(key) for seed in self.seeds]
-        return None if None in values else float(np.mean(values))
+        values = [seed[key] for seed in self.seeds if seed.get(key) is not None]
+        complete = len(values) == len(self.seeds)
+        return float(np.mean(values)) if complete else None
 
     def queries(self, mode: str, measure: str) -> dict[str, float]:
         """Returns query id -> measure on test, the mean over seeds."""

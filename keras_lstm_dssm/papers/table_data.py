@@ -38,8 +38,8 @@ class TableData:
 
     settings: TableSettings
     folder: Path  # of the table
-    texts: list[str]  # that baselines are trained on: titles or documents
-    examples: Any  # that `train` takes: clicks, judged lists or documents
+    texts: list[str]  # training texts of baselines: titles or documents
+    examples: Any  # data of `train`: clicks, judged lists or documents
     training: Mapping[str, Any]  # further arguments of `train`
     dev: Any  # the task on the dev split, for choices
     dev_measure: str  # to maximise on dev

@@ -288,7 +288,7 @@ def test_a_part_of_weight_0_is_not_computed():
     ([1.0, float("nan")], "the weight of 'b' in the mixture is nan"),
     ([0, 0], "all weights of the mixture are 0: expected one or more"),
     ([1], "found 1 weights of a mixture, expected 2, for a, b"),
-    ({"a": 1, "c": 1}, "found weights of a, c, expected those of .* a, b"),
+    ({"a": 1, "c": 1}, "found weights of a, c, expected weights of .* a, b"),
 ])  # fmt: skip
 def test_wrong_weights(weights, message):
     with pytest.raises(InputError, match=message) as error:
