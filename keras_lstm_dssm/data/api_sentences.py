@@ -105,15 +105,8 @@ def redraw_lists(
     The negatives are drawn as in `build_api_sentences`, from all positives of
     the collection. A query keeps its split and its first positive.
 
-    Args:
-        folder: The folder to create, in BEIR's format.
-        collection: Judged lists with the splits train, dev and test; a score
-            of 1 or more is a positive. No positive should be in two splits.
-
-    Raises:
-        InputError: A split has fewer than 6 answers.
-
-    Source: Wan et al. 2016, "Question Answering", for the negatives.
+    A positive has a score of 1 or more. Raises `InputError` if the split train,
+    dev or test has fewer than 6 answers.
     """
     lists, all_answers = _lists(
         SentencePair(

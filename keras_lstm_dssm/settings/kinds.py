@@ -221,14 +221,7 @@ def kind_of(model: Any) -> ModelKind:
 
 
 def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
-    """Returns the preset of a name; raises `InputError` if there is none.
-
-    A recipe is returned unchanged.
-
-    Example:
-    >>> named_recipe("lstm_96").encoder_config["cells"]
-    96
-    """
+    """Returns the preset of a name; a recipe is returned unchanged."""
     if isinstance(recipe, ModelRecipe):
         return recipe
     presets = all_presets()
@@ -251,14 +244,5 @@ def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
 
 
 def recipe_from_dict(values: Mapping[str, Any]) -> Any:
-    """Makes a recipe of any kind from the result of `to_dict`.
-
-    Raises:
-        InputError: A name is unknown, or a value is wrong.
-
-    Example:
-    >>> recipe = named_recipe("keyvec")
-    >>> recipe_from_dict(recipe.to_dict()) == recipe
-    True
-    """
+    """Makes a recipe of any kind from the result of `to_dict`."""
     return kind_of_values(values).recipe.from_dict(values)

@@ -72,10 +72,6 @@ class PrepareSettings(Settings):
 
     Raises:
         InputError: A value is out of bounds, or there is no source.
-
-    Example:
-    >>> PrepareSettings(clicks="clicks.tsv").test_percent
-    10
     """
 
     noun: ClassVar[str] = "data folder"

@@ -275,9 +275,8 @@ class TableSettings:
             word vectors of hybrids are fitted to its vectors.
 
     Example:
-    >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))
-    >>> settings.epochs, settings.min_relevant
-    (5, 1)
+    >>> TableSettings("parts", epochs=5).min_relevant
+    1
     """
 
     data: str

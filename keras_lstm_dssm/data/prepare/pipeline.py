@@ -1,4 +1,4 @@
-"""`prepare`: makes a data folder of a catalogue, a log or both."""
+"""`prepare`: makes a data folder from a catalogue, a log or both."""
 
 import os
 import tempfile
@@ -37,14 +37,13 @@ from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.version import __version__
 
 CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
-"""Source of the products of a data folder: a catalogue, or, without a
-catalogue, the ids or the clicked titles of a log."""
+"""Sources of products: a catalogue, or the ids or clicked titles of a log."""
 
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
-_MEMORY = "1GB"  # of DuckDB
-_LEAST_JOINED = 0.5
-_SAME_CLICKS = 0.9
-_SHOWN = 5  # joined rows in the report
+_MEMORY = "1GB"  # limit of DuckDB
+_LEAST_JOINED = 0.5  # share of the clicks that are on known products
+_SAME_CLICKS = 0.9  # share from which two logs have the same clicks
+_SHOWN = 5  # clicks in the report
 _ROW_BITS = 40  # bits for the number of a row in its log
 _NO_ROWS = """
     SELECT '' AS q, '' AS id, CAST(1 AS DOUBLE) AS weight, 1 AS clicks,
@@ -59,17 +58,16 @@ def prepare(
     report: Callable[[str], Any] | None = None,
     **options: Any,
 ) -> "Prepared":
-    """Makes a data folder of a catalogue and a log.
+    """Makes a data folder from a catalogue and a log.
 
-    The folder has BEIR's layout and `data.json`, see docs/data.md. `train`,
-    `evaluate` and `export` read it.
+    The folder has BEIR's layout and `data.json`, see docs/data.md.
 
     Args:
         output: The folder to create. If `None`, sources are read, checked and
             reported, but nothing is written.
-        settings: Sources, columns and rules. Default: made of `options`.
-        report: Function that is called with each line of the report. Default:
-            lines are not shown.
+        settings: Sources, columns and rules. Default `None`: made of `options`.
+        report: Function that is called with each line of the report. Default
+            `None`: no report.
         **options: Fields of `PrepareSettings`. Sources, such as `catalogue`
             and `clicks`, are paths, DataFrames of pandas, polars or Arrow, or
             relations of DuckDB.
@@ -80,8 +78,7 @@ def prepare(
     Raises:
         InputError: A file or a column is missing, more rows are bad than
             `max_bad_percent` allows, under half of the clicks are on products
-            of the catalogue, or a split of a log has no query. Nothing is
-            written.
+            of the catalogue, or a split has no query.
 
     Example:
         >>> prepared = dssm.prepare("SHOP", catalogue="catalogue.csv",
@@ -146,7 +143,7 @@ def load_data(folder: str | os.PathLike[str]) -> Collection:
 
 
 def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads and checks `data.json` of a data folder."""
+    """Reads `data.json` of a data folder."""
     path = Path(folder) / DATA_FILE
     remedy = "expected a data folder: make it again with lstm-dssm-prepare"
     with damage_named(path, remedy):
@@ -158,8 +155,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last.
 
-    After an interruption, `data.json` does not yet have the new logs: the same
-    call with `--append` completes the folder.
+    After an interruption, `--append` with the same sources completes the
+    folder, because `data.json` does not have them yet.
     """
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
@@ -186,7 +183,7 @@ class Prepared(NamedTuple):
 class _Builder:
     """Reads the sources of a data folder into DuckDB, and writes the folder.
 
-    With `--append`, `before` is the data folder and `data` its `data.json`.
+    With `--append`, `before` is the old folder, and `data` its `data.json`.
     """
 
     def __init__(
@@ -202,12 +199,10 @@ class _Builder:
         self.settings, self.report, self.work = settings, report, work
         self.before, self.data = before, data or {}
         self.con = duckdb.connect()
-        for option in (
-            f"memory_limit = '{_MEMORY}'",
-            f"temp_directory = {quoted(str(work))}",
-            "TimeZone = 'UTC'",
-        ):
-            self.con.execute(f"SET {option}")
+        self.con.execute(
+            f"SET memory_limit = '{_MEMORY}'; SET TimeZone = 'UTC';"
+            f" SET temp_directory = {quoted(str(work))}"
+        )
         for module in (catalogues, logs, ubi):
             module.define_functions(self.con)
         self.sources: list[dict[str, Any]] = self.data.get("sources", [])
@@ -239,22 +234,20 @@ class _Builder:
             opened = self._open_logs()
             if self.settings.catalogue is None:
                 self._read_products(opened)
-        with damage_named(
-            _name(self.settings.judgements), _REMEDY, duckdb.Error
-        ):
+        name = _name(self.settings.judgements)
+        with damage_named(name, _REMEDY, duckdb.Error):
             self._read_judgements()
         with damage_named(self.name, _REMEDY, duckdb.Error):
             self._divide(opened)
 
     def _divide(self, opened: list[logs.Log]) -> None:
         """Reads the rows of the logs, and divides and grades the queries."""
-        settings = self.settings
         bad = self._read_rows(opened)
-        read_queries(self.con, settings.seed)
+        read_queries(self.con, self.settings.seed)
         grades.define_clicks(
             self.con,
-            split_of(settings, self.test_after, self.is_judged),
-            settings.double_click_seconds,
+            split_of(self.settings, self.test_after, self.is_judged),
+            self.settings.double_click_seconds,
             self.test_after is not None,
         )
         train_clicks = self._report_rows(bad, opened)
@@ -280,7 +273,7 @@ class _Builder:
         return self.parts + self.new_parts > 0
 
     def write(self, folder: Path) -> None:
-        """Writes the data folder; with `--append`, its changed files."""
+        """Writes the data folder; with `--append`, without its old logs."""
         folders.write_folder(self.con, folder, self.settings)
         (self.work / folders.LOGS).rename(folder / folders.LOGS)
         if self.is_judged:
@@ -288,20 +281,19 @@ class _Builder:
         if self.data:
             path = folder / NEW_CLICKS
             folders.write_clicks(self.con, path, self.parts)
-        write_json(
-            folder / DATA_FILE,
-            {
-                "version": __version__,
-                "sources": self.sources,
-                "logs": self.parts + self.new_parts,
-                "products": self.products,
-                "columns": {**self.data.get("columns", {}), **self.columns},
-                "rules": self.settings.rules(),
-                "counts": self.counts,
-            },
-        )
+        data = {
+            "version": __version__,
+            "sources": self.sources,
+            "logs": self.parts + self.new_parts,
+            "products": self.products,
+            "columns": {**self.data.get("columns", {}), **self.columns},
+            "rules": self.settings.rules(),
+            "counts": self.counts,
+        }
+        write_json(folder / DATA_FILE, data)
 
     def _open(self, source: Any, is_log: bool = True) -> Table:
+        """Opens a source; a header has usual names, or names of settings."""
         names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
             if isinstance(value, str | tuple):
@@ -311,13 +303,13 @@ class _Builder:
         return table
 
     def _add_sources(self, paths: Iterable[str], is_log: bool) -> None:
-        known = {source["sha256"] for source in self.data.get("sources", [])}
+        earlier = {source["sha256"] for source in self.data.get("sources", [])}
         for path in paths:
             record = source_record(path)
-            if is_log and record["sha256"] in known:
+            if is_log and record["sha256"] in earlier:
                 raise InputError(
                     f"{path}: found a file that the data folder has, expected"
-                    " new ones with --append: leave it out"
+                    " new files with --append: leave it out"
                 )
             self.sources.append(record)
 
@@ -376,7 +368,7 @@ class _Builder:
         return opened
 
     def _read_products(self, opened: list[logs.Log]) -> None:
-        """Makes the table `product` if there is no new catalogue."""
+        """Makes the table `product` from the data folder and the logs."""
         titles = [log.titles for log in opened]
         if self.before is not None and self.data:
             catalogues.read_products(self.con, self.before, self.settings)
@@ -419,16 +411,16 @@ class _Builder:
         self.is_judged = True
 
     def _read_rows(self, opened: list[logs.Log]) -> BadRows:
-        """Reads the logs into the view `entry`; returns their bad lines.
+        """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         Rows of new logs are first written to parquet files, which keep their
         order; `n` numbers the rows of all logs in order.
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.parts)
+        folder = self.work / folders.LOGS
         for part, log in enumerate(opened, self.parts + 1):
-            path = self.work / folders.LOGS
-            stored.append(folders.write_rows(con, path, part, log.rows))
+            stored.append(folders.write_rows(con, folder, part, log.rows))
         self.new_parts = len(opened)
         selects = [_NO_ROWS]
         selects += [
@@ -437,7 +429,7 @@ class _Builder:
                 FROM read_parquet({quoted(str(path))}, file_row_number=true)"""
             for part, path in enumerate(stored, 1)
         ]
-        if self.is_judged:  # adds queries; weight 0 is not a click
+        if self.is_judged:  # judged queries get a number; weight 0: no click
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -456,12 +448,9 @@ class _Builder:
         )
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
-        """Raises `InputError` if two logs have the same clicks.
-
-        Times are compared by the hour, because UBI has the times of searches,
-        not of clicks.
-        """
+        """Raises `InputError` if two logs have the same clicks."""
         has_times = all(log.has_time for log in opened)
+        # By the hour, because UBI has times of searches, not of clicks.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
             f"coalesce(sum(clicks) FILTER (part = {self.parts + n}), 0)"
@@ -477,7 +466,7 @@ class _Builder:
         if equal and equal >= _SAME_CLICKS * most:
             names = " and ".join(log.name for log in opened)
             raise InputError(
-                f"{names}: found {int(equal):,} clicks that both have, expected"
+                f"{names}: found {int(equal):,} clicks in both logs, expected"
                 " each click once: leave one of --clicks and --ubi out"
             )
 
@@ -509,7 +498,7 @@ class _Builder:
                 )
 
     def _report_changes(self, products: Path, splits: dict[str, int]) -> None:
-        """Reports what changes in the data folder with `--append`."""
+        """Reports what `--append` changes in the data folder."""
         ((new, removed),) = self.con.execute(f"""
             SELECT count(*) FILTER (_id IS NULL), count(*) FILTER (key IS NULL)
             FROM product FULL JOIN read_json({quoted(str(products))},
@@ -526,13 +515,12 @@ class _Builder:
         )
 
     def _report_rows(self, bad: BadRows, opened: list[logs.Log]) -> int:
-        """Reports examples and counts of new rows; checks their shares.
+        """Reports new rows, and checks the shares of kinds of rows.
 
         Returns the number of training clicks in all logs.
         """
-        for query, key, title in grades.first_clicks(
-            self.con, self.parts, _SHOWN
-        ):
+        clicks = grades.first_clicks(self.con, self.parts, _SHOWN)
+        for query, key, title in clicks:
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
         kinds, train_clicks = grades.count_kinds(self.con, self.parts)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
@@ -564,6 +552,7 @@ class _Builder:
     def _check_shares(
         self, kinds: dict[str, tuple[int, str]], total: int
     ) -> None:
+        """Raises `InputError` for too many bad rows, or unknown products."""
         name = self.name
         if not total:
             raise InputError(f"{name}: found no click, expected one or more")
@@ -574,12 +563,10 @@ class _Builder:
             worst = max(bad_kinds, key=lambda kind: kinds[kind][0])
             remedy = "check the columns and the file"
             if worst == "wrong time":
-                given = self.settings.time_format
-                remedy = (
-                    f"--time_format={given} is another form"
-                    if given
-                    else "say how times are written by --time_format"
-                )
+                time_format = self.settings.time_format
+                remedy = "say how times are written by --time_format"
+                if time_format:
+                    remedy = f"--time_format={time_format} is another form"
             raise InputError(
                 f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
                 f" them {worst!r} such as {kinds[worst][1]}, expected"
@@ -590,9 +577,9 @@ class _Builder:
         if joined < _LEAST_JOINED * (joined + unknown[0]):
             raise InputError(
                 f"{name}: found {joined:,} clicks on products of the catalogue"
-                f" and {unknown[0]:,} on"
-                f" others, such as {unknown[1]}, expected half or more: name"
-                f" the column of the id by --id and --clicked{self._zeros()}"
+                f" and {unknown[0]:,} on others, such as {unknown[1]}, expected"
+                " half or more: name the column of the id by --id and"
+                f" --clicked{self._zeros()}"
             )
 
     def _zeros(self) -> str:
