@@ -171,10 +171,7 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
 
 class BestEpoch(keras.callbacks.Callback):
-    """Base of callbacks that evaluate a model and keep the best weights.
-
-    See `RankingEvaluation` for the arguments and the attributes.
-    """
+    """Base of callbacks that keep the best weights, see `RankingEvaluation`."""
 
     def __init__(
         self,

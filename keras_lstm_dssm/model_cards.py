@@ -404,7 +404,7 @@ def write_models_card(
         exports.append(
             {
                 "documents": documents,
-                "run": run and run_record(run),
+                "run": run_record(run),
                 **teacher_facts(teacher),
                 "date": iso_time(time.time()),
                 "models": dict(exported),
@@ -415,8 +415,10 @@ def write_models_card(
     _write(Path(folder), facts, card)
 
 
-def run_record(run: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns name, settings and facts of a run."""
+def run_record(run: str | os.PathLike[str] | None) -> dict[str, Any] | None:
+    """Returns name, settings and facts of a run; `None` without a run."""
+    if run is None:
+        return None
     return {
         "name": Path(run).absolute().name,
         "config": read_config(run),

@@ -136,10 +136,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy of `config`, by default the newest.
-
-    `latest` is the number of newest versions.
-    """
+    """Selects versions by the policy of `config`, or the `latest` newest."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

@@ -336,10 +336,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes UTF-8 lines, compressed if `path` ends in `.gz`.
-
-    Equal lines give equal bytes.
-    """
+    """Writes UTF-8 lines, `.gz` compressed; equal lines give equal bytes."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):

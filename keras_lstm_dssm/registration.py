@@ -20,10 +20,9 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns the constructor arguments of the subclasses of `base`.
+    """Returns constructor arguments of the subclasses of `base`: name -> value.
 
-    They are read from attributes of the same name. `name` and `dtype` are left
-    out, because Keras stores them.
+    `name` and `dtype` are left out, because Keras stores them.
     """
     names = [
         name

@@ -43,10 +43,7 @@ _RENAMED = {
 
 
 def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
-    """Returns definition -> its shortest public name.
-
-    Packages are searched for public names in the order of their depth.
-    """
+    """Returns definition -> its shortest public name."""
     queue = [
         _entry(_RENAMED.get(name, name), name)
         for name in modules
@@ -227,10 +224,8 @@ def write_api_search(
         )
     ]
     splits = splits_of(representatives, DEV_PERCENT, TEST_PERCENT, "space")
-    for number, (query, split) in enumerate(
-        zip(titles_by_query, splits, strict=True), 1
-    ):
-        titles = titles_by_query[query]
+    for number, (query, titles) in enumerate(titles_by_query.items(), 1):
+        split = splits[number - 1]
         queries[f"q{number}"] = query
         qrels[split][f"q{number}"] = {ids[title]: 1 for title in titles}
         if split == "train":

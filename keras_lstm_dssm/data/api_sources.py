@@ -284,7 +284,6 @@ def documented() -> Iterator[Definition]:
                     getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
-    # C modules, and docstrings that NumPy adds with `add_newdoc`.
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions

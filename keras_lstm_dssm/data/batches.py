@@ -161,14 +161,10 @@ def generated_batches(
     batch_of_rows: Callable[[tf.Tensor], tuple[Any, ...]],
     count: int,
 ) -> tf.data.Dataset:
-    """Divides the arrays of a generator into batches of consecutive rows.
+    """Divides generated arrays into batches of consecutive rows.
 
-    Args:
-        arrays: Generator function; `spec` describes the arrays.
-        spec: Type and shape of the arrays.
-        batch_size: Rows in a batch; the last batch of an array may be smaller.
-        batch_of_rows: Function from rows to the batch.
-        count: The number of all batches.
+    `spec` describes the arrays, `batch_of_rows` turns rows into a batch, and
+    `count` is the number of all batches.
     """
 
     def cut(rows: tf.Tensor) -> tf.data.Dataset:
@@ -529,9 +525,8 @@ class ClickFrequencies:
     def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Adds `log_q`, float32 `[batch, 1 + k]`, to each batch.
 
-        Args:
-            batches: Dataset of `(query, document)`, or of `(query, document,
-                {"negatives": strings [batch, k], ...})`, see `GivenNegatives`.
+        Batches are `(query, document)`, or `(query, document, {"negatives":
+        strings [batch, k], ...})`.
         """
         return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 

@@ -76,8 +76,7 @@ def near_duplicates(
     index of a pair is the smaller one.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
-    Similarity Joins in Data Cleaning", for the prefix filter: two similar sets
-    share one of their rarest words.
+    Similarity Joins in Data Cleaning": similar sets share a rare word.
     """
     counts = Counter(word for text in texts for word in set(text.split()))
     texts_by_word: dict[str, list[int]] = {}

@@ -320,13 +320,10 @@ class Triples:
         return "; ".join(parts)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns triples as indices of `texts`.
+        """Returns triples (query, positive, negative), int32 `[n, 3]`.
 
-        Args:
-            numbers: int `[n]`, numbers of triples from 0 to `len` - 1.
-
-        Returns:
-            int32 `[n, 3]`: query, positive, negative.
+        They are indices of `texts`; `numbers`, int `[n]`, are indices of all
+        triples.
         """
         return self._rows_and_positives(numbers)[:, :3]
 
@@ -381,8 +378,7 @@ class Triples:
         check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
-        # Several batches at a time, because TensorFlow's calls of Python are
-        # slow.
+        # Several batches at a time: TensorFlow's calls of Python are slow.
         size = batch_size * max(1, _ROWS_PER_ELEMENT // batch_size)
 
         def elements() -> Iterator[np.ndarray]:

@@ -160,9 +160,6 @@ KINDS: dict[str, ModelKind] = {}
 def register_kind(kind: ModelKind) -> None:
     """Makes a kind of model known to this process, see docs/keras.md.
 
-    Args:
-        kind: The kind of model.
-
     Raises:
         InputError: The name of the kind or of a preset is taken, another recipe
             has the field `marker`, or a field has no description.

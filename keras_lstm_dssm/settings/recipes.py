@@ -178,15 +178,11 @@ class Recipe(ModelRecipe):
             )
 
     def replace(self, **changes: Any) -> "Recipe":
-        """Returns a copy with some values changed.
+        """Returns a copy with some attributes changed.
 
-        Args:
-            **changes: Attribute -> value. `judged_negatives` above 0 sets
-                `hard_negatives` to 0 by default. `oov_buckets` is set in
-                `encoder_config`.
-
-        Raises:
-            InputError: There is no such attribute, or a value is wrong.
+        `judged_negatives` above 0 sets `hard_negatives` to 0 by default, and
+        `oov_buckets` is set in `encoder_config`. Raises `InputError` for an
+        unknown attribute or a wrong value.
         """
         if changes.get("judged_negatives"):
             changes.setdefault("hard_negatives", 0)

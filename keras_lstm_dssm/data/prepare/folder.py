@@ -45,10 +45,9 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def write_clicks(con: Any, path: Path, after: int) -> None:
-    """Writes the training clicks of the logs after number `after`.
+    """Writes the training clicks of logs after `after`, equal clicks as one.
 
-    Equal clicks are one row with their number. The order is pseudo-random, and
-    depends only on queries and ids.
+    The order is pseudo-random, and depends only on queries and ids.
     """
     _copy(
         con,

@@ -148,10 +148,7 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Copies test queries with the words of a training query to `SEEN`.
-
-    Other test queries are copied to `UNSEEN`.
-    """
+    """Copies the test queries to `SEEN` or `UNSEEN`, by their words."""
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (

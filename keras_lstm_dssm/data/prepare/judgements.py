@@ -49,8 +49,7 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # --query and --clicked name columns of the log; judgements may have
-        # other columns.
+        # --query and --clicked may name columns of the log only.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")

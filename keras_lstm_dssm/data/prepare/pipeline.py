@@ -10,20 +10,10 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.data.collection import DATA_FILE, NEW_CLICKS, Collection
 from keras_lstm_dssm.data.prepare import catalogue as catalogues
 from keras_lstm_dssm.data.prepare import folder as folders
-from keras_lstm_dssm.data.prepare import grades, judgements, ubi
+from keras_lstm_dssm.data.prepare import grades, judgements, tables, ubi
 from keras_lstm_dssm.data.prepare import log as logs
 from keras_lstm_dssm.data.prepare.columns import COMMON
 from keras_lstm_dssm.data.prepare.queries import read_queries, split_of
-from keras_lstm_dssm.data.prepare.tables import (
-    BadRows,
-    Table,
-    bad_rows,
-    find_files,
-    open_files,
-    open_table,
-    quoted,
-    source_record,
-)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     flush_to_disk,
@@ -201,7 +191,7 @@ class _Builder:
         self.con = duckdb.connect()
         self.con.execute(
             f"SET memory_limit = '{_MEMORY}'; SET TimeZone = 'UTC';"
-            f" SET temp_directory = {quoted(str(work))}"
+            f" SET temp_directory = {tables.quoted(str(work))}"
         )
         for module in (catalogues, logs, ubi):
             module.define_functions(self.con)
@@ -292,20 +282,20 @@ class _Builder:
         }
         write_json(folder / DATA_FILE, data)
 
-    def _open(self, source: Any, is_log: bool = True) -> Table:
+    def _open(self, source: Any, is_log: bool = True) -> tables.Table:
         """Opens a source; a header has usual names, or names of settings."""
         names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
             if isinstance(value, str | tuple):
                 names += [value] if isinstance(value, str) else value
-        table = open_table(self.con, source, names, self.work)
+        table = tables.open_table(self.con, source, names, self.work)
         self._add_sources(table.files, is_log)
         return table
 
     def _add_sources(self, paths: Iterable[str], is_log: bool) -> None:
         earlier = {source["sha256"] for source in self.data.get("sources", [])}
         for path in paths:
-            record = source_record(path)
+            record = tables.source_record(path)
             if is_log and record["sha256"] in earlier:
                 raise InputError(
                     f"{path}: found a file that the data folder has, expected"
@@ -350,9 +340,9 @@ class _Builder:
                 logs.open_clicks(self.con, table, name, settings, has_catalogue)
             )
         if settings.ubi is not None:
-            paths = find_files(settings.ubi)
+            paths = tables.find_files(settings.ubi)
             self._add_sources(paths, is_log=True)
-            files = open_files(paths, self.work)
+            files = tables.open_files(paths, self.work)
             opened.append(
                 ubi.read_ubi(self.con, files, _name(settings.ubi), settings)
             )
@@ -391,7 +381,7 @@ class _Builder:
         if source is not None:
             name = _name(source)
             is_frame = not isinstance(source, str | os.PathLike)
-            sources = [source] if is_frame else find_files(source)
+            sources = [source] if is_frame else tables.find_files(source)
             columns = judgements.read_judgements(
                 self.con, list(map(self._open, sources)), name, self.settings
             )
@@ -410,7 +400,7 @@ class _Builder:
             )
         self.is_judged = True
 
-    def _read_rows(self, opened: list[logs.Log]) -> BadRows:
+    def _read_rows(self, opened: list[logs.Log]) -> tables.BadRows:
         """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         Rows of new logs are first written to parquet files, which keep their
@@ -423,12 +413,12 @@ class _Builder:
             stored.append(folders.write_rows(con, folder, part, log.rows))
         self.new_parts = len(opened)
         selects = [_NO_ROWS]
-        selects += [
-            f"""SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
+        for part, path in enumerate(stored, 1):
+            file = f"{tables.quoted(str(path))}, file_row_number=true"
+            selects.append(f"""
+                SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
-                FROM read_parquet({quoted(str(path))}, file_row_number=true)"""
-            for part, path in enumerate(stored, 1)
-        ]
+                FROM read_parquet({file})""")
         if self.is_judged:  # judged queries get a number; weight 0: no click
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
@@ -440,9 +430,10 @@ class _Builder:
         if len(opened) == 2:
             self._check_distinct(opened)
         by_log = [
-            bad_rows(con, log.table) if log.table else log.bad for log in opened
+            tables.bad_rows(con, log.table) if log.table else log.bad
+            for log in opened
         ]
-        return BadRows(
+        return tables.BadRows(
             sum(bad.lines for bad in by_log),
             next((bad.example for bad in by_log if bad.lines), ""),
         )
@@ -501,7 +492,7 @@ class _Builder:
         """Reports what `--append` changes in the data folder."""
         ((new, removed),) = self.con.execute(f"""
             SELECT count(*) FILTER (_id IS NULL), count(*) FILTER (key IS NULL)
-            FROM product FULL JOIN read_json({quoted(str(products))},
+            FROM product FULL JOIN read_json({tables.quoted(str(products))},
               columns={{'_id': 'VARCHAR'}}, format='newline_delimited')
               ON key = _id""").fetchall()
         before = self.data["counts"]
@@ -514,7 +505,7 @@ class _Builder:
             f" {', '.join(sizes)}"
         )
 
-    def _report_rows(self, bad: BadRows, opened: list[logs.Log]) -> int:
+    def _report_rows(self, bad: tables.BadRows, opened: list[logs.Log]) -> int:
         """Reports new rows, and checks the shares of kinds of rows.
 
         Returns the number of training clicks in all logs.
