@@ -132,16 +132,15 @@ class Program(FlagSet):
     def run(self, argv: Sequence[str]) -> int:
         """Runs `argv` without `absl.app.run`; returns the exit code."""
         code = self.check(argv)
-        if code is not None:
-            return code
-        return self._main([argv[0], *self._positional])
+        main_argv = [argv[0], *self._positional]
+        return self._main(main_argv) if code is None else code
 
     def parse(self, argv: Sequence[str]) -> list[str]:
         """Parses flags, for `absl.app.run`; returns the name and arguments."""
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # `app.run` needs absl's global flags, without which libraries log all.
+        # `app.run` reads absl's global flags; libraries log less at -1.
         flags.FLAGS([argv[0], "--verbosity=-1"])
         logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
         return [argv[0], *self._positional]

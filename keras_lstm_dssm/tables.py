@@ -77,10 +77,8 @@ def graph_rows(
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
     """Returns the numbers of the rows whose bits differ from `start`."""
     start = np.broadcast_to(np.asarray(start, table.dtype), table.shape)
-    as_integers = f"u{table.dtype.itemsize}"
-    differ = table.view(as_integers) != np.ascontiguousarray(start).view(
-        as_integers
-    )
+    bits = f"u{table.dtype.itemsize}"
+    differ = table.view(bits) != np.ascontiguousarray(start).view(bits)
     return np.flatnonzero(differ.reshape(len(table), -1).any(axis=1))
 
 

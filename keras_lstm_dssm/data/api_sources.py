@@ -263,9 +263,7 @@ def _read_loaded(name: str) -> Module:
     return module
 
 
-_DOCUMENTED = (
-    ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
-)  # fmt: skip
+_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
 
 def documented() -> Iterator[Definition]:

@@ -150,14 +150,14 @@ class BadLines:
         if self.counts.total() <= self.allowed:
             return
         location = f"{path}:{number}" if number else path
-        advice = (
-            f"; with it there are {self.counts.total()} bad lines"
-            f" ({describe_bad(self.counts)}), more than"
-            f" --max_bad_lines={self.allowed}"
-            if self.allowed
-            else ", or leave such lines out with --max_bad_lines=100"
-            " (lstm-dssm-train)"
-        )
+        flag = "--max_bad_lines=100 (lstm-dssm-train)"
+        advice = f", or leave such lines out with {flag}"
+        if self.allowed:
+            advice = (
+                f"; with it there are {self.counts.total()} bad lines"
+                f" ({describe_bad(self.counts)}), more than"
+                f" --max_bad_lines={self.allowed}"
+            )
         raise InputError(
             f"{location}: found {problem}, expected {self._expected}: correct"
             f" or remove it{advice}"

@@ -114,10 +114,8 @@ def scripts(texts: Iterable[str]) -> dict[str, float]:
     for char, number in letters.items():
         if char.isalpha():
             counts[unicodedata.name(char, "UNNAMED").split()[0]] += number
-    return {
-        name: round(number / counts.total(), 3)
-        for name, number in counts.most_common()
-    }
+    total = counts.total()
+    return {name: round(n / total, 3) for name, n in counts.most_common()}
 
 
 def _lengths(texts: Iterable[str]) -> list[int]:
@@ -171,10 +169,7 @@ def query_clicks(collection: Collection, split: str) -> dict[str, float]:
     """
     qrels = collection.qrels(split)
     if collection.has_click_counts:
-        return {
-            query: float(sum(judged.values()))
-            for query, judged in qrels.items()
-        }
+        return {q: float(sum(judged.values())) for q, judged in qrels.items()}
     logs = sorted(Path(collection.folder, LOGS).glob("[0-9]*.parquet"))
     if not logs:
         return {}

@@ -257,18 +257,13 @@ def help_of(cls: type) -> dict[str, str]:
         re.MULTILINE | re.DOTALL,
     )
     text = inspect.cleandoc("\n" + section[1]) if section else ""
-    return {
-        name: re.sub(
-            r'`"([^"`]*)"`',
-            r"`\1`",
-            re.sub(
-                r", see `[^`]*`| In Python [^.]*\.", "", " ".join(entry.split())
-            ),
-        )
-        for name, entry in re.findall(
-            r"^(\w+): (.*?)(?=^\w|\Z)", text, re.MULTILINE | re.DOTALL
-        )
-    }
+    entry = re.compile(r"^(\w+): (.*?)(?=^\w|\Z)", re.MULTILINE | re.DOTALL)
+    texts = {}
+    for name, description in entry.findall(text):
+        line = " ".join(description.split())
+        line = re.sub(r", see `[^`]*`| In Python [^.]*\.", "", line)
+        texts[name] = re.sub(r'`"([^"`]*)"`', r"`\1`", line)
+    return texts
 
 
 def named_weights(option: str, text: str, example: str) -> dict[str, float]:

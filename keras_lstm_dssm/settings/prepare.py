@@ -160,8 +160,5 @@ class PrepareSettings(Settings):
     def rules(self) -> dict[str, Any]:
         """Returns all settings but the sources and `append`."""
         skipped = ("catalogue", "clicks", "ubi", "judgements", "append")
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in skipped
-        }
+        names = (field.name for field in dataclasses.fields(self))
+        return {n: getattr(self, n) for n in names if n not in skipped}

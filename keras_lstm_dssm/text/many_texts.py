@@ -257,10 +257,10 @@ class HashedTextCache:
             ids = self._text_ids(texts.tolist())
             if ids is not None:
                 return self._batch(ids)
-        without_order = self._uncached(tf.constant(texts))[:6]
-        trigrams, trigram_index, *fields = (f.numpy() for f in without_order)
-        order = _stable_argsort(trigram_index, len(trigrams))
-        return (trigrams, trigram_index, *fields, order), None
+        batch = self._uncached(tf.constant(texts))
+        fields = [field.numpy() for field in batch[:6]]
+        order = _stable_argsort(fields[1], len(fields[0]))
+        return (*fields, order), None
 
     def _uncached(self, texts: tf.Tensor) -> WordBatch:
         """Hashes strings `[batch]` without the cache."""
@@ -281,24 +281,15 @@ class HashedTextCache:
         lengths, distinct = lengths[order], distinct[order]
         words, _ = self._words_of_text.take(distinct)
         words, word_index = _unique(words, words.max(initial=-1) + 1)
-        trigrams, trigram_index, word_of_trigram, by_trigram = self._trigrams(
-            words
-        )
+        *trigram_fields, trigram_order = self._trigrams(words)
         padded = np.zeros((len(lengths), max([1, *lengths[:1]])), np.int32)
         padded[np.arange(padded.shape[1]) < lengths[:, np.newaxis]] = word_index
-        fields = (
-            trigrams,
-            trigram_index,
-            word_of_trigram,
-            padded,
-            lengths,
-            rank[index].astype(np.int32),
-            by_trigram,
-        )
-        return fields, distinct
+        text_index = rank[index].astype(np.int32)
+        text_fields = padded, lengths, text_index
+        return (*trigram_fields, *text_fields, trigram_order), distinct
 
     def _trigrams(self, words: np.ndarray) -> Fields:
-        """Returns the fields of a `WordBatch` for the trigrams of words."""
+        """Returns `trigrams`, both indices and `trigram_order` of words."""
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
         trigrams, index = _unique(trigrams, trigrams.max(initial=-1) + 1)
         order = _stable_argsort(index, len(trigrams))

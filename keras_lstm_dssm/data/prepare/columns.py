@@ -11,9 +11,7 @@ COMMON = {
         "id", "_id", "product_id", "productid", "item_id", "itemid", "objectid",
         "object_id", "sku", "handle", "doc_id", "docid", "document_id", "asin",
     ),
-    "title": (
-        "title", "name", "product_name", "product_title", "item_name",
-    ),
+    "title": ("title", "name", "product_name", "product_title", "item_name"),
     "query": (
         "query", "q", "user_query", "search_query", "search_term", "searchterm",
         "search", "keywords", "keyword", "term", "query_text", "query_string",
@@ -33,9 +31,7 @@ COMMON = {
         "usertoken",
     ),
     "weight": ("weight", "count", "clicks"),
-    "action": (
-        "action", "action_name", "event_type", "event_name", "event",
-    ),
+    "action": ("action", "action_name", "event_type", "event_name", "event"),
     "grade": ("grade", "rating", "score", "label", "esci_label", "relevance"),
 }  # fmt: skip
 """Role -> usual names of its column, in the order in which they are tried."""
