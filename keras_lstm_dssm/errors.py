@@ -50,7 +50,7 @@ def _not_installed(module: str | None, extra: str) -> InputError:
 def check_at_least(
     least: int, /, optional: bool = False, **values: Any
 ) -> None:
-    """Checks that arguments are whole numbers from `least` on, or `None`."""
+    """Checks for whole numbers of `least` or more (`optional`: or `None`)."""
     for name, value in values.items():
         if optional and value is None:
             continue

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 Gradient = Callable[..., Sequence[Any]]
-"""Gradients with respect to the outputs of an op -> those of its inputs."""
+"""Gradients of an op's outputs -> gradients of its inputs."""
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,10 +49,10 @@ def load_safely(path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `InputError` if a model in the block has weights without arrays.
+    """Raises `InputError` if a model that the block loads exceeds its file.
 
-    The configuration in an untrusted file of a few bytes could name a layer of
-    many gigabytes. Large weights must have an array in the file.
+    The configuration in a small untrusted file could name a layer of many
+    gigabytes. Therefore each large weight must have an array in the file.
     """
     row_shapes = {shape[1:] for shape in _shapes(path)}
     most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))

@@ -255,7 +255,8 @@ class DrawnNegatives(ABC):
                 Negatives of the batches are kept.
             first_step: The index of the first batch in the whole run. Default
                 0. With `None`, each pass over the dataset, such as an epoch of
-                `fit`, draws other negatives, equally in each process.
+                `fit`, draws other negatives; the first pass draws the same
+                negatives in each process.
 
         Returns:
             A dataset of `(query, document, {..., "negatives": ...})`, with

@@ -421,7 +421,7 @@ class ClickLog:
 
     @property
     def weighted(self) -> bool:
-        """Whether a click has a weight, in the part of any worker."""
+        """Whether any click has a weight; workers set it for the whole log."""
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted

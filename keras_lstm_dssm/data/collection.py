@@ -50,7 +50,7 @@ class JudgedQueries:
     file is read and checked when it is first needed.
     """
 
-    # What error messages say that was expected.
+    # Phrases of error messages.
     expected_folder = (
         "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
     )

@@ -254,8 +254,8 @@ class TableSettings:
             packages.
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
-        updates_of: Neural systems make as many updates as with this many
-            clicks. `None`: as many as their clicks give.
+        updates_of: Neural systems make as many updates as a training on this
+            many clicks makes. `None`: as on the clicks of `pairs`.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only, in

@@ -59,12 +59,11 @@ def encode_in_batches(
     progress: bool,
 ) -> np.ndarray:
     """Encodes texts with a thread-safe function of strings `(batch,)`."""
-    return arrays_in_batches(
-        lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
-        texts,
-        batch_size,
-        progress,
-    )
+
+    def encode_strings(strings: list[bytes]) -> np.ndarray:
+        return encode(tf.constant(strings, tf.string, [len(strings)])).numpy()
+
+    return arrays_in_batches(encode_strings, texts, batch_size, progress)
 
 
 def arrays_in_batches(
@@ -94,9 +93,8 @@ def arrays_in_batches(
     first = encode_rows(batches[0])
     result = np.empty((len(strings), first.shape[1]), first.dtype)
     result[batches[0]] = first
-    for rows, vectors in run_batches(
-        encode_rows, batches[1:], "encode", progress, 1
-    ):
+    results = run_batches(encode_rows, batches[1:], "encode", progress, 1)
+    for rows, vectors in results:
         result[rows] = vectors
     return result
 
@@ -215,8 +213,8 @@ class HashedTextCache:
 
     Training reads each text once an epoch, and a cached text takes less than a
     third of the time of hashing. The texts in the cache have `max_bytes` bytes
-    at most; the memory of the cache is six times as much. A full cache hashes
-    each batch that has a new text as a whole. The batches have `trigram_order`.
+    at most; the memory of the cache is six times as much. Once the cache is
+    full, a batch with a new text is hashed as a whole.
     """
 
     def __init__(
@@ -273,6 +271,7 @@ class HashedTextCache:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
+        """Returns the fields, and the distinct ids, the longest text first."""
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")

@@ -16,10 +16,10 @@ _TSV = "FORMAT csv, DELIMITER '\t', QUOTE '', ESCAPE '', HEADER"
 
 def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
     """Writes the products, the graded queries, their grades, and the clicks."""
-    extra = ", fields" * bool(settings.text) + ", tags" * bool(settings.tags)
+    fields = ", fields" * bool(settings.text) + ", tags" * bool(settings.tags)
     _copy(
         con,
-        f"SELECT key AS _id, title, text{extra} FROM product ORDER BY number",
+        f"SELECT key AS _id, title, text{fields} FROM product ORDER BY number",
         folder / "corpus.jsonl",
         "FORMAT json",
     )
@@ -45,9 +45,9 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def write_clicks(con: Any, path: Path, after: int) -> None:
-    """Writes the training clicks of logs after `after`, equal clicks as one.
+    """Writes the training clicks of the logs with numbers above `after`.
 
-    The order is pseudo-random, and depends only on queries and ids.
+    Equal clicks are one row. The order is a hash of query and id.
     """
     _copy(
         con,
@@ -65,7 +65,7 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
 
 
 def write_rows(con: Any, folder: Path, part: int, rows: str) -> Path:
-    """Writes the rows of a log, the SQL `rows`, in their order."""
+    """Writes the rows of log number `part`, from the SQL `rows`."""
     path = folder / f"{part:04}.parquet"
     _copy(con, rows, path, "FORMAT parquet, COMPRESSION zstd")
     return path
@@ -83,5 +83,5 @@ def stored_logs(folder: Path | None, count: int) -> list[Path]:
     return [folder / LOGS / f"{n:04}.parquet" for n in range(1, count + 1)]
 
 
-def _copy(con: Any, select: str, path: Path, form: str) -> None:
-    con.execute(f"COPY ({select}) TO {quoted(str(path))} ({form})")
+def _copy(con: Any, select: str, path: Path, options: str) -> None:
+    con.execute(f"COPY ({select}) TO {quoted(str(path))} ({options})")

@@ -55,7 +55,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks of logs after `after`."""
+    """Returns query, id and title of the first clicks in logs above `after`."""
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -66,7 +66,7 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Counts rows by kind, in the logs after number `after`.
+    """Counts rows by kind, in the logs with numbers above `after`.
 
     Returns kind -> (number of rows, an example); and the number of training
     clicks in all logs.

@@ -77,11 +77,11 @@ def prepare(
         'Hex bolt 1/2"'
     """
     settings = settings or PrepareSettings(**options)
-    line = report or (lambda line: None)
+    report = report or (lambda line: None)
     if output is None:
         with (
-            tempfile.TemporaryDirectory() as name,
-            closing(_Builder(Path(name), settings, line)) as builder,
+            tempfile.TemporaryDirectory() as work_name,
+            closing(_Builder(Path(work_name), settings, report)) as builder,
         ):
             builder.read()
         return Prepared(builder.counts)
@@ -104,7 +104,7 @@ def prepare(
             hidden_folder(path.parent, f".work-{path.name[-50:]}-")
         )
         builder = stack.enter_context(
-            closing(_Builder(work, settings, line, path, data))
+            closing(_Builder(work, settings, report, path, data))
         )
         builder.read()
         if data is None:
@@ -196,8 +196,8 @@ class _Builder:
         for module in (catalogues, logs, ubi):
             module.define_functions(self.con)
         self.sources: list[dict[str, Any]] = self.data.get("sources", [])
-        self.parts: int = self.data.get("logs", 0)
-        self.new_parts = 0
+        self.old_logs: int = self.data.get("logs", 0)
+        self.new_logs = 0
         (work / folders.LOGS).mkdir()
         self.columns: dict[str, dict[str, str]] = {}
         self.counts: dict[str, Any] = {}
@@ -260,7 +260,7 @@ class _Builder:
     @property
     def has_log(self) -> bool:
         """Whether there is a log, new or stored."""
-        return self.parts + self.new_parts > 0
+        return self.old_logs + self.new_logs > 0
 
     def write(self, folder: Path) -> None:
         """Writes the data folder; with `--append`, without its old logs."""
@@ -270,11 +270,11 @@ class _Builder:
             folders.write_judged(self.con, folder)
         if self.data:
             path = folder / NEW_CLICKS
-            folders.write_clicks(self.con, path, self.parts)
+            folders.write_clicks(self.con, path, self.old_logs)
         data = {
             "version": __version__,
             "sources": self.sources,
-            "logs": self.parts + self.new_parts,
+            "logs": self.old_logs + self.new_logs,
             "products": self.products,
             "columns": {**self.data.get("columns", {}), **self.columns},
             "rules": self.settings.rules(),
@@ -314,14 +314,11 @@ class _Builder:
             if names := getattr(self.settings, kind):
                 self.report(f"  {kind}: {', '.join(names)}")
         self.counts["catalogue"] = counts
-        self.report(
-            f"{counts['products']:,} products of {counts['rows']:,} rows"
-            + "".join(
-                f"; {kind}: {counts[kind]:,}"
-                for kind in ("no id", "no title", "bad lines")
-                if counts[kind]
-            )
-        )
+        line = f"{counts['products']:,} products of {counts['rows']:,} rows"
+        for kind in ("no id", "no title", "bad lines"):
+            if counts[kind]:
+                line += f"; {kind}: {counts[kind]:,}"
+        self.report(line)
 
     def _report_columns(self, name: str, columns: dict[str, str]) -> None:
         self.columns[name] = columns
@@ -329,6 +326,7 @@ class _Builder:
         self.report(f"{name}: {pairs}")
 
     def _open_logs(self) -> list[logs.Log]:
+        """Opens the new logs, and reports their columns."""
         settings, opened = self.settings, []
         if settings.clicks is not None:
             table, name = self._open(settings.clicks), _name(settings.clicks)
@@ -404,14 +402,14 @@ class _Builder:
         """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         Rows of new logs are first written to parquet files, which keep their
-        order; `n` numbers the rows of all logs in order.
+        order. `part` is the number of the log, `n` numbers all rows in order.
         """
         con = self.con
-        stored = folders.stored_logs(self.before, self.parts)
+        stored = folders.stored_logs(self.before, self.old_logs)
         folder = self.work / folders.LOGS
-        for part, log in enumerate(opened, self.parts + 1):
+        for part, log in enumerate(opened, self.old_logs + 1):
             stored.append(folders.write_rows(con, folder, part, log.rows))
-        self.new_parts = len(opened)
+        self.new_logs = len(opened)
         selects = [_NO_ROWS]
         for part, path in enumerate(stored, 1):
             file = f"{tables.quoted(str(path))}, file_row_number=true"
@@ -444,7 +442,7 @@ class _Builder:
         # By the hour, because UBI has times of searches, not of clicks.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
-            f"coalesce(sum(clicks) FILTER (part = {self.parts + n}), 0)"
+            f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
         # Without times, even logs of different months share many rows.
@@ -452,7 +450,7 @@ class _Builder:
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
               SELECT {first} AS a, {second} AS b FROM entry
-              WHERE weight > 0 AND id IS NOT NULL AND part > {self.parts}
+              WHERE weight > 0 AND id IS NOT NULL AND part > {self.old_logs}
               GROUP BY lower(trim(q)), id, {hour})""").fetchall()
         if equal and equal >= _SAME_CLICKS * most:
             names = " and ".join(log.name for log in opened)
@@ -510,10 +508,10 @@ class _Builder:
 
         Returns the number of training clicks in all logs.
         """
-        clicks = grades.first_clicks(self.con, self.parts, _SHOWN)
+        clicks = grades.first_clicks(self.con, self.old_logs, _SHOWN)
         for query, key, title in clicks:
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
-        kinds, train_clicks = grades.count_kinds(self.con, self.parts)
+        kinds, train_clicks = grades.count_kinds(self.con, self.old_logs)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
         for log in opened:
             if kinds["wrong time"][0] and log.unread_times:
@@ -530,7 +528,7 @@ class _Builder:
         for kind, (count, example) in kinds.items():
             if count and kind != "clicks":
                 self.report(f"  {kind}: {count:,}, such as {example}")
-        for part, log in enumerate(opened, self.parts + 1):
+        for part, log in enumerate(opened, self.old_logs + 1):
             joined = grades.joined_files(self.con, part)
             files = log.table.files if log.table else ()
             for number, path in enumerate(files):
@@ -570,10 +568,10 @@ class _Builder:
                 f"{name}: found {joined:,} clicks on products of the catalogue"
                 f" and {unknown[0]:,} on others, such as {unknown[1]}, expected"
                 " half or more: name the column of the id by --id and"
-                f" --clicked{self._zeros()}"
+                f" --clicked{self._zeros_hint()}"
             )
 
-    def _zeros(self) -> str:
+    def _zeros_hint(self) -> str:
         """Returns a hint if ids differ in leading zeros only."""
         pair = self.con.execute(
             "SELECT e.id, p.id FROM entry e JOIN product p"

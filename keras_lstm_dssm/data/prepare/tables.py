@@ -29,9 +29,9 @@ _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
 _BUFFER = 1 << 25  # the default is 16 times `_LONGEST_LINE`
 _MOST_REJECTED = 10_000  # bytes of a rejected row that DuckDB returns
-_FEW = 50  # first records, by which the delimiter is found
+_FEW = 50  # number of first records that are inspected
 _DELIMITERS = "\t,;|"
-_NEVER = "'\x01'"  # delimiter for files with one field in each line
+_NO_DELIMITER = "'\x01'"  # SQL; makes each line one field
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
 _OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line of JSON
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
@@ -62,11 +62,11 @@ class Table(NamedTuple):
         columns: Name -> SQL expression of the column's text.
         sample: The first rows.
         files: The paths of the files with rows; empty for a DataFrame.
-        has_header: Whether the columns have names.
+        has_header: Whether the first line of the files names the columns.
         is_plain: Whether the files are TSV of two or three columns without a
             header.
         form: The form of the files, see `File`; "parquet" for a DataFrame.
-        lines: Of JSON, SQL of all lines, also lines that are not JSON.
+        lines: For JSON, SQL of all lines, also lines that are not JSON.
     """
 
     sql: str
@@ -177,7 +177,7 @@ def open_table(
     )
 
 
-_NUMBERS = itertools.count()
+_NUMBERS = itertools.count()  # for distinct names of DataFrames and copies
 
 
 def open_files(paths: Sequence[str], folder: Path) -> list[File]:
@@ -273,16 +273,16 @@ def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
 
 def _text_table(files: list[File], known: Collection[str]) -> Table:
     """Reads CSV and TSV files, whose columns may have different orders."""
-    names = {normal(name) for name in known}
+    usual_names = {normal(name) for name in known}
     selects, sample, headers = [], [], []
     for number, file in enumerate(files):
         first = [value.lstrip("\ufeff").strip() for value in file.first[0]]
-        has_header = bool(names & set(map(normal, first)))
+        has_header = bool(usual_names & set(map(normal, first)))
         header = [f"{n}" for n in range(1, len(first) + 1)]
         if has_header:  # numbers replace missing and repeated names
             header = [
-                n if not name or name in first[:at] else name
-                for at, (n, name) in enumerate(zip(header, first, strict=True))
+                n if not name or name in first[:i] else name
+                for i, (n, name) in enumerate(zip(header, first, strict=True))
             ]
         headers.append((tuple(header), has_header))
         sample += [
@@ -358,9 +358,9 @@ def json_rows(file: File) -> str:
             SELECT TRY_CAST(line AS JSON) AS row, line FROM (
               SELECT CASE WHEN line LIKE '{{%' THEN line
                 ELSE substr(line, strpos(line, chr(9)) + 1) END AS line
-              FROM read_csv({path}, auto_detect=false, delim={_NEVER}, quote='',
-                escape='', header=false, columns={{'line': 'VARCHAR'}},
-                max_line_size={_LONGEST_LINE})
+              FROM read_csv({path}, auto_detect=false, delim={_NO_DELIMITER},
+                quote='', escape='', header=false,
+                columns={{'line': 'VARCHAR'}}, max_line_size={_LONGEST_LINE})
               WHERE NOT regexp_matches(line, {quoted(_ACTION_LINE)}))"""
     else:
         form = "array" if file.form == "array" else "unstructured"
@@ -384,7 +384,7 @@ def json_rows(file: File) -> str:
 
 
 def _is_lines(file: File) -> bool:
-    """Returns whether most of the first lines are JSON objects."""
+    """Returns whether at least half of the first lines are JSON objects."""
     if file.form != "json":
         return False
     with reading(file.path) as opened:
@@ -394,6 +394,7 @@ def _is_lines(file: File) -> bool:
 
 
 def _is_json(line: bytes) -> bool:
+    """Returns whether a line is a JSON object, perhaps after other text."""
     text = line.decode("utf-8-sig", "ignore")
     try:
         return isinstance(json.loads(text[max(0, text.find("{")) :]), dict)
