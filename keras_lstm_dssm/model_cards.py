@@ -74,13 +74,10 @@ def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """
     split, _, mode = name.partition("/")
     values, *_ = entry["systems"].values()
+    data = entry["data"]["spec"]
     return {
         "task": {"type": _TASKS.get(mode, "text-ranking")},
-        "dataset": {
-            "name": entry["data"]["spec"],
-            "type": entry["data"]["spec"],
-            "split": split,
-        },
+        "dataset": {"name": data, "type": data, "split": split},
         "metrics": [
             {
                 "type": measure.replace("@", "_at_"),

@@ -32,7 +32,7 @@ from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from keras_lstm_dssm.settings.training import TrainingConfig
 from lstm_dssm_client.errors import DAMAGE
 
-_SMALL = 1 << 20  # numbers (4 MB) of a weight that need not be in the file
+_SMALL = 1 << 20  # weights of up to this many numbers are not checked
 
 # The weights of a model have 1 GB at most, or 50 times the size of the file: a
 # file stores only the changed rows of trigram tables.
@@ -43,12 +43,12 @@ _LOADING = threading.RLock()
 
 def load_safely(path: str | os.PathLike[str]) -> Any:
     """Loads a model in Keras's safe mode: nothing in the file runs as code."""
-    with _weights_of_file(path):
+    with _memory_checked(path):
         return keras.saving.load_model(path, safe_mode=True)
 
 
 @contextmanager
-def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
+def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Raises `InputError` if a model that the block loads exceeds its file.
 
     The configuration in a small untrusted file could name a layer of many

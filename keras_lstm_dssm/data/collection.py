@@ -330,7 +330,7 @@ class Collection(JudgedQueries):
         )
 
     def graded_qrels(self, split: str) -> dict[str, dict[str, int]]:
-        """Returns `qrels`; `click_grades` turns numbers of clicks to grades."""
+        """Returns `qrels`, with grades in place of numbers of clicks."""
         qrels = self.qrels(split)
         if not self.has_click_counts:
             return qrels

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -214,13 +214,10 @@ class DataSource:
             yield from ClickLog(files, max_bad_lines)
 
     def titles(self, pairs: Iterable[Pair]) -> list[str]:
-        """Returns the distinct titles, first those of the collections."""
-        titles = [
-            title
-            for collection in self.collections
-            for title in collection.documents.values()
-        ]
-        return list(dict.fromkeys([*titles, *(p.document for p in pairs)]))
+        """Returns the distinct titles, first titles of the collections."""
+        documents = (c.documents.values() for c in self.collections)
+        clicked = (pair.document for pair in pairs)
+        return list(dict.fromkeys(chain(*documents, clicked)))
 
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
         """Returns query -> titles judged not relevant in the collections.

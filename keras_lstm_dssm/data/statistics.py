@@ -66,10 +66,11 @@ def _files(spec: str) -> list[Path]:
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns statistics of the first 10,000 clicks of a log.
 
-    Keys: `sample`, the number of clicks; `scripts`, their shares; `query_words`
-    and `title_words`, `[median, 99th percentile]`. Empty without a log.
+    Keys: `sample`, the number of clicks; `scripts`, shares of the letters;
+    `query_words` and `title_words`, `[median, 99th percentile]`. Empty without
+    a log.
     """
-    pairs = list(itertools.islice(log or (), _CLICKS))
+    pairs = [] if log is None else list(itertools.islice(log, _CLICKS))
     if not pairs:
         return {}
     queries, titles = zip(*pairs, strict=True)
@@ -86,9 +87,9 @@ def document_statistics(
 ) -> dict[str, Any]:
     """Returns statistics of the first 1,000 documents of the split train.
 
-    Keys: `documents`, their number; `scripts`, their shares; `sentences` and
-    `sentence_words`, the lengths of a document and of a sentence, `[median,
-    99th percentile]`. Empty if there is no document that can be read.
+    Keys: `documents`, their number; `scripts`, shares of the letters;
+    `sentences` in a document and `sentence_words` in a sentence, `[median, 99th
+    percentile]`. Empty if there is no document that can be read.
     """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)

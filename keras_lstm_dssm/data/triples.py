@@ -37,15 +37,15 @@ class JudgedList(NamedTuple):
 def judged_lists(
     collection: Collection, split: str = "train", min_relevant: int = 1
 ) -> Iterator[JudgedList]:
-    """Yields the judged list of each query; grades below are negatives."""
+    """Yields a list for each query; grades from `min_relevant` are positive."""
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():
-        titles: tuple[list[str], list[str]] = ([], [])
+        positives: list[str] = []
+        negatives: list[str] = []
         for document_id, grade in grades.items():
-            titles[grade >= min_relevant].append(
-                one_line(documents[document_id])
-            )
-        yield JudgedList(one_line(queries[query_id]), titles[1], titles[0])
+            titles = positives if grade >= min_relevant else negatives
+            titles.append(one_line(documents[document_id]))
+        yield JudgedList(one_line(queries[query_id]), positives, negatives)
 
 
 def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:

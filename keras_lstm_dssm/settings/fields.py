@@ -150,7 +150,7 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Raises `InputError` if a named field is unused, see `unused_if`."""
+        """Raises `InputError` if a field of `names` has no effect."""
         for field in dataclasses.fields(self):
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():

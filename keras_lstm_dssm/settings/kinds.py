@@ -241,5 +241,13 @@ def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
 
 
 def recipe_from_dict(values: Mapping[str, Any]) -> Any:
-    """Makes a recipe of any kind from the result of `to_dict`."""
+    """Makes a recipe of any kind from the result of `to_dict`.
+
+    Raises:
+        InputError: A name is unknown, or a value is wrong.
+
+    Example:
+    >>> recipe_from_dict(PRESETS["lstm_96"].to_dict()) == PRESETS["lstm_96"]
+    True
+    """
     return kind_of_values(values).recipe.from_dict(values)
