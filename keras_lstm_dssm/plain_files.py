@@ -66,7 +66,7 @@ def check_plain_file(
 
     An untrusted folder may have a link, by which another file would be read or
     overwritten, or a pipe, on which reading waits forever. A missing file is
-    allowed. By default `folder` is the folder of the path, which may be a link.
+    allowed. `folder`, by default the folder of the path, may itself be a link.
     """
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))

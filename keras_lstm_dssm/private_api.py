@@ -1,8 +1,7 @@
 """Wraps all undocumented names of Keras, TensorFlow and Ray that are in use.
 
 Such names can change in any release. They are used in this file only, and
-`tests/test_private_api.py` checks that they exist. The protocol buffers of
-`tensorflow.core` are used elsewhere, too.
+`tests/test_private_api.py` checks that they exist.
 """
 
 import os

@@ -29,7 +29,7 @@ from keras_lstm_dssm.data.documents import (
 from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.text.word_hashing import normalize
 
-DOCUMENTS_FORMAT = 1  # increment when the same packages give other documents
+DOCUMENTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_SENTENCES = 8  # in a body
 MAX_REPEATS = 5  # a sentence of more docstrings is boilerplate
 COMPARED_WORDS = 8  # shorter sentences may be in two splits

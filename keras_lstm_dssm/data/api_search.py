@@ -145,7 +145,7 @@ def _belongs(source: str, name: str) -> bool:
     return top == name.split(".")[0] or top.startswith("_") or top == "posix"
 
 
-CORPUS_FORMAT = 4  # increment when the same packages give another corpus
+CORPUS_FORMAT = 4  # increment when a change of this code changes the data
 MAX_TITLES = 5  # a sentence with more names is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 

@@ -29,7 +29,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.text.word_hashing import normalize
 
-LISTS_FORMAT = 1  # increment when the same packages give other lists
+LISTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_WORDS, MAX_WORDS = 5, 50
 NEGATIVES = 4
 HELD_OUT_SHARE = 0.1  # of the lists, for dev and for test each

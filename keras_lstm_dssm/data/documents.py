@@ -323,7 +323,7 @@ class DocumentFolder(JudgedQueries):
 
     def _judgeable_documents(self, split: str) -> Container[str]:
         split_of = self.counts.split_of
-        return {key for key, other in split_of.items() if other == split}
+        return {key for key in split_of if split_of[key] == split}
 
 
 class _OfSplit:

@@ -32,10 +32,11 @@ def split_by_groups(
 ) -> list[str]:
     """Assigns items to "train" and the splits of `shares`.
 
-    Items of one module, or with an equal or nearly equal text (see
-    `near_duplicates`), are in the same split. Such groups are ordered by a hash
-    of the first item's key, and fill each split up to its share of the items. A
-    group larger than a fifth of a split goes to "train".
+    Each item has a module, texts and a key. Items of one module, or with an
+    equal or nearly equal text (see `near_duplicates`), are in the same split.
+    Such groups are ordered by a hash of the first item's key, and fill each
+    split up to its share of the items. A group larger than a fifth of a split
+    goes to "train".
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}

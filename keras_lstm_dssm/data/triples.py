@@ -225,12 +225,12 @@ class Triples:
                 " both kinds, or train on clicks with mined negatives"
             )
         self._query = np.array(query_rows, np.int32)
-        self._positive, self._positives = _flat(positives)
-        self._negative, self._negatives = _flat(negatives)
+        self._positive, self._positive_bounds = _flat(positives)
+        self._negative, self._negative_bounds = _flat(negatives)
         self._weight: np.ndarray | None = None  # of each positive
         if any(entry.weights for entry in judged):
             self._weight = np.array(weights, np.float32)
-        counts = np.diff(self._positives) * np.diff(self._negatives)
+        counts = np.diff(self._positive_bounds) * np.diff(self._negative_bounds)
         self._starts = np.concatenate([[0], np.cumsum(counts)])
         self.shared_answers = 0
         if held_out_answers:
@@ -294,7 +294,7 @@ class Triples:
 
     def positive_pairs(self) -> tuple[list[str], list[str]]:
         """Returns the queries and the positives of all pairs, in order."""
-        rows = np.repeat(self._query, np.diff(self._positives))
+        rows = np.repeat(self._query, np.diff(self._positive_bounds))
         return (
             [self.texts[row] for row in rows],
             [self.texts[row] for row in self._positive],
@@ -320,20 +320,19 @@ class Triples:
         return "; ".join(parts)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns triples (query, positive, negative), int32 `[n, 3]`.
+        """Returns n triples by number, as indices of `texts`.
 
-        They are indices of `texts`; `numbers`, int `[n]`, are indices of all
-        triples.
+        int32 `[n, 3]`: query, positive, negative; `numbers` is int `[n]`.
         """
         return self._rows_and_positives(numbers)[:, :3]
 
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
         """Returns `rows` and a fourth column: the index in `_positive`."""
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
-        width = np.diff(self._negatives)[lists]
+        width = np.diff(self._negative_bounds)[lists]
         positive, negative = np.divmod(numbers - self._starts[lists], width)
-        positive += self._positives[lists]
-        negative += self._negatives[lists]
+        positive += self._positive_bounds[lists]
+        negative += self._negative_bounds[lists]
         return np.stack(
             [
                 self._query[lists],
