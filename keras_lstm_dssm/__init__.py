@@ -3,9 +3,9 @@
     import keras_lstm_dssm as dssm
 
 Importing the package registers its Keras classes, so that
-`keras.saving.load_model` finds them in a fresh process. A program imports
-`lstm_dssm_programs` first, and parses its flags; then the public names are
-imported only when one of them is used.
+`keras.saving.load_model` finds them. In a process that has imported
+`lstm_dssm_programs` first, TensorFlow is imported at the first use of a public
+name, so that programs can parse their flags quickly.
 """
 
 import sys
@@ -21,7 +21,7 @@ else:
     from importlib.util import find_spec
 
     def __getattr__(name: str) -> Any:
-        """Imports TensorFlow and all public names at the first use of one."""
+        """Imports all public names, and with them TensorFlow."""
         is_public = not name.startswith("_") or name == "__all__"
         if not is_public or find_spec(f"{__name__}.{name}"):
             raise AttributeError(f"module {__name__} has no attribute {name}")
@@ -33,5 +33,5 @@ else:
         return globals()[name]
 
     def __dir__() -> list[str]:
-        """Lists the public names, too."""
+        """Lists all names, also public names that are not imported yet."""
         return sorted({*__getattr__("__all__"), *globals()})

@@ -1,4 +1,4 @@
-"""Callbacks: explained failures, the best epoch on dev, files of a run."""
+"""Callbacks: failures with advice, the best epoch on dev, files of a run."""
 
 import math
 import time
@@ -29,7 +29,7 @@ from keras_lstm_dssm.run_folder import RunFolder
 
 __all__ = ["RankingEvaluation"]
 
-_TEXTS = 3
+_TEXTS = 3  # of a batch, in messages
 
 _LOST = (
     tf.errors.AbortedError,
@@ -41,7 +41,7 @@ _LOST = (
 
 
 class Diverged(ArithmeticError):
-    """Raised if the variable that the message names is NaN or infinite."""
+    """Raised for a NaN or infinite variable, which the message names."""
 
 
 class DeadNetwork(ArithmeticError):
@@ -53,20 +53,18 @@ class DeadNetwork(ArithmeticError):
 
 
 def check_finite(model: Any) -> None:
-    """Raises `Diverged` unless all variables of a checkpoint are finite.
+    """Raises `Diverged` unless all variables of model and optimizer are finite.
 
-    The loss may be finite even so: an infinite weight saturates a gate.
+    An infinite weight can saturate a gate, with a finite loss.
     """
-    owners = [
-        (layer.name.replace("_", " "), layer.variables)
-        for layer in model.layers
-    ]
-    for owner, variables in (*owners, ("optimizer", model.optimizer.variables)):
-        for variable in variables:
+    for owner in (*model.layers, model.optimizer):
+        is_layer = owner is not model.optimizer
+        name = owner.name.replace("_", " ") if is_layer else "optimizer"
+        for variable in owner.variables:
             if variable.dtype.startswith("float") and not tf.reduce_all(
                 tf.math.is_finite(variable.value)
             ):
-                raise Diverged(f"{variable.path} of the {owner}")
+                raise Diverged(f"{variable.path} of the {name}")
 
 
 def explain_failure(
@@ -80,10 +78,10 @@ def explain_failure(
 
     Args:
         error: The exception that ended the training.
-        run: The run's folder, if any.
-        model: The model.
-        logs: The click logs as they were at the start of the training.
-        batches: Function that returns the batches of texts from a step on.
+        run: The folder of the run, or `None`.
+        model: The trained model.
+        logs: The click logs, read at the start of the training.
+        batches: Function step -> the batches of texts from this step on.
     """
     if isinstance(error, _LOST):
         return
@@ -144,15 +142,14 @@ def _advice(state: str, run: RunFolder | None) -> str:
 
 
 _TOLERANCE = 1e-4
-_MAX_ACCURACY = 0.25  # half of the accuracy of random scores
+_MAX_ACCURACY = 0.25  # random scores have 0.5
 
 
 class DeadNetworkWatch(keras.callbacks.Callback):
-    """Stops when the scores of nearly all triples of an epoch are equal.
+    """Raises `DeadNetwork` if nearly all triples of an epoch have equal scores.
 
-    If the relu units of the last hidden layer are 0 for every pair of texts, or
-    its tanh units 1 or -1, then all scores are equal and nearly all gradients
-    are 0. The loss of each triple is the margin, its accuracy 0.
+    If all units of the last hidden layer are saturated, scores are equal and
+    gradients are 0. The loss of each triple is then the margin, its accuracy 0.
     """
 
     def __init__(self, margin: float, steps: int) -> None:
@@ -162,8 +159,8 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
-        # Not in the first epoch, which starts with equal scores, and not in the
-        # rest of an interrupted epoch. A few pairs may differ by rounding.
+        # The first epoch starts with equal scores, and an interrupted epoch has
+        # too few steps. A few scores may differ by rounding.
         if (
             epoch
             and self.params["steps"] == self.steps
@@ -174,10 +171,7 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
 
 class BestEpoch(keras.callbacks.Callback):
-    """Base class of callbacks that evaluate a model and keep the best weights.
-
-    `RankingEvaluation` describes the arguments and the attributes.
-    """
+    """Base of callbacks that keep the best weights, see `RankingEvaluation`."""
 
     def __init__(
         self,
@@ -199,15 +193,15 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def name(self) -> str:
-        """Name in the logs of the metric that decides which epoch is best."""
+        """The metric in the logs that decides which epoch is best."""
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def metrics(self) -> dict[str, float]:
-        """Evaluates the model: name in the logs -> value, including `name`."""
+        """Evaluates the model; returns metrics for the logs, also `name`."""
         raise NotImplementedError(f"{type(self).__name__}.metrics")
 
     def is_better(self, metric: float, best: float) -> bool:
-        """Returns whether a metric is better than the best metric so far."""
+        """Returns whether `metric` is better than `best`."""
         return metric > best
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -227,9 +221,9 @@ class BestEpoch(keras.callbacks.Callback):
         """Describes in one line which of the epochs was kept."""
         if self.best is None:
             return f"kept the last epoch, {epochs}: none was measured"
-        value = f"{self.name} {self.best:.4g}"
         if not self.keep_best:
             return f"kept the last epoch, {epochs}; best {self.best_epoch}"
+        value = f"{self.name} {self.best:.4g}"
         return f"kept epoch {self.best_epoch} of {epochs}: {value}"
 
     def is_due(self, epoch: int, epochs: int) -> bool:
@@ -268,8 +262,7 @@ class RankingEvaluation(BestEpoch):
     """Evaluates rankings after epochs, keeps the best weights, stops early.
 
     The metric is added to the epoch's logs as `dev_` and the measure, such as
-    `dev_mrr@10`, and so to the progress bar, the history and TensorBoard. List
-    this callback before other callbacks that read the logs.
+    `dev_mrr@10`. List this callback before callbacks that read the logs.
 
     Args:
         collection: A `Collection`, to search the whole corpus for its dev
@@ -283,15 +276,15 @@ class RankingEvaluation(BestEpoch):
             of the training. Default `True`.
         patience: Stop after this number of evaluations without a better value.
             Default `None`: never stop.
-        min_relevant: Smallest grade of relevant documents of a `Collection`,
-            default 1. It has no effect on tasks.
-        progress: Whether to show a progress bar of encoding, default `False`.
+        min_relevant: Smallest grade of relevant documents of a `Collection`.
+            Default 1.
+        progress: Whether to show a progress bar of encoding. Default `False`.
 
     Attributes:
         best: The best value so far, from 0 to 1; `None` before the first
             evaluation.
         best_epoch: The epoch of the best value, counted from 1.
-        best_weights: The weights of the best epoch, with `keep_best`.
+        best_weights: With `keep_best`, the weights of the best epoch.
         on_best: Function that is called with the model at each new best epoch.
             Default `None`.
 
@@ -318,22 +311,18 @@ class RankingEvaluation(BestEpoch):
     ) -> None:
         super().__init__(every, keep_best, patience)
         self.progress = progress
-        known = (
-            collection.measures
-            if isinstance(collection, Task | ClusterTask)
-            else MEASURES
-        )
+        known = getattr(collection, "measures", MEASURES)
         if measure not in known:
             raise InputError(
                 f"measure is {measure!r}: expected one of {', '.join(known)}"
             )
         self.task: Task | ClusterTask
-        if isinstance(collection, Task | ClusterTask):
-            self.task = collection
-        else:
+        if isinstance(collection, Collection):
             self.task = Task.from_collection(
                 collection, "dev", "retrieve", min_relevant, depth=100
             )
+        else:
+            self.task = collection
         self.measure = measure
 
     @property
@@ -354,22 +343,19 @@ class RankingEvaluation(BestEpoch):
         return mean(by_query, [self.measure])[self.measure]
 
     def describe(self, epochs: int) -> str:
-        """Describes the kept epoch, and BM25 with the model's rule of words."""
+        """Describes the kept epoch, and the metric of BM25 for comparison."""
         line = super().describe(epochs)
         if self.best is None or not isinstance(self.task, Task):
             return line
         tokenizer = TOKENIZERS[words_of(self.model)]
-        bm25 = self._value(
-            BM25System(tokenizer=tokenizer, fields=self.task.fields)
-        )
-        return f"{line} (BM25 {bm25:.4g})"
+        bm25 = BM25System(tokenizer=tokenizer, fields=self.task.fields)
+        return f"{line} (BM25 {self._value(bm25):.4g})"
 
 
 class ValidationLoss(BestEpoch):
-    """Evaluates the loss after epochs, keeps the best weights, stops early.
+    """Evaluates the loss on `batches` after epochs, and keeps the best weights.
 
-    The logs get the metrics of `evaluate` on `batches` with the prefix `val_`.
-    The epoch with the smallest `val_loss` is best.
+    The logs get all metrics with the prefix `val_`.
     """
 
     def __init__(
@@ -396,12 +382,12 @@ class ValidationLoss(BestEpoch):
         return {f"val_{name}": float(value) for name, value in values.items()}
 
     def is_better(self, metric: float, best: float) -> bool:
-        """Returns whether a loss is smaller than the best loss so far."""
+        """Returns whether a loss is smaller than the best loss."""
         return metric < best
 
 
 _QUICK = 0.5
-"""If saving takes fewer seconds, a checkpoint is saved after each epoch."""
+"""Seconds: if saving takes less, each epoch is saved."""
 
 _MIN_INTERVAL = 50
 """Minimum time between two checkpoints, in multiples of the time of saving."""
@@ -410,8 +396,8 @@ _MIN_INTERVAL = 50
 class Checkpoint(keras.callbacks.Callback):
     """Saves model and optimizer, so that a run can be resumed.
 
-    Saves after epochs, see `on_epoch_end`, and within an epoch if the last
-    checkpoint is older than `minutes`. All numbers must be finite.
+    Saves after epochs, and within an epoch if the last checkpoint is older than
+    `minutes`. `needed` says whether epoch n (from 1) must be saved.
     """
 
     def __init__(
@@ -430,11 +416,9 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, unless saving would take too much time.
+        """Saves a checkpoint, unless saving takes over 2 % of the time.
 
-        If saving takes over half a second, it takes at most 2 % of the training
-        time. Epochs with `needed(epochs)` and the last epoch, after which the
-        best weights are restored, are always saved.
+        The last epoch is saved always, before the best weights are restored.
         """
         if (
             self._seconds < _QUICK
@@ -463,10 +447,7 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 class HistoryFile(keras.callbacks.Callback):
-    """Writes the metrics of each epoch to `history.csv`.
-
-    A resumed run keeps the rows of its first `initial_epoch` epochs.
-    """
+    """Writes metrics to `history.csv`, after the rows of resumed epochs."""
 
     def __init__(self, run: RunFolder, initial_epoch: int) -> None:
         super().__init__()
@@ -476,7 +457,7 @@ class HistoryFile(keras.callbacks.Callback):
         ]
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Adds a row: epoch (from 1), training steps, losses, accuracies."""
+        """Adds a row: epoch (from 1), number of updates, and the logs."""
         updates = int(self.model.optimizer.iterations.numpy())
         self.rows.append({"epoch": epoch + 1, "updates": updates, **logs})
         write_csv(self.run.history, self.rows)

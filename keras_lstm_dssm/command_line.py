@@ -1,10 +1,9 @@
 """The base of all programs: flags, help, one-line errors, JSON results.
 
-A program is a module in `tools` or `benchmarks`. It defines the object
-`program`, whose docstring is the help, then the flags, then `main`, decorated
-by `@program.main` and run by absl: `app.run(main, flags_parser=program.parse)`.
-The modules that a program of `tools` imports at the top load no TensorFlow, so
-that help and wrong flags are answered at once; `main` imports the rest.
+A program is a module in `tools` or `benchmarks`. It makes the object `program`,
+defines the flags, and decorates `main` by `@program.main`. absl runs `main`:
+`app.run(main, flags_parser=program.parse)`. Only `main` imports TensorFlow, so
+that help and wrong flags are answered at once.
 """
 
 import difflib
@@ -25,12 +24,10 @@ from keras_lstm_dssm.files import check_writable, write_json
 from keras_lstm_dssm.version import __version__
 
 Main = Callable[[list[str]], Mapping[str, Any] | None]
-"""The work of a program: (name, arguments that are not flags) -> what
-`--json=FILE` writes."""
+"""Function [name, arguments that are not flags] -> values for `--json`."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
 """Flags of files that programs write."""
-
 
 _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
@@ -49,17 +46,18 @@ def _define_enum(
     names: Sequence[str],
     text: str,
 ) -> None:
-    """Defines a flag of names, with spaces at which its help can be wrapped."""
+    """Defines a flag with one of several names as its value."""
     flags.DEFINE_enum(name, default, names, text, flag_values=values)
+    # absl's help has no spaces, at which it could be wrapped.
     values[name].help = f"<{' | '.join(names)}>: {text}"
 
 
 class FlagSet:
     """A set of flags, separate from absl's global set.
 
-    The global set does not allow a second `--data`, but several programs can be
-    imported into one process. `string`, `integer`, `float`, `bool`, `enum`,
-    `list` and `multi` are absl's `DEFINE_string`, ..., for this set.
+    With the global set, two programs that define `--data` could not be imported
+    into one process. `string`, `integer`, `float`, `bool`, `enum`, `list` and
+    `multi` define a flag, as absl's `DEFINE_string` does.
     """
 
     def __init__(self) -> None:
@@ -73,7 +71,7 @@ class FlagSet:
         self.multi = partial(flags.DEFINE_multi_string, flag_values=self.flags)
 
     def parse_anew(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags, or raises `flags.Error`; returns the other words."""
+        """Parses flags, or raises `flags.Error`; returns other arguments."""
         self.flags.unparse_flags()
         for name in self.flags:
             self.flags[name].unparse()
@@ -81,9 +79,8 @@ class FlagSet:
         try:
             return self.flags(argv)[1:]
         except UnicodeError as error:
-            raise flags.Error(
-                f"--flagfile: {error}: save it as UTF-8"
-            ) from None
+            message = f"--flagfile: {error}: save it as UTF-8"
+            raise flags.Error(message) from None
         except ValueError as error:  # absl's error for `--noresume=true`
             raise flags.Error(
                 f"{error}: leave the value out, or the `no` of its name"
@@ -91,11 +88,11 @@ class FlagSet:
 
 
 class Program(FlagSet):
-    """The help and the flags of a program, and how it parses them.
+    """The help and the flags of a program.
 
-    Every program has `--json`, `--debug` and the flags of help. `arguments`
-    says whether the program takes arguments that are not flags. Flags of
-    `settings` are given by `--set NAME=VALUE`.
+    `doc` is the help, `required` are names of required flags, and `arguments`
+    says whether the program takes arguments that are not flags. `settings` are
+    values that are set by `--set NAME=VALUE`.
     """
 
     def __init__(
@@ -105,11 +102,11 @@ class Program(FlagSet):
         arguments: bool = False,
     ) -> None:
         super().__init__()
-        self.doc = doc or ""  # `python -OO` removes it
+        self.doc = doc or ""  # `python -OO` removes docstrings
         self.required = required
         self.arguments = arguments
         self.settings = FlagSet()
-        self._words: list[str] = []
+        self._positional: list[str] = []
         self._main: Callable[[list[str]], int]
         self.string(
             "json", None, "File to which the results are also written, as JSON."
@@ -119,10 +116,10 @@ class Program(FlagSet):
         )
 
     def main(self, main: Main) -> Callable[[list[str]], int]:
-        """Decorates a program's `main`: errors become one line, and a code.
+        """Decorates a program's `main`, to return the exit code.
 
-        The decorated `main` returns the exit code: 0; 1 after one line on
-        standard error for `InputError` or `OSError`; 130 after ctrl-c.
+        It is 0; 1 for `InputError` or `OSError`, which are printed in one line
+        on standard error; or 130 after ctrl-c.
         """
 
         @wraps(main)
@@ -133,34 +130,34 @@ class Program(FlagSet):
         return reported
 
     def run(self, argv: Sequence[str]) -> int:
-        """Runs `argv` in a process of many programs; returns the exit code."""
+        """Runs `argv` without `absl.app.run`; returns the exit code."""
         code = self.check(argv)
-        return self._main([argv[0], *self._words]) if code is None else code
+        main_argv = [argv[0], *self._positional]
+        return self._main(main_argv) if code is None else code
 
     def parse(self, argv: Sequence[str]) -> list[str]:
         """Parses flags, for `absl.app.run`; returns the name and arguments."""
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # `app.run` reads absl's own flags; libraries would log everything.
+        # `app.run` reads absl's global flags; libraries log less at -1.
         flags.FLAGS([argv[0], "--verbosity=-1"])
-        logging.getLogger("absl").setLevel(logging.ERROR)  # TensorFlow's
-        return [argv[0], *self._words]
+        logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
+        return [argv[0], *self._positional]
 
     def check(self, argv: Sequence[str]) -> int | None:
-        """Parses the flags; returns the exit code, `None` for work to do."""
+        """Parses the flags; returns an exit code, or `None` to run `main`."""
         return self._reported(self._parse, [*argv])
 
     def check_unused(self, names: Iterable[str], why: str) -> None:
-        """Raises `InputError`, "--NAME WHY", for a flag that is set."""
+        """Raises `InputError`, "--NAME WHY", if one of the flags is set."""
         for name in names:
             if self.flags[name].present:
                 raise InputError(f"--{name} {why}")
 
     def flag(self, name: str) -> flags.Flag:
-        """Returns a flag, or the setting of `--set` with this name."""
-        known = self.flags if name in self.flags else self.settings.flags
-        return known[name]
+        """Returns the flag or the setting of `--set` with this name."""
+        return (self.flags if name in self.flags else self.settings.flags)[name]
 
     def shown(self, name: str) -> str:
         """Returns `--NAME` for a flag, and `--set NAME` for a setting."""
@@ -168,30 +165,28 @@ class Program(FlagSet):
 
     def define_set(self, what: str) -> None:
         """Defines `--set`, whose help begins with `what`."""
-        self.multi(
-            "set", [],
-            f"{what}, as NAME=VALUE: --helpfull lists the names",
-        )  # fmt: skip
+        text = f"{what}, as NAME=VALUE: --helpfull lists the names"
+        self.multi("set", [], text)
 
     def _parse(self, argv: list[str]) -> int | None:
         values = self.flags
-        if isinstance(sys.stdout, io.TextIOWrapper):  # prints any title
+        if isinstance(sys.stdout, io.TextIOWrapper):  # for titles in ASCII
             sys.stdout.reconfigure(errors="backslashreplace")
-        flags_given = argv[: argv.index("--")] if "--" in argv else argv
-        if "--version" in flags_given[1:]:
+        given_flags = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
+        if "--version" in given_flags:
             print(f"keras-lstm-dssm {__version__}")
             return 0
-        if _HELP & set(flags_given[1:]):
-            print(self._help("--helpfull" in flags_given))
+        if _HELP & set(given_flags):
+            print(self._help("--helpfull" in given_flags))
             return 0
         try:
-            self._words = self.parse_anew(argv)
+            self._positional = self.parse_anew(argv)
         except flags.UnrecognizedFlagError as error:
             raise InputError(self._unknown(error.flagname)) from error
         self._parse_settings(values.set if "set" in values else [])
-        if self._words and not self.arguments:
+        if self._positional and not self.arguments:
             raise InputError(
-                f"unexpected argument {self._words[0]!r}; quote globs"
+                f"unexpected argument {self._positional[0]!r}; quote globs"
             )
         for name in self.required:
             if not values[name].value:
@@ -204,7 +199,7 @@ class Program(FlagSet):
     def _unknown(self, name: str) -> str:
         """Describes a flag that does not exist, with the nearest name."""
         words = name.split()
-        if words[1:] and words[0] in self.flags:  # absl splits no lines
+        if words[1:] and words[0] in self.flags:  # a line "--name value"
             return (
                 f"--{name}: in the file of --flagfile, write"
                 f" --{words[0]}=VALUE, with ="
@@ -221,7 +216,7 @@ class Program(FlagSet):
         return f"--{name} is no flag{hint or ': --help lists all'}"
 
     def _parse_settings(self, pairs: Sequence[str]) -> None:
-        """Parses the values of `--set`, by the types of the settings."""
+        """Parses the values of `--set`."""
         known = self.settings.flags
         for pair in pairs:
             name, equals, _ = pair.partition("=")
@@ -253,10 +248,9 @@ class Program(FlagSet):
                 continue  # a folder or a device, which may be named twice
             for other in values if is_file else outputs:
                 value = values[other].value
-                texts = value if isinstance(value, list) else [value]
                 if other != name and any(
                     isinstance(text, str) and _names_file(text, path)
-                    for text in texts
+                    for text in (value if isinstance(value, list) else [value])
                 ):
                     raise InputError(
                         f"--{name}={path} would overwrite the file of"
@@ -275,8 +269,9 @@ class Program(FlagSet):
         needed = [n for n in self.required if self.flags[n].default is None]
         names = ", ".join(f"--{name}" for name in needed)
         required = [f"Required: {names}\n"] if needed else []
-        doc = f"{self.doc.strip()}\n"
-        return "\n".join([doc, *required, "Flags:", *entries])
+        return "\n".join(
+            [f"{self.doc.strip()}\n", *required, "Flags:", *entries]
+        )
 
     def _work(self, main: Main, argv: list[str]) -> int:
         result = main(argv)
@@ -287,10 +282,10 @@ class Program(FlagSet):
     def _reported(
         self, work: Callable[..., int | None], *arguments: Any
     ) -> int | None:
-        """Calls a function; prints an error in one line, returns its code."""
+        """Calls `work`; prints an error in one line, and returns its code."""
         try:
             return work(*arguments)
-        except BrokenPipeError:  # the reader, such as `head`, has ended
+        except BrokenPipeError:  # the reader of a pipe, such as `head`, ended
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except (InputError, OSError, flags.Error) as error:
@@ -308,7 +303,7 @@ def _entries(values: flags.FlagValues) -> list[str]:
     """Returns the help of each flag, sorted by name."""
     text = values.get_help(include_special_flags=False)
     lines = [line for line in text.splitlines() if line.startswith(" ")]
-    # absl adds these lines to flags that can be repeated.
+    # absl adds two lines to flags that can be repeated.
     text = re.sub(
         r";\n +repeat this option[^\n]*\n[^\n]*", ".", "\n".join(lines)
     )
@@ -323,15 +318,15 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 def open_retriever(models: str, name: str) -> Any:
     """Opens the retriever in a file, or in a folder of exported models.
 
-    Returns a `LocalModel`; or, for a version without its file, a
-    `SavedRetriever`, which loads TensorFlow.
+    Returns a `LocalModel`, or if the version has no portable file a
+    `SavedRetriever`, which needs TensorFlow.
     """
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 
     if os.path.isfile(models):
         local = LocalModel(models)
-        local.search([], model=name)  # raises if the file has another model
+        local.search([], model=name)  # raises for another model's file
         return local
     from keras_lstm_dssm.model_folders import model_folder, served_version
 
@@ -339,7 +334,7 @@ def open_retriever(models: str, name: str) -> Any:
     version = served_version(base)
     if version and (version / PORTABLE_PART).is_file():
         local = LocalModel(version / PORTABLE_PART)
-        local.target = str(base)  # for its errors
+        local.target = str(base)  # for error messages
         return local
     from lstm_dssm_programs import load_package
 
@@ -350,11 +345,10 @@ def open_retriever(models: str, name: str) -> Any:
 
 
 def printable(text: str) -> str:
-    r"""Escapes the control characters of a text from outside, for a terminal.
+    r"""Escapes the control characters of an untrusted text, for a terminal.
 
-    An escape sequence in a title could change colours, the window's title or
-    the clipboard. Line breaks and changes of the writing direction could forge
-    other lines.
+    Escape sequences could change the clipboard, for example. Line breaks and
+    changes of the writing direction could forge lines.
 
     >>> print(printable("hex \x1b]0;owned\x07 bolt"))
     hex \x1b]0;owned\x07 bolt
@@ -365,9 +359,9 @@ def printable(text: str) -> str:
 
 
 def _names_file(text: str, path: str) -> bool:
-    """Returns whether a flag's paths or globs, comma-separated, name a file."""
-    paths = {text, *text.split(",")} - {""}
-    files = {file for path in paths for file in (path, *glob.glob(path))}
+    """Returns whether comma-separated paths or globs name a file."""
+    patterns = {text, *text.split(",")} - {""}
+    files = {file for p in patterns for file in (p, *glob.glob(p))}
     return os.path.realpath(path) in map(os.path.realpath, files)
 
 
@@ -375,6 +369,7 @@ _TWICE = re.compile("flag --(.*?)=(.*): already defined as (.*)")
 
 
 def _one_line(error: BaseException, values: flags.FlagValues) -> str:
+    """Returns the message of an error, without absl's and Python's wording."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     message = " ".join(str(error).split()) or type(error).__name__
@@ -382,17 +377,15 @@ def _one_line(error: BaseException, values: flags.FlagValues) -> str:
         if twice := _TWICE.fullmatch(message):
             name, new, old = twice.groups()
             return f"--{name} is given twice, {old} and {new}: leave one out"
-        # absl appends the message of Python's `int`, for example.
-        match = re.match(r"flag (--(\w+)=.*?): ", message)
-        expected = match and values[match[2]].parser.syntactic_help
-        if match and "Non-boolean argument" in message:
-            expected = "true or false"
-        if match and hasattr(values[match[2]].parser, "enum_values"):
-            value = match[1].partition("=")[2]
-            names = values[match[2]].parser.enum_values
+        if match := re.match(r"flag (--(\w+)=(.*?)): (.*)", message):
+            assignment, name, value, reason = match.groups()
+            parser = values[name].parser
+            names = getattr(parser, "enum_values", ())
             if close := difflib.get_close_matches(value, names, 1):
-                rest = message[match.end() :]
-                return f"{match[1]}: is {close[0]} meant? {rest}"
-        if match and expected and "expected" not in message[match.end() :]:
-            return f"{match[1]}: expected {expected}"
+                return f"{assignment}: is {close[0]} meant? {reason}"
+            expected = parser.syntactic_help
+            if "Non-boolean argument" in message:
+                expected = "true or false"
+            if expected and "expected" not in reason:
+                return f"{assignment}: expected {expected}"
     return message.removeprefix("ERROR:: ")

@@ -1,8 +1,7 @@
 """Atomic writes of files and folders, checks of paths, a lock of a folder.
 
-Temporary files and folders are locked by their process. After a kill they are
-unlocked, and the next process that writes the same file or folder removes them.
-`plain_files.py` reads files.
+A process locks its temporary files and folders. The lock of a killed process
+ends, and the next process that writes the file or folder removes them.
 """
 
 import csv
@@ -36,11 +35,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary path to write to, and renames it to `path` at the end.
 
     Readers see the old file or the complete new file, also after a power loss.
-    An exception leaves the old file unchanged. Temporary files of killed
-    processes are removed. A symbolic link is followed, and an existing file
-    keeps its owner and permissions. If `path` is a device or a pipe
-    (`/dev/null`, `/dev/stdout`), the bytes are copied to it. The temporary path
-    has the same suffix, by which some writers choose the format.
+    An exception leaves the old file unchanged. A symbolic link is followed, and
+    an existing file keeps its owner and permissions. If `path` is a device or a
+    pipe (`/dev/stdout`), the bytes are copied to it. The temporary path has the
+    suffix of `path`.
     """
     path = Path(path)
     to_stream = _is_stream(path)
@@ -49,7 +47,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     name = target.name
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
-    # Not the process's number: containers that share a volume may both have it.
+    # Random: containers that share a volume may have equal process numbers.
     partial = folder / f".partial-{secrets.token_hex(_TOKEN_BYTES)}-{name}"
     lock: int | None = None
     try:
@@ -64,7 +62,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.replace(partial, target)
             flush_to_disk(folder)
     except OSError as error:
-        # The error of a full disk does not name the file.
+        # Python's error for a full disk names no file.
         if error.errno and str(error.filename) in ("None", str(partial)):
             error.filename = str(path)
         raise
@@ -78,7 +76,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _remove_unlocked(folder: Path, name: str) -> None:
-    """Removes the temporary files of killed processes for a file."""
+    """Removes temporary files of a file that killed processes have left."""
     for partial in folder.glob(f".partial-*-{glob.escape(name)}"):
         token = partial.name.removeprefix(".partial-").removesuffix(f"-{name}")
         # A longer token belongs to another file, whose name ends in `name`.
@@ -89,10 +87,9 @@ def _remove_unlocked(folder: Path, name: str) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Returns whether a path is a device or a pipe, or names an open file."""
-    if _descriptor(path) is not None:
-        return True
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Returns whether a path is a device, a pipe or a file descriptor."""
+    is_special = path.exists() and not path.is_file() and not path.is_dir()
+    return is_special or _descriptor(path) is not None
 
 
 def _descriptor(path: Path) -> int | None:
@@ -118,11 +115,11 @@ def _copy_to_stream(source: Path, path: Path) -> None:
 
 
 def _create(partial: Path, target: Path) -> int:
-    """Creates a locked file with owner and permissions of `target`."""
+    """Creates a locked file with the owner and permissions of `target`."""
     new_file = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         number = os.open(partial, new_file, 0o666)
-        with suppress(OSError):  # without locks no process removes the file
+        with suppress(OSError):  # a file system without locks
             fcntl.flock(number, fcntl.LOCK_EX)
         if partial.exists():
             break
@@ -143,8 +140,7 @@ def _create(partial: Path, target: Path) -> int:
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
     """Waits until the bytes of a file, or the names in a folder, are on disk.
 
-    Otherwise a rename could reach the disk before the bytes, and after a power
-    loss the renamed file would be empty.
+    Without it a renamed file could be empty after a power loss.
     """
     try:
         number = os.open(path, os.O_RDONLY)
@@ -153,13 +149,12 @@ def flush_to_disk(path: str | os.PathLike[str]) -> None:
         finally:
             os.close(number)
     except OSError:
-        # Some file systems do not support it for a folder.
-        if not os.path.isdir(path):
+        if not os.path.isdir(path):  # not every file system syncs folders
             raise
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Checks that files can be written in a folder, which may not exist yet."""
+    """Checks that a folder is writable, or can be made."""
     folder = Path(folder)
     while not folder.exists():
         folder = folder.parent
@@ -176,7 +171,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Checks that a file can be written, before its contents are computed."""
+    """Checks that a file can be written, before its content is computed."""
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path}: found a folder, expected a file to write")
@@ -197,13 +192,13 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a text in UTF-8, atomically, see `replacing`."""
+    """Writes a text in UTF-8, atomically."""
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Writes a value as indented JSON, atomically, see `replacing`."""
+    """Writes a value as indented JSON, atomically."""
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
@@ -216,7 +211,7 @@ def write_json_gz(
         open(partial, "wb") as raw,
         gzip.GzipFile("", "wb", level, raw, mtime=0) as file,
     ):
-        # `json.dump` would encode without its fast encoder.
+        # `json.dump` is slower than `json.dumps`.
         file.write(json.dumps(value).encode())
 
 
@@ -228,7 +223,7 @@ def cache_folder() -> str:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes rows, with a column for every key; `None` is an empty cell."""
+    """Writes rows, with a column for each key; `None` is an empty cell."""
     with (
         replacing(path) as partial,
         partial.open("w", newline="", encoding="utf-8") as file,
@@ -239,7 +234,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def file_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
-    """Opens a lock file, and creates it if necessary."""
+    """Opens a lock file; with the default `flags`, creates a missing one."""
     # Another user of the folder could have put a link or a pipe there.
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     return open(os.open(path, flags, 0o666), "r+b", 0)
@@ -250,35 +245,34 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary folder, and renames it to `folder` at the end.
 
     Readers see no folder or the complete folder, also after a power loss. An
-    exception leaves nothing. If another process has written `folder` meanwhile,
-    that folder stays, and an `InputError` is raised.
+    exception leaves nothing. Raises `InputError` at the end if `folder` exists.
     """
     folder = Path(os.path.abspath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # A subfolder, since the hidden folder is locked and private.
+            # `hidden` itself is locked, and only its owner can read it.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete
             for path in (*complete.rglob("*"), complete):
                 flush_to_disk(path)
-            written = InputError(
+            exists = InputError(
                 f"{folder}: another process has written it meanwhile, and"
                 " what this one wrote is removed: name another folder"
             )
             if os.path.lexists(folder):
-                raise written
+                raise exists
             try:
                 complete.rename(folder)
-            except OSError as error:  # written since `lexists`
+            except OSError as error:  # made since `lexists`
                 if error.errno in (ENOTEMPTY, EEXIST, ENOTDIR):
-                    raise written from error
+                    raise exists from error
                 raise
             flush_to_disk(folder.parent)
     except OSError as error:
-        # The error of a full disk does not name the folder.
+        # Python's error for a full disk names no folder.
         if error.errno and error.filename is None:
             error.filename = str(folder)
         raise
@@ -288,8 +282,7 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
     """Yields a new folder in `base`, which is removed at the end.
 
-    Its name begins with `prefix`. Folders that killed processes have left are
-    removed, too; a process locks its folder until it ends.
+    Its name begins with `prefix`. Such folders of killed processes are removed.
     """
     base = base.resolve()
     with _locked_directory(base, fcntl.LOCK_EX):
@@ -305,10 +298,10 @@ def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_unlocked_folders(base: Path, prefix: str) -> None:
-    """Removes the `hidden_folder`s that killed processes have left."""
+    """Removes the hidden folders that killed processes have left."""
     for folder in base.glob(f"{glob.escape(prefix)}*"):
         with (
-            suppress(OSError),  # its process is still alive
+            suppress(OSError),  # a living process has the lock
             _locked_directory(folder, fcntl.LOCK_EX | fcntl.LOCK_NB),
         ):
             shutil.rmtree(folder)
@@ -329,11 +322,10 @@ def _locked_directory(path: Path, operation: int) -> Iterator[None]:
 def lock_folder(
     folder: str | os.PathLike[str], activity: str, wait: bool = False
 ) -> Iterator[None]:
-    """Keeps other processes that lock the same folder from working in it.
+    """Locks a folder during the block; messages name the `activity`.
 
-    The lock is released when the process ends, even if it is killed; its file
-    `.lock` stays. If another process has the lock, raises `InputError`, or with
-    `wait` prints a line and waits.
+    If another process has the lock, raises `InputError`, or with `wait` prints
+    a line and waits. The lock ends with the process; its file `.lock` stays.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Hashes that tell whether an encoder or a title is unchanged."""
+"""Hashes of weights, files and titles, by which changes are found."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 HASH_BYTES = 16
-"""Length of the hash of a title."""
+"""Number of bytes in the hash of a title."""
 
 
 def weights_hash(weights: Iterable[Any]) -> str:
@@ -47,7 +47,7 @@ def _add_file(digest: Any, path: str | os.PathLike[str]) -> None:
 
 
 def id_hashes(ids: Iterable[str]) -> np.ndarray:
-    """Returns the distinct hashes of ids, uint64, ascending."""
+    """Returns the distinct hashes of ids, uint64 `[n]`, ascending."""
     hashes = title_hashes(ids)[:, :8]
     return np.unique(np.ascontiguousarray(hashes).view(np.uint64))
 

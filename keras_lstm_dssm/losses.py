@@ -20,26 +20,22 @@ class CosineSoftmax(Configured, keras.losses.Loss):
             = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
 
     Palangi et al. 2016, eq. (5). The paper sums l_r over a batch
-    (`reduction="sum"`). The default is the mean, so that the learning rate does
-    not depend on the batch size.
+    (`reduction="sum"`).
 
     Args:
         gamma: The scale g, to be chosen on held-out data. Default 10.
-        reduction: See `keras.losses.Loss`. Default: the mean.
-        name: Name of the loss.
-        dtype: See `keras.losses.Loss`.
+        reduction, name, dtype: See `keras.losses.Loss`. By default the mean.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
             negative, -1 for a document to leave out (a random negative that
             equals the clicked document). Or `(batch,)`: the index of the
-            clicked document, if all other documents are negatives and the loss
-            has the dtype float32 or float64.
+            clicked document; all other documents are then negatives.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
-        InputError: `y_true` has indices, and the dtype of the loss is float16
-            or bfloat16, which cannot represent all indices.
+        InputError: `y_true` has indices, and the loss has a dtype other than
+            float32 and float64.
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
@@ -64,14 +60,14 @@ class CosineSoftmax(Configured, keras.losses.Loss):
     def takes_indices(self) -> bool:
         """Whether `y_true` may have the indices of the clicked documents.
 
-        Keras casts `y_true` to the dtype of the loss, and float16 and bfloat16
-        cannot represent all indices. A subclass whose `call` does not support
-        indices sets this to `False`.
+        A subclass whose `call` does not support indices sets this to `False`.
         """
+        # Keras casts `y_true` to the dtype of the loss; smaller dtypes cannot
+        # represent all indices.
         return self.dtype in ("float32", "float64")
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Returns l_r of each row, `(batch,)`."""
+        """Returns l_r of each query, `(batch,)`."""
         gamma = tf.cast(self.gamma, y_pred.dtype)
         if len(y_true.shape) == 1:
             if not self.takes_indices:
@@ -86,9 +82,8 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         rows = tf.range(tf.size(clicked))
         clicked_cells = tf.stack([rows, clicked], axis=1)
 
-        # Loss and gradient take 0.6 of the time of TensorFlow's op, and 0.3
-        # with index labels. The gradient must agree with the loss: with p the
-        # softmax of g R,
+        # 0.6 of the time of TensorFlow's op, 0.3 with indices. With p the
+        # softmax of g R, the gradient is
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
@@ -96,16 +91,16 @@ class CosineSoftmax(Configured, keras.losses.Loss):
             if left_out is not None:
                 scaled = tf.where(left_out, cosines.dtype.min, scaled)
             largest = tf.reduce_max(scaled, axis=-1, keepdims=True)
-            shares = tf.exp(scaled - largest)
-            total = tf.reduce_sum(shares, axis=-1, keepdims=True)
-            all_logits = (tf.math.log(total) + largest)[:, 0]
+            exponentials = tf.exp(scaled - largest)
+            total = tf.reduce_sum(exponentials, axis=-1, keepdims=True)
+            log_sum = (tf.math.log(total) + largest)[:, 0]
 
             def gradient(error: tf.Tensor) -> tf.Tensor:
                 scale = gamma * error
-                gradients = shares * (scale[:, tf.newaxis] / total)
+                gradients = exponentials * (scale[:, tf.newaxis] / total)
                 return tf.tensor_scatter_nd_sub(gradients, clicked_cells, scale)
 
-            return all_logits - tf.gather_nd(scaled, clicked_cells), gradient
+            return log_sum - tf.gather_nd(scaled, clicked_cells), gradient
 
         return losses(y_pred)
 
@@ -119,26 +114,21 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         loss = -(L_read + L_enc)
 
     Eq. (4) to (6) of Bi and Ma 2017: S* are the key sentences of a document,
-    W its key words. The loss of a batch is the mean over its documents.
-
-    Both parts are sums in the paper: long documents have more weight than short
-    documents, and in long documents L_read has more weight than L_enc.
-    `normalize` makes both parts means.
+    W its key words. Since both parts are sums, long documents have more weight
+    than short documents; `normalize` makes both parts means.
 
     Args:
         read_weight: Factor of L_read. Default 1.
         word_weight: Factor of L_enc. Default 1.
         normalize: Whether L_read is divided by the number of sentences, and
             L_enc by the number of key words. Default `False`, as in the paper.
-        reduction: See `keras.losses.Loss`. Default: the mean.
-        name: Name of the loss.
-        dtype: See `keras.losses.Loss`.
+        reduction, name, dtype: See `keras.losses.Loss`. By default the mean.
 
     Call arguments:
         y_true: Float `(documents, 2)`, the numbers of sentences and of key
             words of each document.
-        y_pred: Float `(documents, 2)`, -L_read and -L_enc, see `read_costs`
-            and `word_costs`.
+        y_pred: Float `(documents, 2)`, -L_read and -L_enc of each document,
+            from `read_costs` and `word_costs`.
 
     Raises:
         InputError: A factor is negative or not finite.
@@ -177,9 +167,9 @@ class KeyVecLoss(Configured, keras.losses.Loss):
 
         Args:
             logits: Float `(n,)`, the logits of p_i of all sentences.
-            salient: bool `(n,)`, whether a sentence is in S*.
-            document: int32 `(n,)`, the document of each sentence, ascending.
-                Each document has at least one sentence.
+            salient: bool `(n,)`, whether each sentence is in S*.
+            document: int32 `(n,)`, the index of each sentence's document,
+                ascending. Each document has at least one sentence.
 
         Returns:
             Float `(documents,)`.
@@ -197,10 +187,10 @@ class KeyVecLoss(Configured, keras.losses.Loss):
 
         Args:
             logits: Float `(documents, vocabulary)`, W_v d + b_v.
-            words: int32 `(m,)`, columns of `logits`: the key words of all
-                documents.
-            document: int32 `(m,)`, the document of each key word. Documents
-                without key words have an L_enc of 0.
+            words: int32 `(m,)`, the key words of all documents, as columns of
+                `logits`.
+            document: int32 `(m,)`, the index of each key word's document. The
+                L_enc of a document without key words is 0.
 
         Returns:
             Float `(documents,)`.
@@ -212,7 +202,7 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         )
 
     def parts(self, counts: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
-        """Returns `costs`, normalised if required, without their factors.
+        """Returns the two parts of each document's loss, without factors.
 
         `counts` and `costs` are `y_true` and `y_pred` of the call.
         """
@@ -232,23 +222,20 @@ class PairwiseHinge(Configured, keras.losses.Loss):
 
         l = max(0, margin + s(Q, D-) - s(Q, D+))
 
-    Wan et al. 2016, section "Model Training", with margin 1. The loss of a row
-    is the mean over its negatives, and the loss of a batch the mean over its
-    rows.
+    Wan et al. 2016, section "Model Training", with margin 1. The loss of a
+    query is the mean over its negatives.
 
     Args:
         margin: Smallest difference of scores with loss 0. Default 1.
-        reduction: See `keras.losses.Loss`. Default: the mean.
-        name: Name of the loss.
-        dtype: See `keras.losses.Loss`.
+        reduction, name, dtype: See `keras.losses.Loss`. By default the mean.
 
     Call arguments:
-        y_true: `(batch, candidates)`: 1 for the single positive of a row, 0 for
-            its negatives.
+        y_true: `(batch, candidates)`: 1 for the single positive of a query, 0
+            for its negatives.
         y_pred: Scores, `(batch, candidates)`.
 
     Raises:
-        tf.errors.InvalidArgumentError: A row has no positive, or several.
+        tf.errors.InvalidArgumentError: A query has no positive, or several.
 
     Example:
     >>> loss = PairwiseHinge()
@@ -267,18 +254,15 @@ class PairwiseHinge(Configured, keras.losses.Loss):
         self.margin = margin
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
-        """Returns the loss of each row, `(batch,)`."""
+        """Returns the loss of each query, `(batch,)`."""
         is_positive = y_true > 0
         count = tf.math.count_nonzero(is_positive, axis=-1)
         message = "PairwiseHinge needs exactly one positive in each row, found:"
         check = tf.Assert(tf.reduce_all(count == 1), [message, count])
         with tf.control_dependencies([check]):
             positive = tf.where(is_positive, y_pred, 0)
-        violation = tf.nn.relu(
-            self.margin
-            + y_pred
-            - tf.reduce_sum(positive, axis=-1, keepdims=True)
-        )
+            positive = tf.reduce_sum(positive, axis=-1, keepdims=True)
+        violation = tf.nn.relu(self.margin + y_pred - positive)
         negatives = tf.cast(tf.logical_not(is_positive), y_pred.dtype)
         return tf.math.divide_no_nan(
             tf.reduce_sum(violation * negatives, axis=-1),

@@ -1,4 +1,4 @@
-"""`CARD.md` of runs and of exported models: contents and tables."""
+"""`CARD.md` of runs and of exported models."""
 
 import os
 import time
@@ -31,11 +31,10 @@ CARD_MEASURES = (
     "mrr@10", "ndcg@10", "recall@10", "recall@100", "p@1", "p@10", "map", "mrr",
     "f1", "v", "ari", "ami",
 )  # fmt: skip
-"""Measures on the card, if an evaluation has them; `card.json` has all."""
+"""Measures on the card; `card.json` has all."""
 
 _TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
-"""Mode in an evaluation's name, such as "test/cluster" -> name of the task on
-the Hugging Face Hub; other modes are text-ranking."""
+"""Mode of an evaluation -> task of the Hub; others are text-ranking."""
 
 
 def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
@@ -48,21 +47,16 @@ def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
             [system, *(_percent(values[measure]) for measure in measures)]
             for system, values in entry["systems"].items()
         ]
-        if "above_bm25" in entry:
-            above = entry["above_bm25"]
-            rows.append(
-                [
-                    "difference to bm25",
-                    *(_percent(above[measure]) for measure in measures),
-                ]
-            )
+        if above := entry.get("above_bm25"):
+            cells = [_percent(above[measure]) for measure in measures]
+            rows.append(["difference to bm25", *cells])
         tables.append(Table(["", *measures], rows, _title(name, entry)))
     return tables
 
 
 def _title(name: str, entry: Mapping[str, Any]) -> str:
     measured = f"{entry['documents']:,} documents, {entry['date'][:10]}"
-    if "clusterings" in entry:  # their spread holds for these documents only
+    if "clusterings" in entry:
         over = f"the {entry['clusterings']} runs of k-means"
     else:
         measured = f"{entry['queries']:,} queries, {measured}"
@@ -74,16 +68,16 @@ def _title(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an entry of the front matter's `model-index`."""
+    """Returns an entry of `model-index` in the card's front matter.
+
+    `name` is split and mode, such as `"test/retrieve"`.
+    """
     split, _, mode = name.partition("/")
-    (_, values), *_ = entry["systems"].items()
+    values, *_ = entry["systems"].values()
+    data = entry["data"]["spec"]
     return {
         "task": {"type": _TASKS.get(mode, "text-ranking")},
-        "dataset": {
-            "name": entry["data"]["spec"],
-            "type": entry["data"]["spec"],
-            "split": split,
-        },
+        "dataset": {"name": data, "type": data, "split": split},
         "metrics": [
             {
                 "type": measure.replace("@", "_at_"),
@@ -98,18 +92,14 @@ def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _percent(spread: list[float]) -> str:
     mean, half_width = spread
-    if half_width == 0:
-        return f"{100 * mean:.1f}"
-    return f"{100 * mean:.1f} ± {100 * half_width:.1f}"
-
-
-_SCALAR = (str, int, float, bool)
+    interval = f" ± {100 * half_width:.1f}" if half_width else ""
+    return f"{100 * mean:.1f}{interval}"
 
 
 def run_card(
     name: str, config: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> str:
-    """Returns the card of a run."""
+    """Returns the card of a run: `config.json` and `card.json` as Markdown."""
     evaluations = facts.get("evaluations", {})
     head: dict[str, Any] = {
         "library_name": "keras",
@@ -117,14 +107,8 @@ def run_card(
         "tags": ["keras", "keras-lstm-dssm", "tensorflow", "search"],
     }
     if evaluations:
-        head["model-index"] = [
-            {
-                "name": name,
-                "results": [
-                    hub_result(key, entry) for key, entry in evaluations.items()
-                ],
-            }
-        ]
+        results = [hub_result(key, value) for key, value in evaluations.items()]
+        head["model-index"] = [{"name": name, "results": results}]
     card = _contents(config, facts)
     return render("run_card.md.jinja", head=head, name=name, card=card)
 
@@ -188,29 +172,30 @@ def teacher_text(facts: Mapping[str, Any]) -> str | None:
 
 def _settings_table(recipe: Mapping[str, Any]) -> Table:
     values: dict[str, Any] = dict(recipe)
-    for inner in recipe.values():
-        if isinstance(inner, Mapping):
-            values |= inner
+    for arguments in recipe.values():
+        if isinstance(arguments, Mapping):
+            values |= arguments
     rows = [
         [name, f"`{value}`"]
         for name, value in values.items()
-        if isinstance(value, _SCALAR)
+        if isinstance(value, str | int | float)
     ]
     return Table(["name", "value"], rows, "", [1])
 
 
 def models_card(facts: Mapping[str, Any]) -> str:
-    """Returns the card of a folder of models."""
+    """Returns the card of a folder of exported models."""
     rows = [
         [
             f"`{name}`",
             version,
             entry["date"][:10],
-            _documents(name, entry["documents"]),
+            f"{count:,}" if name == "retriever" and count is not None else "",
             entry["run"]["name"] if entry["run"] else "",
         ]
         for entry in facts["exports"]
         for name, version in entry["models"].items()
+        for count in (entry["documents"],)
     ]
     exports = [
         {
@@ -228,12 +213,6 @@ def models_card(facts: Mapping[str, Any]) -> str:
         models=Table(header, rows, "", [2, 4]),
         exports=exports,
     )
-
-
-def _documents(name: str, number: int | None) -> str:
-    if name == "retriever" and number is not None:
-        return f"{number:,}"
-    return ""
 
 
 CARD, FACTS = "CARD.md", "card.json"
@@ -278,14 +257,13 @@ def record_training(
 def teacher_facts(folder: str | None) -> dict[str, Any]:
     """Returns the entry `teacher` of a card: name and licence of the encoder.
 
-    `folder` is a folder of `lstm-dssm-teach`. Without a folder, or if it cannot
-    be read, the result is empty.
+    Empty if there is no folder of `lstm-dssm-teach`, or it was moved.
     """
     if folder is None:
         return {}
     try:
         settings = read_json(Path(folder, "teacher.json"))
-    except (InputError, OSError):  # it may have been moved
+    except (InputError, OSError):
         return {}
     name = os.path.basename(str(settings.get("encoder")))
     licence = settings.get("licence")
@@ -304,8 +282,8 @@ def record_evaluation(
 
     `name` is split and mode, such as `"test/retrieve"`; the card has the last
     evaluation of each name. `measured` is system -> query id (or seed of
-    k-means) -> measure -> value. If there is a system `"bm25"`, the card has
-    its paired differences to the first system.
+    k-means) -> measure -> value; the model is first. With a system `"bm25"`,
+    the card has the paired differences of the model and BM25.
     """
     folder = Path(folder)
     facts = read_facts(folder)
@@ -328,7 +306,7 @@ def record_evaluation(
 
 
 def card_tables(folder: str | os.PathLike[str]) -> list[Table]:
-    """Returns the tables of a run's card, `[]` for a run without a card."""
+    """Returns the tables of a run's card; empty without a card."""
     config = read_config(folder)
     with _reading_facts(folder) as facts:
         if "training" not in facts:
@@ -352,10 +330,10 @@ def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def export_facts(
     folder: str | os.PathLike[str], model: str, version: int
 ) -> dict[str, Any]:
-    """Returns what the card of exported models says of a version.
+    """Returns `date`, `documents` and `run` of an exported version.
 
-    Keys: `date`, `documents` (a number or None) and `run` (a name or None).
-    Empty if the card does not have the version.
+    `documents` is a number or `None`, `run` a name or `None`. Empty if the card
+    does not have the version.
     """
     with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
@@ -382,7 +360,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    """Writes `card.json`, and `CARD.md`, which is made from it."""
+    """Writes `card.json` and `CARD.md`."""
     for name in (FACTS, CARD):  # writing would follow a link
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)
@@ -404,10 +382,10 @@ def write_models_card(
     documents: int | None = None,
     teacher: str | None = None,
 ) -> None:
-    """Writes the card of exported models, after an export.
+    """Adds an export to the card of exported models.
 
     Models of earlier exports stay on the card unless they are exported again.
-    `exported` is model name -> its new version, `teacher` the folder with the
+    `exported` is model name -> new version, `teacher` the folder with the
     vectors of documents.
     """
     exports: list[dict[str, Any]] = []

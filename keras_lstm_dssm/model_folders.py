@@ -1,7 +1,6 @@
 """Folders of exported models, MODELS/NAME/NUMBER, and the served versions.
 
-The file models.config says which versions of models are served. This module
-imports no TensorFlow.
+The file models.config says which versions of models are served.
 """
 
 import os
@@ -19,16 +18,15 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.plain_files import read_text
 from lstm_dssm_client.errors import DAMAGE
 
-# The name of a model is used in paths, URLs, shell commands and configuration
-# files, and must have no special characters of these.
+# Without special characters of paths, URLs, shells and configuration files.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 MAX_VERSION = 2**63
-"""Versions are below this number: TF Serving reads them as int64."""
+"""Versions are below this number, because TF Serving reads them as int64."""
 
 
 def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the folder of a model, which may be missing; checks the name."""
+    """Returns the path of a model's folder; raises for a wrong name."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{models_dir}: found the name {name!r}; a model's name has "
@@ -38,7 +36,7 @@ def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
 
 
 def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns version -> folder of the model in `base`, ascending."""
+    """Returns version -> folder, ascending, of a model's folder `base`."""
     base = Path(base)
     if not base.is_dir():
         return {}
@@ -54,7 +52,7 @@ def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns name -> folder of the models that have a version, ascending."""
+    """Returns name -> folder of all models with a version, sorted by name."""
     models_dir = Path(models_dir)
     if not models_dir.is_dir():
         return {}
@@ -66,7 +64,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns `find_models`, or raises `InputError` if there are none."""
+    """Returns what `find_models` returns; raises `InputError` for no model."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -112,10 +110,9 @@ Configs = Mapping[str, ModelConfig] | None
 
 
 def read_configs(path: Path) -> Configs:
-    """Reads the models that a server is to serve; see `Configs`.
+    """Reads the models that a server is to serve.
 
-    A file without a `model_config_list`, which TF Serving ignores, is an error:
-    it may be half-written.
+    A file without a `model_config_list` is an error: it may be half-written.
     """
     if not path.exists():
         return None
@@ -139,7 +136,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by an entry's policy, or the `latest` newest."""
+    """Selects versions by the policy of `config`, or the `latest` newest."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":
@@ -154,8 +151,8 @@ def live_versions(
 def served_version(base: str | os.PathLike[str]) -> Path | None:
     """Returns the folder of the newest served version of a model, or `None`.
 
-    If `models.config` next to `base` names versions, newer versions are not
-    served, such as the version of an interrupted export.
+    The served versions are those in `models.config` beside `base`, if any: a
+    newer version may be of an interrupted export.
     """
     base = Path(base).resolve()
     folders = version_folders(base)

@@ -8,21 +8,20 @@ from typing import Any
 import tensorflow as tf
 
 Gradient = Callable[..., Sequence[Any]]
-"""A gradient of `identity_n`: errors of the outputs -> errors of the inputs."""
+"""Gradients of an op's outputs -> gradients of its inputs."""
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Does what `tf.custom_gradient` does, without keeping graphs in memory.
 
     TensorFlow 2.21 registers the gradient of each call in a graph for good
-    (`ops/custom_gradient.py:512`), and so keeps the graph and its weights: a
-    process that trains several models would hold them all. Here a call in a
-    graph is a `tf.function`, whose graph holds the gradient and ends with the
-    calling graph. TensorFlow inlines such calls, so that they take no time.
+    (`ops/custom_gradient.py:512`), and so keeps the graph and its weights in
+    memory. Here a call in a graph is a `tf.function`, which TensorFlow inlines.
+    Its graph holds the gradient, and is freed with the calling graph.
 
     Args:
-        function: Takes tensors; returns a tensor, or a list of tensors, and the
-            function that maps their errors to a gradient for each argument.
+        function: Takes tensors. Returns a tensor or a list of tensors, and a
+            function that maps their gradients to the arguments' gradients.
     """
     eager = tf.custom_gradient(function)
 
@@ -51,8 +50,8 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         graph = tf.compat.v1.get_default_graph()
         name = _hold(graph, input_gradients)
         with graph.gradient_override_map({"IdentityN": name}):
-            same = tf.identity_n([*outputs, *arguments])
-        return tf.nest.pack_sequence_as(results, same[: len(outputs)])
+            copies = tf.identity_n([*outputs, *arguments])
+        return tf.nest.pack_sequence_as(results, copies[: len(outputs)])
 
     return call
 
@@ -60,10 +59,10 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 _gradients: weakref.WeakValueDictionary[str, Gradient] = (
     weakref.WeakValueDictionary()
 )
-"""Registered name -> the gradient, which its graph holds."""
+"""Registered name -> the gradient, an attribute of its graph."""
 
 _unused_names: list[str] = []
-"""Registered names whose graphs have been freed, to be used again."""
+"""Registered names to be used again, because their graphs were freed."""
 
 
 def _hold(graph: tf.Graph, gradient: Gradient) -> str:
@@ -76,42 +75,36 @@ def _hold(graph: tf.Graph, gradient: Gradient) -> str:
 
 
 def _new_name() -> str:
-    """Registers a new name, unique in all processes, since models store it."""
+    """Registers a name that is unique in all processes: models store it."""
     name = f"KerasLSTMDSSM-{uuid.uuid4()}"
 
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
     def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
-        # The names in a SavedModel may belong to other graphs by now. When
-        # TensorFlow saves a gradient, it gives no operation.
-        held = (
+        # TensorFlow passes no op when it saves a gradient. With an op, the
+        # graph is asked: the name may belong to another graph by now.
+        registered = (
             _gradients.get(name)
             if op is None
             else getattr(op.graph, "keras_lstm_dssm_gradient", None)
         )
-        if held is None:
+        if registered is None:
             raise LookupError(
                 f"{name}: the SavedModel was saved without its gradients:"
                 " save it with experimental_custom_gradients=True"
             )
-        return held(*errors)
+        return registered(*errors)
 
     return name
 
 
 def unit(y: tf.Tensor) -> tf.Tensor:
-    """Scales vectors to unit length.
+    """Scales the vectors of a float tensor `(..., d)` to unit length.
 
     A zero vector (sum of squares up to 1e-30) becomes the first basis vector
-    and gets no gradient: division would give NaN, and an epsilon in the
-    denominator a gradient of 1e6. A vector with a NaN stays NaN, so that
+    and gets no gradient: a division would give NaN, and an epsilon in the
+    denominator a gradient of 1e6. A vector with a NaN becomes NaN, so that
     training stops.
-
-    Args:
-        y: Float tensor `(..., d)`.
-
-    Returns:
-        Tensor of the same shape, of vectors of length 1.
 
     Example:
     >>> unit(tf.constant([[0.0, 2.0], [0.0, 0.0]])).numpy().tolist()
@@ -121,7 +114,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
 
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns unit vectors and factors `(..., 1)`, 0 for zero vectors."""
+    """Returns unit vectors, and 1 / length `(..., 1)`, 0 for zero vectors."""
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)
@@ -133,12 +126,15 @@ def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes R of each query and the document of the same index, (3)."""
+    """Computes the cosine of query i and document i: R of eq. (3), `(n,)`."""
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
 
 def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes R of every query and document, (3), with the gradient (15)."""
+    """Computes the cosines of all queries and documents, `(n, m)`.
+
+    R of eq. (3), with the gradient of eq. (15), of Palangi et al. 2016.
+    """
 
     @custom_gradient
     def cosines(query: tf.Tensor, document: tf.Tensor) -> Any:
@@ -147,7 +143,7 @@ def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
         result = tf.matmul(q, d, transpose_b=True)
 
         def gradient(error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            # (15) subtracts the part in the direction of the vector itself.
+            # (15) subtracts the component along the vector itself.
             along = error * result
             query_gradient = tf.matmul(error, d)
             query_gradient -= q * tf.reduce_sum(along, axis=1)[:, tf.newaxis]

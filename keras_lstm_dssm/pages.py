@@ -1,7 +1,6 @@
-"""Reports, tables and cards as HTML and Markdown, from files in `templates`.
+"""Writes reports, tables and cards as HTML and Markdown, from `templates`.
 
-Templates of HTML escape all texts, so that `<` and `&` in a query or a title
-are displayed. Markdown cells may contain Markdown.
+Texts are escaped in HTML, but not in Markdown.
 """
 
 import base64
@@ -25,14 +24,14 @@ _MOST_OPACITY = 0.5
 
 
 class Strong(str):
-    """The text of a table cell that is set in bold."""
+    """The text of a table cell in bold."""
 
     kind: ClassVar[str] = "strong"
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A cell with a number and a bar, which is full at `maximum`."""
+    """A cell with a number and a bar, which has full length at `maximum`."""
 
     kind: ClassVar[str] = "bar"
     value: float
@@ -40,7 +39,7 @@ class Bar:
 
     @property
     def share(self) -> float:
-        """The length of the bar as a share of full length, from 0 to 1."""
+        """The length of the bar, from 0 to 1."""
         if self.maximum <= 0:
             return 0.0
         return min(max(self.value / self.maximum, 0.0), 1.0)
@@ -48,11 +47,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Shaded:
-    """A text on a coloured background, whose opacity shows a share.
+    """A text on a coloured background, stronger for a larger `share`, 0 to 1.
 
-    A share of 1 has the strongest colour, 0 none; the text is legible on every
-    shade, on light and dark pages. `note` is shown when the pointer rests on
-    the text.
+    `note` is shown when the pointer rests on the text.
     """
 
     kind: ClassVar[str] = "shaded"
@@ -62,20 +59,20 @@ class Shaded:
 
     @property
     def opacity(self) -> float:
-        """The opacity of the colour on the page's background."""
+        """The opacity of the background, from 0 to 0.5."""
         return _MOST_OPACITY * min(max(self.share, 0.0), 1.0)
 
 
 Cell = str | int | float | Bar | Shaded | None
-"""The content of a table cell; a `Strong` is a str, too."""
+"""The content of a table cell."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, whose first column names the rows.
+    """A table with names of rows in the first column.
 
-    The first column and `text_columns`, counted from 0, are aligned to the
-    left, other columns (numbers) to the right.
+    The first column and `text_columns` (indices) are aligned to the left, other
+    columns to the right.
     """
 
     kind: ClassVar[str] = "table"
@@ -96,18 +93,15 @@ class Picture:
 
     @property
     def width(self) -> int:
-        """The width on the screen in CSS pixels, from the file's header."""
+        """The width on the screen in CSS pixels."""
         with self.path.open("rb") as file:
             header = file.read(20)
-        return (
-            int.from_bytes(header[16:20], "big")
-            * _CSS_PIXELS_PER_INCH
-            // DOTS_PER_INCH
-        )
+        dots = int.from_bytes(header[16:20], "big")
+        return dots * _CSS_PIXELS_PER_INCH // DOTS_PER_INCH
 
     @property
     def base64(self) -> str:
-        """The content of the file in base 64, for a `data:` URL."""
+        """The file in base 64, for a `data:` URL."""
         return base64.b64encode(self.path.read_bytes()).decode()
 
 
@@ -135,11 +129,7 @@ def write_html(
     sections: Sequence[Section],
     lead: str = "",
 ) -> None:
-    """Writes a report as one HTML page that loads no other files.
-
-    Wide tables and pictures scroll on the screen, and are printed whole. All
-    texts are escaped. An existing file is replaced when the page is complete.
-    """
+    """Writes a report as one HTML page that loads no other files."""
     values = {"title": title, "sections": sections, "lead": lead}
     write_text(path, render("report.html.jinja", **values))
 
@@ -152,10 +142,9 @@ def write_markdown(
 
 
 def render(template: str, **values: Any) -> str:
-    """Renders a template, which is named as its file.
+    """Renders the template with this file name.
 
-    Values are escaped if the name ends with `.html.jinja`. A missing value
-    raises `jinja2.UndefinedError`.
+    A missing value raises `jinja2.UndefinedError`.
     """
     return _environment().get_template(template).render(values)
 

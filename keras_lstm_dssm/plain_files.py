@@ -1,9 +1,7 @@
 """Readers of JSON, text, arrays and archives from untrusted sources.
 
-A file is checked before it is opened: it must be a plain file, no link that
-leads out of its folder, and not too large. Damage raises `InputError` with one
-line, whatever the reading library raises. Text files of any size, plain or
-gzip, are read line by line, and written. `files.py` writes other files.
+A file must be plain, inside its folder, and not too large. Damage raises
+`InputError` with one line. Large text files are read line by line.
 """
 
 import csv
@@ -30,21 +28,20 @@ _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
 
 SETTINGS_BYTES = 1 << 26
-"""Largest size of a file of settings, 64 MB; parsed, it takes a gigabyte."""
+"""Largest size of a file of settings: 64 MB, parsed about 1 GB."""
 
 TEXTS_BYTES = 1 << 30
-"""Largest size of a file of texts, 1 GB, which is read as a whole."""
+"""Largest size of a file that is read as a whole, 1 GB."""
 
 
 @contextmanager
 def damage_named(
     path: _Path, remedy: str, *further: type[Exception]
 ) -> Iterator[None]:
-    """Raises `InputError` if a file is damaged, whatever its reader raises.
+    """Turns errors of reading a file into an `InputError` that names it.
 
-    `remedy` says what was expected, or what to do; `further` are exception
-    classes of the reading library. An `InputError` that names the file is
-    raised unchanged.
+    `remedy` says what was expected, or what to do. `further` are exception
+    classes of the reading library.
     """
     try:
         yield
@@ -65,11 +62,11 @@ def damage_named(
 def check_plain_file(
     path: _Path, folder: _Path | None = None, max_bytes: int | None = None
 ) -> None:
-    """Checks that a file is plain and inside a folder, by default its own.
+    """Checks that a file is plain, inside a folder, and not too large.
 
-    A folder from outside may contain a link to a file elsewhere, which would be
-    copied into a model or a message, or overwritten; reading a pipe could wait
-    forever. The folder itself may be a link. A missing file passes.
+    An untrusted folder may have a link, by which another file would be read or
+    overwritten, or a pipe, on which reading waits forever. A missing file is
+    allowed. `folder`, by default the folder of the path, may itself be a link.
     """
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))
@@ -95,7 +92,7 @@ def read_bytes(
     folder: _Path | None = None,
     max_bytes: int = TEXTS_BYTES,
 ) -> bytes:
-    """Reads a file after `check_plain_file`; `folder` must contain the file."""
+    """Reads the bytes of a plain file in `folder`."""
     check_plain_file(path, folder, max_bytes)
     with damage_named(path, remedy):
         return Path(path).read_bytes()
@@ -127,7 +124,7 @@ def read_json(
 
 
 def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
-    """Reads the rows that `files.write_csv` has written, cells as strings."""
+    """Reads the rows that `files.write_csv` wrote: column -> text."""
     remedy = "expected a table that this package wrote: restore it"
     text = read_text(path, remedy, folder)
     with damage_named(path, remedy):
@@ -140,7 +137,7 @@ def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
 def read_array(
     path: _Path, remedy: str, folder: _Path | None = None
 ) -> "np.ndarray":
-    """Maps a `.npy` file into memory; numbers are read when they are used."""
+    """Maps a `.npy` file into memory."""
     import numpy as np  # not above: programs parse their flags without NumPy
 
     check_plain_file(path, folder)
@@ -148,7 +145,7 @@ def read_array(
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
-            # NumPy's message may recommend loading pickled objects.
+            # NumPy's message may recommend to load pickled objects.
             raise ValueError("found no array of numbers") from error
         if not isinstance(array, np.ndarray):
             array.close()
@@ -157,10 +154,9 @@ def read_array(
 
 
 def check_version(path: _Path, values: Mapping[str, Any], remedy: str) -> None:
-    """Checks that no version before `OLDEST` has written a JSON file.
+    """Checks that no version before `OLDEST` wrote the `values` of a file.
 
-    `values` is the content of the file; without a `version` it passes.
-    `remedy` says how to write the file again.
+    Values without a `version` are allowed.
     """
     from packaging.version import InvalidVersion, Version
 
@@ -190,8 +186,7 @@ def _max_unpacked(path: _Path) -> int:
 def check_unpacked_size(path: _Path) -> None:
     """Checks the unpacked size of an archive, such as a `.keras` file.
 
-    Its readers read no more than the sizes in the archive's directory. A file
-    that is missing or no archive passes; its reader reports that.
+    A file that is missing or no archive is left to its reader.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -209,10 +204,11 @@ def check_unpacked_size(path: _Path) -> None:
 def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
     """Unpacks a gzip file into memory; returns an open file of UTF-8 text.
 
-    Raises `InputError` if it unpacks to more than 64 MB and to more than 50
-    times its size. The size in its header may be wrong.
+    Raises `InputError` if the content has more than 64 MB and more than 50
+    times the size of the file.
     """
     check_plain_file(path, folder)
+    # The size in the header of a gzip file may be wrong.
     most, content = _max_unpacked(path), io.BytesIO()
     with gzip.open(path, "rb") as file:
         while chunk := file.read(1 << 16):
@@ -227,7 +223,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads and parses a run's file of `write_json_gz`, which has `content`."""
+    """Reads a file that `write_json_gz` wrote; errors say it has `content`."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"
@@ -243,15 +239,16 @@ _GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class EmptyFile(InputError):
-    """Raised for a file without lines, which a log of many files may have."""
+    """Raised for a file without lines."""
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file to read its bytes, decompressed if it ends in `.gz`."""
+    """Opens a file to read bytes; a `.gz` file is decompressed."""
     path = os.fspath(path)
+    opener: Callable[..., Any] = gzip.open if path.endswith(".gz") else open
     try:
-        with _open(path) as file:
+        with opener(path, "rb") as file:
             yield file
     except _GZIP_DAMAGE as error:
         raise InputError(
@@ -270,10 +267,9 @@ def line_chunks(
 ) -> Iterator[bytes]:
     """Yields a file in chunks of whole lines, each ended by a line feed.
 
-    A byte order mark and blank lines at the end, which editors and spreadsheets
-    write, are left out (unless `blank_end`); a file of nothing else raises
-    `EmptyFile`. 64 MB without a line end raise `InputError`, as they are no
-    text and could exhaust the memory.
+    A byte order mark is left out. Unless `blank_end`, blank lines at the end
+    are left out, too, and a file without other lines raises `EmptyFile`. 64 MB
+    without a line end raise `InputError`.
     """
     partial_line, start, empty = b"", True, True
     with reading(path) as file:
@@ -325,18 +321,17 @@ _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 
 
 def cleaned(text: str) -> str:
-    """Replaces white space and unprintable characters by single spaces.
+    """Replaces white space, control characters and the like by single spaces.
 
-    Unprintable are control characters, byte order marks and lone surrogates;
-    the ends are stripped.
+    Byte order marks and lone surrogates are replaced, and the ends stripped.
     """
-    if text.isprintable():  # the fast way for most texts
+    if text.isprintable():  # most texts
         return one_line(text) if " " in text else text
     return one_line(_CONTROLS.sub(" ", text))
 
 
 def one_line(text: str) -> str:
-    """Replaces each run of white space by a space, as in a click file."""
+    """Replaces each run of white space by a space, and strips the ends."""
     return " ".join(text.split())
 
 
@@ -351,14 +346,8 @@ def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
             file.writelines(encoded)
 
 
-def _open(path: str) -> IO[bytes]:
-    if path.endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
-
-
 def _readable_lines(path: str) -> int:
-    """Counts the lines before the damage."""
+    """Counts the lines of a gzip file before the damage."""
     lines = 0
     with suppress(*_GZIP_DAMAGE), gzip.open(path, "rb") as file:
         while data := file.read1():

@@ -1,9 +1,7 @@
 """Wraps all undocumented names of Keras, TensorFlow and Ray that are in use.
 
 Such names can change in any release. They are used in this file only, and
-`tests/test_private_api.py` lists names that a release has removed. The protocol
-buffers of `tensorflow.core` do not count as undocumented:
-`tensorflow_serving.apis` imports them, too.
+`tests/test_private_api.py` checks that they exist.
 """
 
 import os
@@ -22,19 +20,17 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.tables import read_table, write_table
 
 TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
-"""The releases with which the names below were tested."""
-
+"""The releases with which this module was tested."""
 
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-_RAY_CONSTANTS = "ray._private.ray_constants"  # reads it when imported
+_RAY_CONSTANTS = "ray._private.ray_constants"  # reads the variable on import
 
 
 @contextmanager
 def ray_on_loopback() -> Iterator[None]:
-    """Makes a Ray that is started in the block listen to this machine only.
+    """Makes Ray, if it starts in the block, listen on the loopback address.
 
-    Ray 2.60 listens on all addresses, even if it is given 127.0.0.1. A setting
-    that Ray uses on macOS and Windows prevents this.
+    Ray 2.60 otherwise listens on all addresses, even if it is given 127.0.0.1.
     """
     constants = sys.modules.get(_RAY_CONSTANTS)
     variable = os.environ.get(_RAY_CLUSTERS)
@@ -71,7 +67,7 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 def mark_as_built(
     layer: keras.layers.Layer, shape: tuple[int | None, ...]
 ) -> None:
-    """Marks a layer as built, like `build`, but layers can be added later."""
+    """Marks a layer as built, but unlike `build` allows new sublayers."""
     layer.built = True
     layer._build_shapes_dict = {"input_shape": shape}
 
@@ -90,12 +86,12 @@ def is_distributed(model: keras.Model) -> bool:
 def shares_strategy(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> bool:
-    """Returns whether both have the same `tf.distribute` strategy."""
+    """Returns whether model and optimizer have one `tf.distribute` strategy."""
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns the variable of the only replica, whose rows can be assigned."""
+    """Returns the variable of the only replica: its rows can be assigned."""
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values
@@ -122,21 +118,19 @@ def session_callable(
 
 
 class BuiltModel(keras.Model):
-    """Base of a model whose weights all exist after its constructor.
+    """Base of a model whose weights all exist after its constructor."""
 
-    Under `tf.distribute`, Keras computes the shapes of weights from the mean of
-    the replicas' first batches; strings have no mean, so this step is left out.
-    """
-
+    # Under `tf.distribute`, Keras would average the replicas' first batches to
+    # compute the shapes of weights, but strings have no average.
     def _maybe_symbolic_build(self, **_: Any) -> None:
         pass
 
 
 class DirectedMean(MetricsList):
-    """Averages a metric over rows, and says whether larger values are better.
+    """A weighted mean, with the direction that `EarlyStopping` looks for.
 
-    `EarlyStopping` with `mode="auto"` looks for a direction in lists of metrics
-    only, so this is a list of one metric.
+    `EarlyStopping` with `mode="auto"` finds a direction only in a list of
+    metrics, so this is a list of one. `grows`: larger values are better.
     """
 
     def __init__(self, name: str, grows: bool) -> None:
@@ -164,17 +158,14 @@ class DirectedMean(MetricsList):
 
 
 _MANY_ROWS = 4096
-"""For a variable with this many rows or more, the optimizer stores only the
-rows that training has updated."""
+"""Number of rows from which only the updated rows of a variable are stored."""
 
 
 class JointUpdateOptimizer(keras.optimizers.Optimizer):
     """Base of an optimizer that updates all variables in one method.
 
-    `keras.optimizers.Optimizer` calls `update_step` for each variable. A
-    subclass of this class implements `update_variables` instead, and so can
-    compute a norm over several gradients. A `tf.distribute` strategy of one
-    replica may hold the variables.
+    A subclass implements `update_variables` in place of Keras's `update_step`,
+    which has a single variable, and so can compute a norm over all gradients.
     """
 
     def save_own_variables(self, store: Any) -> None:
@@ -182,18 +173,17 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # Integers are steps of last updates (`LazyRows`): all rows not
-                # read since have the smallest.
+                # Integers are steps of last updates (`LazyRows`); most rows
+                # have the smallest.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:
                 store[str(number)] = value
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables, see `keras.optimizers.Optimizer`."""
-        if len({key.split("_")[0] for key in store.keys()}) != len(
-            self.variables
-        ):
+        """Loads the variables; warns if there is another number of them."""
+        stored = {key.split("_")[0] for key in store.keys()}
+        if len(stored) != len(self.variables):
             super().load_own_variables(store)  # warns, and loads nothing
             return
         for number, variable in enumerate(self.variables):
@@ -214,7 +204,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         return self._trainable_variables
 
     def variable_key(self, variable: Any) -> str:
-        """Returns a key of a variable, the same for its copy in a replica."""
+        """Returns a key of a variable; a replica's copy has the same key."""
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:

@@ -1,7 +1,4 @@
-"""The public names of the package, which `__init__` imports from here.
-
-Importing this module imports TensorFlow, and registers all Keras classes.
-"""
+"""The public names of the package; imports TensorFlow and all Keras classes."""
 
 from keras_lstm_dssm.tensorflow_start import start_tensorflow
 
@@ -32,11 +29,7 @@ from keras_lstm_dssm.layers.letter_trigrams import (
 )
 from keras_lstm_dssm.layers.recurrent import PeepholeLSTM, Recurrent
 from keras_lstm_dssm.layers.recurrent_cells import PeepholeLSTMCell, RNNCell
-from keras_lstm_dssm.losses import (
-    CosineSoftmax,
-    KeyVecLoss,
-    PairwiseHinge,
-)
+from keras_lstm_dssm.losses import CosineSoftmax, KeyVecLoss, PairwiseHinge
 from keras_lstm_dssm.models import (
     KEYVEC_PRESETS,
     PRESETS,
@@ -59,46 +52,14 @@ from keras_lstm_dssm.training.train import resume, train
 from keras_lstm_dssm.version import __version__
 
 __all__ = [
-    "KEYVEC_PRESETS",
-    "PRESETS",
-    "SCORER_PRESETS",
-    "Adagrad",
-    "BidirectionalLSTMEncoder",
-    "CLSMEncoder",
-    "CombinedEncoder",
-    "CosineSoftmax",
-    "DSSMEncoder",
-    "FailedTraining",
-    "InputError",
-    "KeyVec",
-    "KeyVecLoss",
-    "KeyVecRecipe",
-    "LSTMEncoder",
-    "LayerEncoder",
-    "LetterTrigrams",
-    "NesterovMomentum",
-    "NesterovSchedule",
-    "PairScorer",
-    "PairwiseHinge",
-    "PeepholeLSTM",
-    "PeepholeLSTMCell",
-    "RNNCell",
-    "RNNEncoder",
-    "Recurrent",
-    "TextEncoder",
-    "TrigramEmbedding",
-    "TwoTower",
-    "build_model",
-    "export_models",
-    "load_data",
-    "prepare",
-    "Index",
-    "Mixture",
-    "Recipe",
-    "ScorerRecipe",
-    "RankingEvaluation",
-    "resume",
-    "train",
-    "__version__",
-    "load_run",
-]
+    "Adagrad", "BidirectionalLSTMEncoder", "CLSMEncoder", "CombinedEncoder",
+    "CosineSoftmax", "DSSMEncoder", "FailedTraining", "Index", "InputError",
+    "KEYVEC_PRESETS", "KeyVec", "KeyVecLoss", "KeyVecRecipe", "LSTMEncoder",
+    "LayerEncoder", "LetterTrigrams", "Mixture", "NesterovMomentum",
+    "NesterovSchedule", "PRESETS", "PairScorer", "PairwiseHinge",
+    "PeepholeLSTM", "PeepholeLSTMCell", "RNNCell", "RNNEncoder",
+    "RankingEvaluation", "Recipe", "Recurrent", "SCORER_PRESETS",
+    "ScorerRecipe", "TextEncoder", "TrigramEmbedding", "TwoTower",
+    "__version__", "build_model", "export_models", "load_data", "load_run",
+    "prepare", "resume", "train",
+]  # fmt: skip

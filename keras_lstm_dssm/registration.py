@@ -20,9 +20,9 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns the constructor arguments that subclasses of `base` add.
+    """Returns constructor arguments of the subclasses of `base`: name -> value.
 
-    Each is an attribute of the same name. Keras stores the name and the dtype.
+    `name` and `dtype` are left out, because Keras stores them.
     """
     names = [
         name
@@ -38,7 +38,7 @@ def added_arguments(instance: Any, base: type) -> dict[str, Any]:
 
 
 class Configured:
-    """Gives a Keras object a configuration: its constructor arguments."""
+    """Mixin for Keras objects whose config is their constructor arguments."""
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""

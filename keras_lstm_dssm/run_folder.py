@@ -1,9 +1,4 @@
-"""`RunFolder`, the files of a training run, with a lock for the writer.
-
-`.keras` files may come from untrusted sources. The configuration of a model can
-ask for any number of cells, so weights are compared with the arrays in the file
-before memory is allocated.
-"""
+"""`RunFolder`, the files of a training run, and safe loading of models."""
 
 import fcntl
 import io
@@ -37,34 +32,29 @@ from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from keras_lstm_dssm.settings.training import TrainingConfig
 from lstm_dssm_client.errors import DAMAGE
 
-_SMALL = 1 << 20
-"""Weights of at most this many numbers (4 MB) are not compared."""
+_SMALL = 1 << 20  # weights of up to this many numbers are not checked
 
-_MOST_BYTES = 1 << 30
-"""Even a small file may ask for weights of this many bytes in total, 1 GB."""
-
-_RATIO = 50
-"""A file may ask for weights of this many times its size, since it stores only
-the changed rows of trigram tables."""
+# The weights of a model have 1 GB at most, or 50 times the size of the file: a
+# file stores only the changed rows of trigram tables.
+_MOST_BYTES, _RATIO = 1 << 30, 50
 
 _LOADING = threading.RLock()
 
 
 def load_safely(path: str | os.PathLike[str]) -> Any:
     """Loads a model in Keras's safe mode: nothing in the file runs as code."""
-    with _weights_of_file(path):
+    with _memory_checked(path):
         return keras.saving.load_model(path, safe_mode=True)
 
 
 @contextmanager
-def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Rejects models whose configuration asks for more memory than is stored.
+def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raises `InputError` if a model that the block loads exceeds its file.
 
-    A configuration of a few bytes can name a layer of many gigabytes. While a
-    model is loaded in the block, a large weight without a counterpart in the
-    file raises `InputError`.
+    The configuration in a small untrusted file could name a layer of many
+    gigabytes. Therefore each large weight must have an array in the file.
     """
-    rows = {shape[1:] for shape in _shapes(path)}
+    row_shapes = {shape[1:] for shape in _shapes(path)}
     most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     allocated = 0
     thread = threading.get_ident()
@@ -76,10 +66,10 @@ def _weights_of_file(path: str | os.PathLike[str]) -> Iterator[None]:
         if threading.get_ident() != thread:  # another thread's model
             return add_weight(layer, shape, *args, **options)
         sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
-        numbers = math.prod(sizes)
-        allocated += 4 * numbers
+        size = math.prod(sizes)
+        allocated += 4 * size
         # A table may have fewer rows in the file than in memory.
-        if allocated > most or (numbers > _SMALL and sizes[1:] not in rows):
+        if allocated > most or (size > _SMALL and sizes[1:] not in row_shapes):
             raise InputError(
                 f"found a {type(layer).__name__} with a weight of shape"
                 f" {list(sizes)}, and no arrays of this size in the file"
@@ -121,7 +111,7 @@ _TRAINING_FILES = (
     "document_targets.json.gz", "teacher.json", "epoch_replay.tsv",
     "replay.train.tsv", "given_texts.json",
 )  # fmt: skip
-"""Names of the files that only a training writes."""
+"""Files that only a training writes."""
 
 _TYPES: dict[str, type] = {
     **dict.fromkeys(("data", "dev", "select", "teacher"), str),
@@ -130,7 +120,7 @@ _TYPES: dict[str, type] = {
         ("pairs", "bad_lines", "max_bad_lines", "seed", "workers"), int
     ),
 }
-"""Settings in `config.json` that are read without a recipe -> their types."""
+"""Entries of `config.json` -> their types."""
 
 
 class RunFolder:
@@ -138,8 +128,7 @@ class RunFolder:
 
     Files: `config.json`, `checkpoints/last.keras` (with the optimizer, to
     resume), `model.keras` (without the optimizer), `history.csv`,
-    `metrics.json` and `logs/` for TensorBoard. Each file is written under a
-    temporary name and renamed. Only plain files are read, not links to outside.
+    `metrics.json`, `hybrid.json` and `logs/` for TensorBoard.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -156,7 +145,6 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keeps other processes from training in the folder.
 
-        The lock is released when the process ends, even if it is killed.
         Incomplete files of a killed process are removed.
         """
         existed = self.path.exists()
@@ -165,7 +153,7 @@ class RunFolder:
                 *self.path.glob(".partial-*"),
                 *self.checkpoint.parent.glob(".partial-*"),
             ):
-                # Other programs may be writing other files.
+                # Another program may be writing a file such as metrics.json.
                 if any(partial.name.endswith(name) for name in _TRAINING_FILES):
                     partial.unlink()
             try:
@@ -175,7 +163,7 @@ class RunFolder:
                     self._remove_unfinished()
 
     def _remove_unfinished(self) -> None:
-        """Removes the files of a run that failed before it was created."""
+        """Removes the files of a training that failed at its start."""
         for path in (
             self.checkpoint,
             *self.path.glob("clicks*.tsv"),
@@ -200,11 +188,11 @@ class RunFolder:
         self.check_new()
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self.save(model, self.checkpoint)
-        # Written last: this file marks a run that can be resumed.
+        # Last, because a run with this file can be resumed.
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
-        """Returns the settings that `create` was given."""
+        """Returns the content of `config.json`."""
         if not self.config.exists():
             raise InputError(
                 f"{self.path}: no run here (no config.json); train one with "
@@ -228,19 +216,19 @@ class RunFolder:
         return fields
 
     def save_model(self, model: Any) -> None:
-        """Saves a copy without the optimizer, of half the size, as `model`."""
+        """Saves `model.keras`, without the optimizer."""
         copy = type(model).from_config(model.get_config())
         copy_weights(model, copy)
         self.save(copy, self.model)
 
     def save(self, model: keras.Model, path: Path) -> None:
-        """Saves a model under one of the run's names."""
-        check_plain_file(path, self.path)  # writing would follow a link
+        """Saves a model as a file of the run."""
+        check_plain_file(path, self.path)  # `replacing` follows links
         with replacing(path) as partial:
             model.save(partial)
 
     def load_model(self, kind: str = "") -> Any:
-        """Loads the trained model; raises `InputError` for another `kind`."""
+        """Loads the trained model; it must be of the `kind`, if given."""
         self.check_trained()
         model = self._load(self.model)
         if kind and (model_kind := kind_of(model)).name != kind:
@@ -285,7 +273,7 @@ class RunFolder:
         return read_json(self.metrics, self.path)
 
     def read_hybrid(self) -> HybridSettings | None:
-        """Reads the settings of a hybrid that were chosen on dev, if any."""
+        """Reads `hybrid.json`, the weights fitted to dev; `None` without."""
         check_plain_file(self.hybrid)
         if not self.hybrid.exists():
             return None
@@ -301,8 +289,8 @@ class RunFolder:
             return HybridSettings.from_dict(values)
 
     def write_hybrid(self, settings: dict[str, Any]) -> Path:
-        """Writes the settings of a hybrid; returns the file's path."""
-        check_plain_file(self.hybrid)  # writing would follow a link
+        """Writes `hybrid.json`; returns its path."""
+        check_plain_file(self.hybrid)  # `write_json` follows links
         write_json(self.hybrid, settings)
         return self.hybrid
 
@@ -319,19 +307,15 @@ class RunFolder:
                 {
                     "epoch": int(row.pop("epoch")),
                     "updates": int(row.pop("updates")),
-                    # Empty in epochs without an evaluation on dev.
-                    **{
-                        name: float(value)
-                        for name, value in row.items()
-                        if value != ""
-                    },
+                    # Epochs without an evaluation have empty cells.
+                    **{name: float(text) for name, text in row.items() if text},
                 }
                 for row in read_csv(self.history, self.path)
             ]
 
     def _load(self, path: Path) -> Any:
         if self.config.exists():
-            self.read_config()  # a model has no version of its own
+            self.read_config()  # checks the version
         check_plain_file(path, self.path)
         check_unpacked_size(path)
         try:
@@ -363,7 +347,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
 def open_towers(
     towers: TwoTower | str | os.PathLike[str], option: str
 ) -> TwoTower:
-    """Returns trained towers, or loads the towers of a run folder."""
+    """Returns trained towers, loaded if a run folder is given."""
     if isinstance(towers, str | os.PathLike):
         return RunFolder(towers).load_model("towers")
     if towers.needs_adapt:
@@ -375,7 +359,7 @@ def open_towers(
 
 
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Raises `InputError` for a run without epochs, which cannot be resumed."""
+    """Raises `InputError` for a `word_sum`, which cannot be resumed."""
     run = RunFolder(folder)
     recipe = run.read_config().get("recipe", {}) if run.config.exists() else {}
     if recipe.get("epochs") == 0:
@@ -388,7 +372,7 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
 def config_of_run(
     run: RunFolder, stored: Mapping[str, Any], **options: Any
 ) -> TrainingConfig:
-    """Returns the options of a run that is resumed."""
+    """Returns the options of a run to resume, from its `config.json`."""
     with damage_named(
         run.config,
         "expected the settings of a run; restore the file, or train anew in"
@@ -396,6 +380,6 @@ def config_of_run(
     ):
         config = TrainingConfig.from_dict(stored, **options)
         find_recipe(config.recipe)
-        for name in ("pairs", "bad_lines", "digests"):  # for `check_same_data`
-            stored[name]
+        for name in ("pairs", "bad_lines", "digests"):
+            stored[name]  # raises `KeyError` if it is missing
     return config

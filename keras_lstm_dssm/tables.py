@@ -1,8 +1,7 @@
-"""Tables of which training changes few rows: initial values, and storage.
+"""Large tables: computed initial values, and storage of the changed rows.
 
-Most rows of a trigram table are never read and keep their initial values, the
-`start`. Each initial value can be computed from a seed, its row and its column
-(`HashedUniform`), so files hold only the changed rows (`write_table`).
+Most rows of a trigram table keep their initial values, which can be computed
+from a seed (`HashedUniform`). Files hold only the changed rows (`write_table`).
 """
 
 import random
@@ -27,10 +26,10 @@ from lstm_dssm_client.portable_file import (
 class HashedUniform(keras.initializers.Initializer):
     """Initializes a table with numbers that are uniform in [-limit, limit).
 
-    Each number is a hash of the seed, its row and its column: any row can be
-    computed alone, with the same bits in NumPy, in a TensorFlow graph
-    (`graph_rows`) and on all machines. Palangi et al. 2016, Algorithm 1, start
-    from "small random numbers", here with a limit of 0.05.
+    Each number is a hash of the seed, the row and the column: any row can be
+    computed alone, with equal bits in NumPy and in a TensorFlow graph
+    (`graph_rows`). Algorithm 1 of Palangi et al. 2016 starts from "small random
+    numbers", without a limit; ours is 0.05.
     """
 
     def __init__(self, limit: float = 0.05, seed: int | None = None) -> None:
@@ -40,14 +39,14 @@ class HashedUniform(keras.initializers.Initializer):
     def __call__(
         self, shape: Any, dtype: Any = None, **kwargs: Any
     ) -> tf.Tensor:
-        """Returns the initial values of a table of a shape `(rows, width)`."""
+        """Returns the initial values of a table of shape `(rows, width)`."""
         return tf.constant(
             self.rows(np.arange(shape[0]), shape[1]),
             keras.backend.standardize_dtype(dtype),
         )
 
     def rows(self, numbers: Any, width: int) -> np.ndarray:
-        """Returns the initial values of these rows, float32 `[n, width]`."""
+        """Returns the initial values of row numbers, float32 `[n, width]`."""
         return start_rows(numbers, width, self.seed, self.limit)
 
     def get_config(self) -> dict[str, Any]:
@@ -58,7 +57,7 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Computes initial values of the same rows of several tables in a graph."""
+    """Computes initial values of rows of several tables, in a graph."""
     shift = tf.bitwise.right_shift
     numbers = tf.cast(numbers, tf.uint32)
     keys = [
@@ -68,20 +67,18 @@ def graph_rows(
     hashed = shift(mix(tf.concat(keys, axis=1), shift), np.uint32(8))
     centred = tf.cast(tf.cast(hashed, tf.int32) - (1 << START_BITS), tf.float32)
     return [
-        part * start_unit(start.limit)
-        for part, start in zip(
+        values * start_unit(start.limit)
+        for values, start in zip(
             tf.split(centred, list(widths), axis=1), starts, strict=True
         )
     ]
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
-    """Returns the rows whose bits differ from their initial values."""
+    """Returns the numbers of the rows whose bits differ from `start`."""
     start = np.broadcast_to(np.asarray(start, table.dtype), table.shape)
-    as_integers = f"u{table.dtype.itemsize}"
-    differ = table.view(as_integers) != np.ascontiguousarray(start).view(
-        as_integers
-    )
+    bits = f"u{table.dtype.itemsize}"
+    differ = table.view(bits) != np.ascontiguousarray(start).view(bits)
     return np.flatnonzero(differ.reshape(len(table), -1).any(axis=1))
 
 
@@ -90,9 +87,8 @@ def write_table(
 ) -> bool:
     """Writes the changed rows of a table; returns whether rows were left out.
 
-    Rows are stored as `{key}_rows` and `{key}_values`; the whole table is
-    stored if more than half of its rows have changed. A `start` that is a
-    single number is stored, too; an array must be given to `read_table` again.
+    The whole table is written if more than half of its rows differ from
+    `start`. If `start` is an array, `read_table` needs it again.
     """
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):
@@ -121,8 +117,8 @@ def read_table(
             f"{rows.max(initial=0)}, expected those of a table {tuple(shape)}"
         )
     if start is None:
-        known = f"{key}_start" in store.keys()
-        number = np.asarray(store[f"{key}_start"]) if known else 0
+        is_stored = f"{key}_start" in store.keys()
+        number = np.asarray(store[f"{key}_start"]) if is_stored else 0
         start = np.full(shape, number, values.dtype)
     table = start.astype(values.dtype)
     table[rows] = values

@@ -1,4 +1,4 @@
-"""Sets environment variables of TensorFlow: oneDNN and intra-op threads."""
+"""Prepares TensorFlow and Keras: oneDNN, the backend, intra-op threads."""
 
 import importlib.util
 import os
@@ -11,11 +11,9 @@ _FEW_CORES = 2
 def start_tensorflow() -> None:
     """Switches oneDNN on, imports Keras, and checks that its backend is right.
 
-    oneDNN computes matrix products with AVX2, FMA and AVX-512. By default
-    TensorFlow uses oneDNN only on x86 processors with VNNI; on others a
-    training step of `lstm_96` takes twice as long (docs/speed.md).
-    TensorFlow reads `TF_ENABLE_ONEDNN_OPTS` when it is imported. A value that
-    is set is kept.
+    By default TensorFlow uses oneDNN only on x86 processors with VNNI; without
+    oneDNN a training step of `lstm_96` takes twice as long (docs/speed.md). A
+    value of `TF_ENABLE_ONEDNN_OPTS` that is set is kept.
     """
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower()
     if legacy in ("1", "true") and importlib.util.find_spec("tf_keras") is None:
@@ -56,13 +54,12 @@ def usable_cores() -> int:
 
 
 def use_one_intra_op_thread() -> None:
-    """Limits TensorFlow to one intra-op thread where there are two cores.
+    """Limits TensorFlow to one intra-op thread if there are one or two cores.
 
-    Both cores are busy already: training runs independent operations and the
-    hashing of the next batch in parallel, encoding runs two batches. Dividing
-    operations among threads costs more than it saves (docs/speed.md). A
-    value of `TF_NUM_INTRAOP_THREADS` is kept. TensorFlow reads it at the first
-    operation of a process.
+    Training and encoding use two cores without dividing operations among
+    threads, which costs more than it saves (docs/speed.md). A value of
+    `TF_NUM_INTRAOP_THREADS` that is set is kept. The call must precede the
+    first operation of TensorFlow.
     """
     if usable_cores() <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

@@ -1,4 +1,4 @@
-"""The version, which can be read without importing TensorFlow."""
+"""The version of the package."""
 
 __version__ = "0.3.0"
 

@@ -173,7 +173,7 @@ def path(tmp_path) -> Path:
 
 
 def test_another_thread_builds_what_it_likes(path):
-    checks = run_folder._weights_of_file(path)
+    checks = run_folder._memory_checked(path)
     with ThreadPoolExecutor(1) as other, checks:
         assert other.submit(build_large).result() == LARGE
         with pytest.raises(InputError, match="weight of shape .1, 2097152"):
@@ -186,7 +186,7 @@ def test_threads_load_one_after_the_other(path):
     inside, leave = threading.Event(), threading.Event()
 
     def first() -> None:
-        with run_folder._weights_of_file(path):
+        with run_folder._memory_checked(path):
             inside.set()
             assert leave.wait(30)
 

@@ -27,26 +27,10 @@ from keras_lstm_dssm.data.triples import Triples
 from keras_lstm_dssm.evaluation.measures import click_grades
 
 __all__ = [
-    "ClickFrequencies",
-    "ClickLog",
-    "Collection",
-    "CorpusNegatives",
-    "DataSource",
-    "Document",
-    "DocumentFolder",
-    "GivenNegatives",
-    "Pair",
-    "TeacherVectors",
-    "Triples",
-    "build_api_documents",
-    "click_grades",
-    "evaluation_batches",
-    "open_collection",
-    "open_documents",
-    "open_log",
-    "title_pairs",
-    "training_batches",
-    "write_collection",
-    "write_documents",
-    "write_pairs",
-]
+    "ClickFrequencies", "ClickLog", "Collection", "CorpusNegatives",
+    "DataSource", "Document", "DocumentFolder", "GivenNegatives", "Pair",
+    "TeacherVectors", "Triples", "build_api_documents", "click_grades",
+    "evaluation_batches", "open_collection", "open_documents", "open_log",
+    "title_pairs", "training_batches", "write_collection",
+    "write_documents", "write_pairs",
+]  # fmt: skip

@@ -29,7 +29,7 @@ from keras_lstm_dssm.data.documents import (
 from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.text.word_hashing import normalize
 
-DOCUMENTS_FORMAT = 1  # increment when the same packages give other documents
+DOCUMENTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_SENTENCES = 8  # in a body
 MAX_REPEATS = 5  # a sentence of more docstrings is boilerplate
 COMPARED_WORDS = 8  # shorter sentences may be in two splits
@@ -95,9 +95,7 @@ def write_api_documents(
         modules.setdefault(definition.module, definition)
         if definition.doc:
             docs.setdefault(definition.doc, definition)
-    packages = {
-        module.rpartition(".")[0] for module in modules if "." in module
-    }
+    packages = {name.rpartition(".")[0] for name in modules if "." in name}
     queries = _queries([modules[p] for p in sorted(packages) if p in modules])
     query_docs = {modules[package].doc for package, _ in queries.values()}
     drafts = _drafts(
@@ -230,8 +228,4 @@ def _qrels(
     for document in documents:
         if document.label in ids and document.split == split:
             relevant[ids[document.label]][document.id] = 1
-    return {
-        query: grades
-        for query, grades in relevant.items()
-        if len(grades) >= MIN_RELEVANT
-    }
+    return {q: ids for q, ids in relevant.items() if len(ids) >= MIN_RELEVANT}

@@ -43,12 +43,9 @@ _RENAMED = {
 
 
 def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
-    """Returns definition -> its shortest public name.
-
-    Packages are searched for public names in the order of their depth.
-    """
+    """Returns definition -> its shortest public name."""
     queue = [
-        _entry(_RENAMED.get(name, name), name)
+        _queue_entry(_RENAMED.get(name, name), name)
         for name in modules
         if name in _RENAMED or _is_public(name)
     ]
@@ -60,18 +57,18 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         if name in seen:
             continue
         seen.add(name)
-        for key, (source, item) in _bindings(modules, name):
-            public = f"{path}.{key}".lstrip(".")
+        for bound_name, (source, item) in _bindings(modules, name):
+            public = f"{path}.{bound_name}".lstrip(".")
             if item is None:
                 # Only packages export the modules that they import.
                 if modules[name].is_package:
-                    heapq.heappush(queue, _entry(public, source))
+                    heapq.heappush(queue, _queue_entry(public, source))
                 continue
-            for entry in modules[source].definitions[item]:
-                full = public + entry.name[len(item) :]
+            for definition in modules[source].definitions[item]:
+                full = public + definition.name[len(item) :]
                 rank = (full.count("."), source != name, full)
-                names[entry] = min(rank, names.get(entry, rank))
-    return {entry: rank[-1] for entry, rank in names.items()}
+                names[definition] = min(rank, names.get(definition, rank))
+    return {definition: rank[-1] for definition, rank in names.items()}
 
 
 def title(name: str) -> str:
@@ -89,8 +86,7 @@ def title(name: str) -> str:
     return " ".join(distinct)
 
 
-def _entry(path: str, name: str) -> tuple[int, bool, str, str]:
-    """Returns an entry of the queue: a module's public path, and its name."""
+def _queue_entry(path: str, name: str) -> tuple[int, bool, str, str]:
     return path.count("."), path != name, path, name
 
 
@@ -149,7 +145,7 @@ def _belongs(source: str, name: str) -> bool:
     return top == name.split(".")[0] or top.startswith("_") or top == "posix"
 
 
-CORPUS_FORMAT = 4  # increment when the same packages give another corpus
+CORPUS_FORMAT = 4  # increment when a change of this code changes the data
 MAX_TITLES = 5  # a sentence with more names is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
@@ -227,10 +223,8 @@ def write_api_search(
         )
     ]
     splits = splits_of(representatives, DEV_PERCENT, TEST_PERCENT, "space")
-    for number, (query, split) in enumerate(
-        zip(titles_by_query, splits, strict=True), 1
-    ):
-        titles = titles_by_query[query]
+    for number, (query, titles) in enumerate(titles_by_query.items(), 1):
+        split = splits[number - 1]
         queries[f"q{number}"] = query
         qrels[split][f"q{number}"] = {ids[title]: 1 for title in titles}
         if split == "train":

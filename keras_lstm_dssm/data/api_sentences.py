@@ -29,7 +29,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import bm25_neighbours
 from keras_lstm_dssm.text.word_hashing import normalize
 
-LISTS_FORMAT = 1  # increment when the same packages give other lists
+LISTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_WORDS, MAX_WORDS = 5, 50
 NEGATIVES = 4
 HELD_OUT_SHARE = 0.1  # of the lists, for dev and for test each
@@ -105,15 +105,8 @@ def redraw_lists(
     The negatives are drawn as in `build_api_sentences`, from all positives of
     the collection. A query keeps its split and its first positive.
 
-    Args:
-        folder: The folder to create, in BEIR's format.
-        collection: Judged lists with the splits train, dev and test; a score
-            of 1 or more is a positive. No positive should be in two splits.
-
-    Raises:
-        InputError: A split has fewer than 6 answers.
-
-    Source: Wan et al. 2016, "Question Answering", for the negatives.
+    A positive has a score of 1 or more. Raises `InputError` if the split train,
+    dev or test has fewer than 6 answers.
     """
     lists, all_answers = _lists(
         SentencePair(

@@ -263,9 +263,7 @@ def _read_loaded(name: str) -> Module:
     return module
 
 
-_DOCUMENTED = (
-    ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
-)  # fmt: skip
+_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
 
 def documented() -> Iterator[Definition]:
@@ -284,7 +282,6 @@ def documented() -> Iterator[Definition]:
                     getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
-    # C modules, and docstrings that NumPy adds with `add_newdoc`.
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions

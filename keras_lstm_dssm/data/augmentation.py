@@ -45,12 +45,8 @@ def _edit(word: str, draw: random.Random) -> str:
     kind = draw.choice(list(positions))
     if not positions[kind]:
         kind = "delete"
-    position = draw.choice(positions[kind])
-    before, letter, after = (
-        word[:position],
-        word[position],
-        word[position + 1 :],
-    )
+    i = draw.choice(positions[kind])
+    before, letter, after = word[:i], word[i], word[i + 1 :]
     if kind == "delete":
         return before + after
     if kind == "transpose":

@@ -1,8 +1,6 @@
 """`tf.data` batches of (query, document) strings from click logs.
 
-A batch can also hold negatives for its queries (judged, mined, chosen by the
-user, or drawn from all titles), and the log click shares of its titles for the
-logQ correction.
+Batches can also hold negatives for each click, and log click shares of titles.
 """
 
 import itertools
@@ -23,7 +21,7 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 SHUFFLE_BUFFER = 100_000
-"""Number of lines of a log that are held in memory, to be shuffled."""
+"""Default number of lines of a log that are shuffled in memory."""
 
 _LINES_PER_ELEMENT = 8192
 
@@ -45,9 +43,9 @@ def training_batches(
     read into a buffer of `shuffle_buffer` lines, which is then shuffled. Each
     batch therefore draws from the whole log, even if the log is sorted.
 
-    The order depends on `seed` and the epoch only. A run that resumes after n
-    training steps, with `first_step=n`, gets exactly the batches that an
-    uninterrupted run gets from n on; earlier lines are not read.
+    The order depends on `seed` and the epoch only. With `first_step=n` the
+    dataset has exactly the batches that follow the first n, so that a training
+    can be resumed.
 
     Args:
         log: The click log to read.
@@ -55,19 +53,18 @@ def training_batches(
             an epoch has ceil(log.count() / batch_size) batches.
         epochs: The number of passes over the log.
         seed: Any int; another seed gives another order.
-        first_step: The number of batches to skip at the start.
-        shuffle_buffer: The number of lines held in memory to be shuffled. A
-            smaller buffer saves memory; a larger one separates neighbouring
-            lines further.
-        steps_per_epoch: The number of batches in an epoch, if not the whole
-            log; each epoch then leaves out other lines. Default `None`: all.
+        first_step: The number of batches to skip at the start. Default 0.
+        shuffle_buffer: The number of lines that are shuffled in memory. Default
+            100,000.
+        steps_per_epoch: The number of batches in an epoch. Each epoch then
+            reads only a part of the log, another part each time. Default
+            `None`: the whole log.
 
     Returns:
-        A dataset of (query, document), string tensors of shape [batch]: the
-        bytes of the file without surrounding white space. If the log has
-        weights (`ClickLog.weighted`): (query, document, {"sample_weight":
-        float32 [batch]}). The cardinality over all epochs is known. Bad lines
-        that the log allows are left out.
+        A dataset of (query, document), string tensors of shape [batch], without
+        surrounding white space; with weights (`ClickLog.weighted`): (query,
+        document, {"sample_weight": float32 [batch]}). The cardinality over all
+        epochs is known. Bad lines that the log allows are left out.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`), or
@@ -88,10 +85,10 @@ def training_batches(
         order = permutation(len(blocks), seed, epoch)
         buffers = _split(order, log.count(), shuffle_buffer)
         last_line = per_epoch * batch_size
-        for number, chosen in enumerate(buffers, 1):
-            count = int(blocks.clicks[chosen].sum())
+        for number, buffer in enumerate(buffers, 1):
+            count = int(blocks.clicks[buffer].sum())
             if skipped_lines < min(count, last_line):
-                lines = _array(blocks.read(np.sort(chosen)))
+                lines = _array(blocks.read(np.sort(buffer)))
                 shuffle = permutation(count, seed, epoch, number)
                 yield lines[shuffle[skipped_lines:last_line]]
             skipped_lines = max(0, skipped_lines - count)
@@ -129,22 +126,21 @@ def evaluation_batches(
 
         def in_order() -> Iterator[Iterator[np.ndarray]]:
             buffers = _split(np.arange(len(blocks)), count, SHUFFLE_BUFFER)
-            yield (_array(blocks.read(chosen)) for chosen in buffers)
+            yield (_array(blocks.read(buffer)) for buffer in buffers)
 
         steps = -(-count // batch_size)
         return _pair_batches(in_order, batch_size, steps, pairs.weighted)
-    listed = list(pairs)
+    pairs = list(pairs)
     columns = tuple(
-        tf.constant([pair[side] for pair in listed], tf.string)
-        for side in (0, 1)
+        tf.constant([pair[column] for pair in pairs], tf.string)
+        for column in (0, 1)
     )
     return tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
 
 
 def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
-    """Splits blocks into equal parts of at most `buffer` lines."""
-    parts = min(-(-lines // buffer), len(blocks))
-    return np.array_split(blocks, parts)
+    """Splits blocks of `lines` lines into buffers of about equal size."""
+    return np.array_split(blocks, min(-(-lines // buffer), len(blocks)))
 
 
 def permutation(count: int, *seeds: int) -> np.ndarray:
@@ -153,18 +149,36 @@ def permutation(count: int, *seeds: int) -> np.ndarray:
 
 
 def random_bits(count: int, *seeds: int) -> np.ndarray:
-    """Draws uint64 numbers, identically in every version of NumPy.
-
-    NumPy may change its distributions between versions, but not raw bits.
-    """
+    """Draws uint64 numbers, identically in every version of NumPy."""
+    # Distributions of NumPy may change between versions, raw bits do not.
     return np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
 
 
-def cut(rows: tf.Tensor, batch_size: int) -> tf.data.Dataset:
-    """Divides a tensor into batches of consecutive rows."""
-    count = tf.shape(rows, tf.int64)[0]
-    starts = tf.data.Dataset.range(0, count, batch_size)
-    return starts.map(lambda start: rows[start : start + batch_size])
+def generated_batches(
+    arrays: Callable[[], Iterator[np.ndarray]],
+    spec: tf.TensorSpec,
+    batch_size: int,
+    batch_of_rows: Callable[[tf.Tensor], tuple[Any, ...]],
+    count: int,
+) -> tf.data.Dataset:
+    """Divides generated arrays into batches of consecutive rows.
+
+    `spec` describes the arrays, `batch_of_rows` turns rows into a batch, and
+    `count` is the number of all batches.
+    """
+
+    def cut(rows: tf.Tensor) -> tf.data.Dataset:
+        size = tf.shape(rows, tf.int64)[0]
+        starts = tf.data.Dataset.range(0, size, batch_size)
+        return starts.map(lambda start: rows[start : start + batch_size])
+
+    return (
+        tf.data.Dataset.from_generator(arrays, output_signature=spec)
+        .flat_map(cut)
+        .map(batch_of_rows, tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE)
+        .apply(tf.data.experimental.assert_cardinality(count))
+    )
 
 
 def _array(lines: list[bytes]) -> np.ndarray:
@@ -175,16 +189,15 @@ def _pair_batches(
     epochs: Callable[[], Iterator[Iterator[np.ndarray]]],
     batch_size: int,
     count: int,
-    weighted: bool = False,
+    weighted: bool,
 ) -> tf.data.Dataset:
-    """Divides arrays of lines into batches of (query, document).
+    """Divides arrays of lines into batches, see `training_batches`.
 
-    `epochs` yields the arrays of each epoch, whose last batch may be smaller;
-    `count` is the number of all batches. With `weighted` each line may have a
-    third field, and each batch a third part.
+    `epochs` yields the arrays of each epoch; `count` is the number of all
+    batches.
     """
     columns = 3 if weighted else 2
-    # Elements hold several batches: each call of Python by TensorFlow is slow.
+    # Several batches at a time, because TensorFlow's calls of Python are slow.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
@@ -213,19 +226,12 @@ def _pair_batches(
             if len(buffered):
                 yield fields(buffered)
 
-    return (
-        tf.data.Dataset.from_generator(
-            elements, output_signature=tf.TensorSpec([None, columns], tf.string)
-        )
-        .flat_map(lambda pairs: cut(pairs, batch_size))
-        .map(batch)
-        .prefetch(tf.data.AUTOTUNE)
-        .apply(tf.data.experimental.assert_cardinality(count))
-    )
+    spec = tf.TensorSpec([None, columns], tf.string)
+    return generated_batches(elements, spec, batch_size, batch, count)
 
 
 class DrawnNegatives(ABC):
-    """Base of the classes that draw k negatives for each click of a batch."""
+    """Base of classes that draw k negatives for each click of a batch."""
 
     def __init__(self, k: int, seed: int) -> None:
         check_at_least(1, k=k)
@@ -245,11 +251,11 @@ class DrawnNegatives(ABC):
 
         Args:
             batches: Dataset of `(query, document)`, strings `[batch]`, or of
-                `(query, document, {"sample_weight": ...})`, perhaps with other
-                negatives, which are kept.
+                `(query, document, {"sample_weight": ..., "negatives": ...})`.
+                Negatives of the batches are kept.
             first_step: The index of the first batch in the whole run. Default
-                0. With `None`, each pass over the dataset, such as an epoch
-                of `fit`, draws other negatives; the first pass draws the same
+                0. With `None`, each pass over the dataset, such as an epoch of
+                `fit`, draws other negatives; the first pass draws the same
                 negatives in each process.
 
         Returns:
@@ -276,11 +282,11 @@ class DrawnNegatives(ABC):
 
 
 def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
-    """Makes a table from distinct texts to their rows; -1 for other texts."""
+    """Makes a table of distinct texts -> their indices; -1 for other texts."""
     texts = as_strings(keys)
-    rows = tf.range(len(texts))
+    indices = tf.range(len(texts))
     return tf.lookup.StaticHashTable(
-        tf.lookup.KeyValueTensorInitializer(texts, rows), -1
+        tf.lookup.KeyValueTensorInitializer(texts, indices), -1
     )
 
 
@@ -288,24 +294,22 @@ class GivenNegatives(DrawnNegatives):
     """Adds negatives that you supply for each query to batches of clicks.
 
     Negatives may be judged not relevant, mined (`mine_negatives`: near the
-    query, but not clicked), or chosen by any other rule. `TwoTower` uses them
-    in addition to the negatives that it takes from the batch.
+    query, but not clicked), or chosen by any other rule. `TwoTower` compares
+    the clicked title with them and with the negatives from the batch.
 
     For each click, k titles of its query are drawn with replacement. A query
     without titles gets its clicked title k times, which the loss ignores. The
-    draw depends on the seed and the number of the batch only, so that a resumed
-    run draws the same titles as an uninterrupted run.
+    draw depends on the seed and the index of the batch only.
 
     Args:
-        titles: Query -> the titles to draw from. Queries with the same
-            normalised words are one query. Memory: each distinct text once,
-            and 4 bytes for each pair.
+        titles: Query -> the titles to draw from. Queries with equal normalised
+            words are one query.
         k: The number of negatives for each click.
         seed: Any int; another seed gives another draw. Default 0.
-        split: How the encoder separates words, `"space"` or
-            `"alphanumeric"`; see `normalize_texts`.
-        normalized: Cache of normalised queries of the same `split`, which
-            several `GivenNegatives` may share. Default `None`: a new cache.
+        split: How the encoder separates words, see `normalize_texts`. Default
+            `"space"`.
+        normalized: Cache of normalised queries with the same `split`, to share
+            it. Default `None`: a new cache.
 
     Raises:
         InputError: k is less than 1, or no query has a title.
@@ -332,7 +336,7 @@ class GivenNegatives(DrawnNegatives):
             if group:
                 groups.setdefault(words, []).extend(group)
         if not groups:
-            raise InputError("no query has a negative: there is none to give")
+            raise InputError("no query has a negative: expected one or more")
         self.split = split
         self._normalized = normalized or NormalizedTextCache(split)
         counts = [len(group) for group in groups.values()]
@@ -346,7 +350,7 @@ class GivenNegatives(DrawnNegatives):
             tf.int32,
         )
         self._titles = as_strings(list(index))
-        # Row 0 has no titles and is for unknown queries.
+        # Item 0 is for unknown queries, which have no titles.
         self._counts = tf.constant([0, *counts], tf.int32)
         self._starts = tf.constant(np.cumsum([0, 0, *counts[:-1]]), tf.int32)
         self._rows = _row_table(groups)
@@ -360,8 +364,7 @@ class GivenNegatives(DrawnNegatives):
             [tf.size(row), self.k], [self.seed, step]
         )
         drawn = tf.cast(share * tf.cast(count, tf.float32), tf.int32)
-        # A share just below 1 may be rounded up to the next query's first
-        # title.
+        # The product may be rounded up to `count`.
         drawn = tf.minimum(drawn, tf.maximum(count - 1, 0))
         position = tf.gather(self._starts, row)[:, tf.newaxis] + drawn
         position = tf.minimum(position, tf.size(self._indices) - 1)
@@ -374,20 +377,19 @@ class CorpusNegatives(DrawnNegatives):
 
     Palangi et al. 2016 draw the n = 4 negatives of a click at random from all
     documents. `TwoTower` with `negatives="corpus"` compares the clicked title
-    with these negatives, which `dssm.train` attaches, and `fit` of two lists.
+    with these negatives only. `dssm.train` attaches them to its batches.
 
     For each click k titles are drawn with replacement, uniformly, from all
-    titles but the clicked title. Another title that was clicked for the same
-    query can be drawn. The draw depends on the seed and the number of the batch
-    only, so that a resumed run draws the same titles as an uninterrupted run. A
-    step encodes each distinct title of its batch once.
+    titles but the clicked title. Another title that was clicked for the query
+    can be drawn. The draw depends on the seed and the index of the batch only.
 
     Args:
-        titles: The titles to draw from. Titles with the same normalised words
-            are one title. Memory: each text twice.
+        titles: The titles to draw from. Titles with equal normalised words are
+            one title.
         k: The number of negatives for each click, n in the paper. Default 4.
         seed: Any int; another seed gives another draw. Default 0.
-        split: How the encoder separates words; see `normalize_texts`.
+        split: How the encoder separates words, see `normalize_texts`. Default
+            `"space"`.
 
     Attributes:
         distinct: The number of titles with different words.
@@ -433,7 +435,7 @@ class CorpusNegatives(DrawnNegatives):
         bits = tf.random.stateless_uniform(
             [tf.size(row), self.k], [self.seed, step], None, None, tf.int64
         )
-        # The remainder of 2^64 numbers is almost uniform.
+        # The remainders of 64 random bits are almost uniform.
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )
@@ -441,19 +443,8 @@ class CorpusNegatives(DrawnNegatives):
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # With one title there is no negative; the loss ignores the title
-        # itself.
+        # Without other titles, the clicked title, which the loss ignores.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
-
-
-def titles_of_batch(
-    document: tf.Tensor, extras: Mapping[str, Any]
-) -> tf.Tensor:
-    """Returns the clicked title and the k negatives, `[batch, 1 + k]`."""
-    titles = document[:, tf.newaxis]
-    if "negatives" in extras:
-        titles = tf.concat([titles, extras["negatives"]], axis=1)
-    return titles
 
 
 _TITLES_AT_ONCE = 100_000
@@ -463,22 +454,22 @@ class ClickFrequencies:
     """Adds the log of each title's share of the clicks to batches.
 
     A popular title is an in-batch negative more often, which lowers its scores.
-    `TwoTower` subtracts `log_q` from the scores in training (Bengio and Senecal
-    2008; Yi et al. 2019), so that the vectors are trained as if all titles were
-    drawn equally often.
+    In training `TwoTower` subtracts `log_q` from the scores (Bengio and Senecal
+    2008; Yi et al. 2019), as if all titles were drawn equally often.
 
     Clicks are counted in buckets by a hash of the title's normalised words, so
-    that memory does not grow with the log; titles in one bucket count as one.
+    that memory does not grow with the log. Titles in one bucket share a count.
 
     Args:
         titles: The clicked titles, repeated for each click.
         buckets: The number of counters, 8 bytes each. Default 2^20.
-        split: How the encoder separates words; see `normalize_texts`.
-        weights: The weight of each click. Default `None`: 1 each.
+        split: How the encoder separates words, see `normalize_texts`. Default
+            `"space"`.
+        weights: The weight of each click. Default `None`: 1 for each click.
 
     Attributes:
-        counts: int64 `[buckets]`, the number of clicks in each bucket; or
-            float64, the sum of their weights.
+        counts: int64 `[buckets]`, the number of clicks in each bucket; with
+            `weights` float64, the sums of weights.
 
     Example:
     >>> frequencies = ClickFrequencies.from_log(log)
@@ -517,12 +508,7 @@ class ClickFrequencies:
         return cls(titles, split=split, weights=weights)
 
     def count(self, counts: np.ndarray) -> None:
-        """Sets the number of clicks in each bucket.
-
-        Args:
-            counts: int or float `[buckets]`, such as the sums over several
-                logs.
-        """
+        """Sets `counts`, int or float `[buckets]`."""
         self.counts = counts
         # An unclicked title, such as a mined negative, counts as half a click.
         share = np.maximum(counts, 0.5) / max(1, counts.sum())
@@ -540,9 +526,8 @@ class ClickFrequencies:
     def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Adds `log_q`, float32 `[batch, 1 + k]`, to each batch.
 
-        Args:
-            batches: Dataset of `(query, document)`, or of `(query, document,
-                {"negatives": strings [batch, k], ...})`, see `GivenNegatives`.
+        Batches are `(query, document)`, or `(query, document, {"negatives":
+        strings [batch, k], ...})`.
         """
         return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 
@@ -551,7 +536,10 @@ def with_extras(
     batches: tf.data.Dataset,
     compute_extras: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
 ) -> tf.data.Dataset:
-    """Adds tensors, computed from queries and `titles_of_batch`, to batches."""
+    """Adds tensors to batches, computed from the queries and the titles.
+
+    The titles are the clicked title and the k negatives, `[batch, 1 + k]`.
+    """
 
     def add_extras(
         query: tf.Tensor,
@@ -559,7 +547,9 @@ def with_extras(
         extras: dict[str, Any] | None = None,
     ) -> tuple[Any, ...]:
         extras = extras or {}
-        titles = titles_of_batch(document, extras)
+        titles = document[:, tf.newaxis]
+        if "negatives" in extras:
+            titles = tf.concat([titles, extras["negatives"]], axis=1)
         return query, document, {**extras, **compute_extras(query, titles)}
 
     return batches.map(add_extras, tf.data.AUTOTUNE)

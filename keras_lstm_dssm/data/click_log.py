@@ -1,7 +1,6 @@
 """Click logs: text files with one click per line, query TAB clicked title.
 
-A third column may hold the weight of the click. Lines are parsed, checked, and
-read in random order.
+A third column may hold the weight of the click.
 """
 
 import glob
@@ -28,10 +27,9 @@ from keras_lstm_dssm.plain_files import (
     write_lines,
 )
 
-_LONGEST = 1 << 20
+_LONGEST = 1 << 20  # bytes of a line
 _LARGEST_WEIGHT = 1e9  # sums of float32 stay finite
 _SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
-"""Smallest weight of a click: smaller numbers become 0 in float32."""
 
 
 class Pair(NamedTuple):
@@ -47,7 +45,7 @@ class Pair(NamedTuple):
 
 
 def click_line(pair: Pair) -> str:
-    """Formats a click as a line; each run of white space becomes a space."""
+    """Formats a click as a line; white space becomes single spaces."""
     query, document = map(one_line, pair)
     return f"{query}\t{document}\n"
 
@@ -59,17 +57,13 @@ def weighted_line(query: str, title: str, weight: float = 1.0) -> str:
 
 
 def weight_of(line: bytes) -> float:
-    """Returns the weight in a line that `parse_line` accepts, by default 1."""
+    """Returns the weight in a valid line, by default 1."""
     _, _, weight = line.partition(b"\t")[2].partition(b"\t")
     return float(weight) if weight else 1.0
 
 
 def parse_line(line: bytes) -> Pair | str:
-    """Parses a line into a click, or returns what is wrong with the line.
-
-    Removed are a byte order mark at the start of a field (concatenated logs
-    have them), white space around fields and a carriage return at the end.
-    """
+    """Parses a line into a click, or returns what is wrong with the line."""
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
     if b"\0" in line:
@@ -93,7 +87,7 @@ def parse_line(line: bytes) -> Pair | str:
 
 
 def _wrong_weight(field: bytes) -> str | None:
-    """Returns why a third column is no valid weight, or `None` if it is."""
+    """Returns what is wrong with a third column, or `None`."""
     try:
         weight = float(field.replace(b"_", b"?"))  # "1_0" is no number
     except ValueError:
@@ -104,12 +98,16 @@ def _wrong_weight(field: bytes) -> str | None:
 
 
 def line_field(field: bytes) -> bytes:
-    """Strips white space, and a byte order mark at the start, from a field."""
+    """Strips white space and a leading byte order mark from a field."""
+    # Concatenated files have byte order marks at the start of a line.
     return field.strip().removeprefix(BOM).strip()
 
 
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
-    """Yields the index of each bad line of a chunk, and what is wrong."""
+    """Yields the index of each bad line of a chunk, and what is wrong with it.
+
+    NumPy finds the lines that cannot be bad; only the others are parsed.
+    """
     data = np.frombuffer(chunk, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -119,14 +117,14 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         len(tabs) == len(ends)
         and ((starts <= tabs) & (tabs < ends)).all()
         and b"\0" not in chunk
-        and _has_whole_line_ends(chunk)
+        and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab: it can only be bad if a side is empty, and an
-        # empty side begins with white space.
-        sure = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
-        sure &= ends - starts <= _LONGEST
-        suspects = np.flatnonzero(~sure).tolist()
+        # Each line has one tab: it can only be bad if it is too long, or a
+        # field is empty and thus begins with white space.
+        is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
+        is_good &= ends - starts <= _LONGEST
+        suspects = np.flatnonzero(~is_good).tolist()
     for index in suspects:
         problem = parse_line(chunk[starts[index] : ends[index]])
         if isinstance(problem, str):
@@ -134,9 +132,9 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 
 
 class BadLines:
-    """Counts the bad lines of one pass over a file, and raises above a limit.
+    """Counts bad lines by problem; raises `InputError` above a limit.
 
-    `counts` counts by problem; `expected` is a part of the message.
+    The message says that `expected` was expected.
     """
 
     def __init__(
@@ -147,25 +145,22 @@ class BadLines:
         self.counts: Counter[str] = Counter()
 
     def add(self, path: str, number: int | None, problem: str) -> None:
-        """Counts a bad line, `None` for the file; raises above the limit."""
+        """Counts a bad line; `number` is `None` for a problem of the file."""
         self.counts[problem] += 1
         if self.counts.total() <= self.allowed:
             return
         location = f"{path}:{number}" if number else path
-        advice = "correct or remove it"
+        flag = "--max_bad_lines=100 (lstm-dssm-train)"
+        advice = f", or leave such lines out with {flag}"
         if self.allowed:
-            advice += (
+            advice = (
                 f"; with it there are {self.counts.total()} bad lines"
                 f" ({describe_bad(self.counts)}), more than"
                 f" --max_bad_lines={self.allowed}"
             )
-        else:
-            advice += (
-                ", or leave such lines out with --max_bad_lines=100"
-                " (lstm-dssm-train)"
-            )
         raise InputError(
-            f"{location}: found {problem}, expected {self._expected}: {advice}"
+            f"{location}: found {problem}, expected {self._expected}: correct"
+            f" or remove it{advice}"
         )
 
 
@@ -175,11 +170,6 @@ def describe_bad(counts: dict[str, int]) -> str:
         f"{problem}: {count:,}"
         for problem, count in Counter(counts).most_common()
     )
-
-
-def _has_whole_line_ends(chunk: bytes) -> bool:
-    # Most chunks have no CR, and searching is faster than counting.
-    return b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n")
 
 
 def _is_plain_utf8(chunk: bytes) -> bool:
@@ -195,17 +185,12 @@ _READ_AT_ONCE = 1 << 30
 
 
 class LogFile(NamedTuple):
-    """A file whose lines have been checked.
-
-    `lines` counts all lines but blank lines at the end; `skipped` are the
-    ascending numbers, from 1, of bad lines; `weighted` says whether any click
-    has a weight.
-    """
+    """A file whose lines have been checked."""
 
     path: str
-    lines: int
-    skipped: tuple[int, ...]
-    weighted: bool = False
+    lines: int  # without blank lines at the end
+    skipped: tuple[int, ...]  # ascending numbers, from 1, of the bad lines
+    weighted: bool = False  # whether any click has a weight
 
     @property
     def clicks(self) -> int:
@@ -216,11 +201,10 @@ class LogFile(NamedTuple):
 class LineBlocks:
     """Reads the lines of a click log in blocks, in any order of the blocks.
 
-    A block is 8 consecutive lines of a file, or more lines if the log has more
-    than 33 million. Memory: 8 bytes for each block's position. gzip allows no
-    random access, so compressed files are decompressed once into a temporary
-    file (in `$TMPDIR`), which the operating system deletes when the object or
-    the process ends. `clicks` is int `[blocks]`, the clicks in each block.
+    A block is 8 consecutive lines of a file, or more if the log has more than
+    33 million lines. gzip allows no random access, so compressed files are
+    decompressed into one temporary file (in `$TMPDIR`), which is deleted with
+    this object. `clicks` is int `[blocks]`, the clicks in each block.
     """
 
     def __init__(self, files: Sequence[LogFile]) -> None:
@@ -228,7 +212,7 @@ class LineBlocks:
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
         self._decompressed: IO[bytes] | None = None  # content of all .gz files
-        # For each file: the start of each block, and the end of the last block.
+        # For each file, offsets: of its blocks, and of the end of the last one.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -252,7 +236,7 @@ class LineBlocks:
             if not len(file_blocks):
                 continue
             file_blocks = file_blocks - self._first_block[file_index]
-            # Neighbouring blocks are read together.
+            # Runs of neighbouring blocks are read together.
             cuts = np.flatnonzero(np.diff(file_blocks) != 1) + 1
             firsts = file_blocks[np.concatenate([[0], cuts])]
             ends = file_blocks[np.concatenate([cuts - 1, [-1]])] + 1
@@ -287,6 +271,7 @@ class LineBlocks:
         return lines
 
     def _find_starts(self, file: LogFile) -> np.ndarray:
+        """Returns the offsets of the blocks; decompresses a gzip file."""
         offset = lines = 0
         copy = None
         if file.path.endswith(".gz"):
@@ -320,6 +305,7 @@ class LineBlocks:
         return self._decompressed
 
     def _count(self, file: LogFile) -> np.ndarray:
+        """Returns the number of clicks in each block of a file."""
         blocks = -(-file.lines // self.block_lines)
         edges = np.arange(blocks + 1) * self.block_lines
         skipped = (np.array(file.skipped, np.int64) - 1) // self.block_lines
@@ -337,7 +323,7 @@ class LineBlocks:
 
 
 def _read(descriptor: int, start: int, end: int) -> bytes:
-    """Reads bytes `start` to `end`, fewer if the file ends before."""
+    """Reads the bytes from `start` to `end`, or to the end of the file."""
     chunks = []
     while start < end:
         data = os.pread(descriptor, min(end - start, _READ_AT_ONCE), start)
@@ -368,14 +354,14 @@ class ClickLog:
     A line is a query, a tab, and the clicked title, in UTF-8. A pair that was
     clicked n times is on n lines, or on one line with the weight n: a number
     above 0 after a second tab. Byte order marks, CRLF line ends and blank lines
-    at the end are accepted. A line is bad if it has no tab or too many, an
-    empty side, invalid UTF-8, a NUL byte, a carriage return before its end, or
-    more than 1 MB; a file without lines counts as one bad line.
+    at the end are accepted. A line is bad if it has no tab, a third column that
+    is no weight, more columns, an empty field, invalid UTF-8, a NUL byte, a
+    carriage return before its end, or more than 1 MB. A file without lines
+    counts as one bad line.
 
     Args:
         paths: A path or glob, or an iterable of paths and globs.
-        max_bad_lines: The number of bad lines that are skipped; reading stops
-            at the next bad line. Default 0.
+        max_bad_lines: The number of bad lines that may be skipped. Default 0.
 
     Attributes:
         paths: Tuple of str, the files in the given order; the files of a glob
@@ -383,7 +369,7 @@ class ClickLog:
         max_bad_lines: As given.
 
     Raises:
-        InputError: No file exists; or, when the log is read, there are
+        InputError: A file does not exist; or, when the log is read, there are
             more bad lines than allowed (with file and line number) or no
             clicks, a gzip file is damaged, or a file cannot be read.
 
@@ -400,7 +386,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # Not sorted, so that batches do not depend on the names of folders.
+        # In the given order: batches must not depend on the names of folders.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -414,11 +400,7 @@ class ClickLog:
         self._blocks: LineBlocks | None = None
 
     def files(self) -> tuple[LogFile, ...]:
-        """Returns the files; reads and checks every line at the first call.
-
-        Raises:
-            InputError: See the class.
-        """
+        """Returns the files; the first call reads and checks every line."""
         if self._checked is None:
             self._bad = BadLines(self.max_bad_lines)
             checked = tuple(_check(path, self._bad) for path in self.paths)
@@ -432,18 +414,14 @@ class ClickLog:
         return self._checked
 
     def blocks(self) -> LineBlocks:
-        """Returns the log's lines in blocks that can be read in any order.
-
-        Raises:
-            InputError: See the class and `LineBlocks`.
-        """
+        """Returns the log's lines in blocks that can be read in any order."""
         if self._blocks is None:
             self._blocks = LineBlocks(self.files())
         return self._blocks
 
     @property
     def weighted(self) -> bool:
-        """Whether a click has a weight; with workers, in any worker's part."""
+        """Whether any click has a weight; workers set it for the whole log."""
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted
@@ -453,15 +431,15 @@ class ClickLog:
         self._weighted = weighted
 
     def counts(self) -> tuple[int, ...]:
-        """Returns the number of clicks in each file; see `files`."""
+        """Returns the number of clicks in each file."""
         return tuple(file.clicks for file in self.files())
 
     def count(self) -> int:
-        """Returns the number of clicks in all files; see `files`."""
+        """Returns the number of clicks in all files."""
         return sum(self.counts())
 
     def bad_lines(self) -> dict[str, int]:
-        """Counts the skipped lines by what is wrong with them."""
+        """Returns problem -> number of lines that were skipped for it."""
         self.files()
         return dict(self._bad.counts)
 
@@ -469,7 +447,7 @@ class ClickLog:
         return (pair for pair, _ in self.lines())
 
     def lines(self) -> Iterator[tuple[Pair, bytes]]:
-        """Yields each click with its line, see `weight_of`."""
+        """Yields each click with its line, which `weight_of` reads."""
         bad = BadLines(self.max_bad_lines)
         for path in self.paths:
             for number, line in numbered_lines(_chunks(path, bad)):
@@ -558,36 +536,35 @@ _HEADER = re.compile(
 _QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
-def _refuse_dialect(path: str, chunk: bytes, start: int) -> None:
+def _refuse_dialect(path: str, chunk: bytes, lines_before: int) -> None:
     """Raises `InputError` for a header or quoted fields of spreadsheets."""
-    problem = "a header" if not start and _HEADER.match(chunk) else ""
+    number = lines_before + 1
+    problem = "a header" if number == 1 and _HEADER.match(chunk) else ""
     if b'""' in chunk and (match := _QUOTED.search(chunk)):
-        start += chunk.count(b"\n", 0, match.start() + 1)
+        number += chunk.count(b"\n", 0, match.start() + 1)
         problem = "a field in quotes whose quotes are doubled"
     if problem:
         raise InputError(
-            f"{path}:{start + 1}: found {problem}, expected query TAB clicked"
+            f"{path}:{number}: found {problem}, expected query TAB clicked"
             " title, plain: lstm-dssm-prepare --clicks reads this form, and"
             " makes a folder for --data"
         )
 
 
 def _check(path: str, bad: BadLines) -> LogFile:
+    """Reads and checks all lines of a file."""
     lines, weighted = 0, False
     skipped: list[int] = []
     for chunk in _chunks(path, bad):
         _refuse_dialect(path, chunk, lines)
-        skipped_before = len(skipped)
+        bad_indices = set()
         for index, problem in find_bad(chunk):
+            bad_indices.add(index)
             skipped.append(lines + index + 1)
             bad.add(path, skipped[-1], problem)
-        has_bad = len(skipped) > skipped_before
         if not weighted and (
-            has_bad or chunk.count(b"\t") > chunk.count(b"\n")
+            bad_indices or chunk.count(b"\t") > chunk.count(b"\n")
         ):
-            bad_indices = {
-                number - lines - 1 for number in skipped[skipped_before:]
-            }
             weighted = any(
                 line.count(b"\t") == 2 and index not in bad_indices
                 for index, line in enumerate(chunk.split(b"\n")[:-1])

@@ -29,12 +29,12 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Parts of test where dev and test are later clicks than train: the test
-queries that are training queries, too, and the other test queries."""
+"""Two parts of a test split of later clicks: the queries that are also training
+queries, and the other queries."""
 
 
 def find_file(folder: str, name: str) -> str | None:
-    """Returns the path of a file of a folder, plain or with `.gz`."""
+    """Returns the path of a file in a folder, or of its `.gz`, or `None`."""
     path = os.path.join(folder, name)
     for candidate in (path, f"{path}.gz"):
         if os.path.isfile(candidate):
@@ -44,13 +44,13 @@ def find_file(folder: str, name: str) -> str | None:
 
 
 class JudgedQueries:
-    """Reads the queries of a folder, and the documents judged for them.
+    """Reads the queries and the judgements of a folder.
 
-    The base of `Collection` and `DocumentFolder`, which add the documents. A
-    file is read and checked when it is first needed. Error messages say that
-    `expected_folder` and `known_document` were expected.
+    The base of `Collection` and `DocumentFolder`, which also read documents. A
+    file is read and checked when it is first needed.
     """
 
+    # Phrases of error messages.
     expected_folder = (
         "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
     )
@@ -70,10 +70,7 @@ class JudgedQueries:
         return self._texts("queries.jsonl", ("text",)) if self.splits else {}
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
-        """Returns query id -> document id -> score, in the file's order.
-
-        Args:
-            split: One of `splits`.
+        """Returns query id -> document id -> score, for one of the splits.
 
         Raises:
             InputError: There is no such split, or a line is wrong: a score
@@ -98,7 +95,7 @@ class JudgedQueries:
             fields = line.split("\t")
             if number == 1 and fields[-1] == "score":
                 continue
-            # `int` would also take other scripts' digits, and "1_0".
+            # `int` would also take digits of other scripts, and "1_0".
             if len(fields) != 3 or not re.fullmatch("-?[0-9]+", fields[2]):
                 raise InputError(
                     f"{path}:{number}: found {line[:60]!r}, expected query-id"
@@ -132,7 +129,7 @@ class JudgedQueries:
         return os.path.join(self.folder, "qrels", f"{split}.tsv")
 
     def _sizes(self, split: str) -> str:
-        """Describes the numbers of queries and of judged pairs of a split."""
+        """Describes the numbers of queries and judged pairs of a split."""
         qrels = self.qrels(split)
         pairs = sum(map(len, qrels.values()))
         return f"{len(qrels):,} queries, {pairs:,} pairs"
@@ -146,45 +143,46 @@ class JudgedQueries:
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
-        """Reads id -> text: the fields joined by spaces."""
-        rows = self._rows(name, fields)
-        return {key: _joined(texts) for key, texts in rows.items()}
+        """Reads id -> the fields of a JSON object, joined by spaces."""
+        texts_by_id = self._field_texts(name, fields)
+        return {key: _joined(texts) for key, texts in texts_by_id.items()}
 
-    def _rows(
+    def _field_texts(
         self, name: str, fields: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        """Reads id -> texts of the fields; a row may lack some of them."""
+        """Reads id -> texts of the fields; a missing field is empty."""
         path = self._file(name)
-        rows: dict[str, tuple[str, ...]] = {}
-        known: set[str] = set()
+        texts_by_id: dict[str, tuple[str, ...]] = {}
+        names: set[str] = set()
         for number, line in enumerate(text_lines(path), 1):
             try:
                 key, row = _parse_row(line, fields)
-                if key in rows:
+                if key in texts_by_id:
                     raise ValueError(f"_id {key!r} again, expected it once")
             except ValueError as error:
                 raise InputError(
                     f"{path}:{number}: found {error}: correct or remove the"
                     " line"
                 ) from None
-            known |= row.keys()
-            rows[key] = tuple(row.get(field) or "" for field in fields)
-        if missing := set(fields) - known - {"title", "text"}:
-            names = sorted(known - {"_id", "fields", "tags", "metadata"})
+            names |= row.keys()
+            texts_by_id[key] = tuple(row.get(field) or "" for field in fields)
+        if missing := set(fields) - names - {"title", "text"}:
+            names -= {"_id", "fields", "tags", "metadata"}
             raise InputError(
                 f"{path}: found no field {min(missing)!r}, expected one of"
-                f" {', '.join(names)}: name these, with weights, in fields"
+                f" {', '.join(sorted(names))}: name these, with weights, in"
+                " fields"
             )
-        return rows
+        return texts_by_id
 
 
 def _joined(texts: Iterable[str]) -> str:
-    # As BEIR's own tools join them.
+    """Joins texts as the tools of BEIR do."""
     return " ".join(text for text in texts if text.strip())
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns the id of a row, and the row with its `fields` unpacked."""
+    """Parses a JSON object: its id, and its entries and those of "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -224,28 +222,26 @@ class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
 
     A folder holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
-    `queries.jsonl` (`_id`, `text`), `qrels/<split>.tsv` (a header, then
-    query-id, corpus-id, score) and, where there is a click log,
-    `clicks.train.tsv`, or `clicks.tsv` if `prepare` has made the folder. All
-    files but the qrels may be compressed and end in `.gz`. A file is read and
-    checked when it is first needed. Ids are unique and without white space.
+    `queries.jsonl` (`_id`, `text`) and `qrels/<split>.tsv` (a header, then
+    query-id, corpus-id, score). It may hold a click log: `clicks.train.tsv`, or
+    `clicks.tsv` if `prepare` has made the folder. All files but the qrels may
+    be compressed and end in `.gz`. A file is read and checked when it is first
+    needed. Ids are unique and without white space.
 
     Args:
         folder: Path of the folder.
         fields: The fields of the documents to read, see `Recipe.fields`.
-            Default: title and text.
+            Default `None`: title and text.
 
     Attributes:
         folder: Path of the folder, a `str`.
         splits: The splits with a qrels file, among "train", "dev", "test",
-            "test_seen" and "test_unseen"; none in a folder that `prepare` has
-            made without a log.
+            "test_seen" and "test_unseen".
 
     Raises:
-        InputError: A file is missing, or a line is wrong: no JSON, no `_id`,
-            a repeated `_id`, two scores for one pair, an empty title and
-            text, a score that is not a whole number, or an unknown id; or no
-            document has one of the `fields`.
+        InputError: A file is missing; no document has one of the `fields`; or a
+            line is wrong: no JSON, no `_id`, a repeated `_id`, an empty title
+            and text, or a wrong judgement (see `qrels`).
 
     Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
     Zero-shot Evaluation of Information Retrieval Models".
@@ -271,35 +267,34 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def documents(self) -> dict[str, str]:
-        """Document id -> title and text, or the fields, joined by spaces."""
+        """Document id -> text: the fields (title and text) joined by spaces."""
         if self.fields is None:
             return self._texts("corpus.jsonl", ("title", "text"))
-        return {key: _joined(texts) for key, texts in self._read_fields.items()}
+        return {key: _joined(texts) for key, texts in self._texts_by_id.items()}
 
     @functools.cached_property
     def field_texts(self) -> FieldTexts | None:
-        """The fields of the documents with their weights; `None` by default.
+        """The fields with their weights; `None` if `fields` is `None`.
 
-        If several documents have the same text, the last document's fields
-        are returned for it.
+        Of several documents with equal texts, the last one's fields are taken.
         """
         if self.fields is None:
             return None
         weights = filter(None, field_weights(self.fields).values())
-        texts = {_joined(texts): texts for texts in self._read_fields.values()}
+        texts = {_joined(texts): texts for texts in self._texts_by_id.values()}
         return FieldTexts(tuple(weights), texts)
 
     @functools.cached_property
-    def _read_fields(self) -> dict[str, tuple[str, ...]]:
+    def _texts_by_id(self) -> dict[str, tuple[str, ...]]:
         """Document id -> texts of the fields with a weight above 0."""
         assert self.fields is not None
         weights = field_weights(self.fields)
         names = [name for name, weight in weights.items() if weight]
-        return self._rows("corpus.jsonl", names)
+        return self._field_texts("corpus.jsonl", names)
 
     @functools.cached_property
     def titles(self) -> dict[str, str]:
-        """Document id -> title; the text of a document without a title."""
+        """Document id -> title, or the text if the title is empty."""
         return {
             key: title.strip() or self.documents[key]
             for key, title in self._column("title", "")
@@ -307,7 +302,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def tags(self) -> dict[str, list[str]]:
-        """Document id -> tags, by which a search can be restricted."""
+        """Document id -> tags, to restrict a search to."""
         return dict(self._column("tags", []))
 
     def _column(self, name: str, default: Any) -> Iterator[tuple[str, Any]]:
@@ -321,27 +316,21 @@ class Collection(JudgedQueries):
 
     @property
     def last_split(self) -> str:
-        """The last of the splits; test if there are none."""
+        """The last of the splits; "test" if there are none."""
         return (self.splits or SPLITS)[-1]
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether the judgements are numbers of clicks, not grades.
-
-        They are if any number of any split is above `LARGEST_GRADE`.
-        """
+        """Whether a score is above `LARGEST_GRADE`: a number of clicks."""
         return any(
-            grade > LARGEST_GRADE
+            score > LARGEST_GRADE
             for split in self.splits
-            for judged in self.qrels(split).values()
-            for grade in judged.values()
+            for scores in self.qrels(split).values()
+            for score in scores.values()
         )
 
     def graded_qrels(self, split: str) -> dict[str, dict[str, int]]:
-        """Returns the grades of a split.
-
-        Numbers of clicks become grades 0 to 4, see `click_grades`.
-        """
+        """Returns `qrels`, with grades in place of numbers of clicks."""
         qrels = self.qrels(split)
         if not self.has_click_counts:
             return qrels
@@ -361,8 +350,8 @@ class Collection(JudgedQueries):
         Args:
             min_relevant: The lowest score in qrels/train.tsv that counts as a
                 click if there is no click file. Default 1.
-            name: The click file in a folder that `prepare` has made:
-                `clicks.tsv`, all clicks, by default; or `clicks.new.tsv`.
+            name: The click file in a folder that `prepare` has made. Default
+                `clicks.tsv`, all clicks; or `clicks.new.tsv`.
 
         Raises:
             InputError: A line of a file is wrong.
@@ -400,12 +389,11 @@ class Collection(JudgedQueries):
         write_to: str | os.PathLike[str] | None = None,
         name: str = COUNTED_CLICKS,
     ) -> ClickLog:
-        """Returns the clicks to train on.
+        """Returns the clicks to train on as a click log.
 
         Args:
             min_relevant: See `training_clicks`.
-            write_to: A file outside of the folder, to which each click is
-                written once per occurrence; needed unless the folder has
+            write_to: The click file to write; needed unless the folder has
                 `clicks.train.tsv`.
             name: See `training_clicks`.
 
@@ -451,12 +439,7 @@ class Collection(JudgedQueries):
     def has_judged_negatives(
         self, min_relevant: int = 1, split: str = "train"
     ) -> bool:
-        """Returns whether a document of a split is judged not relevant.
-
-        Args:
-            min_relevant: The lowest score of a relevant document.
-            split: Name of the split, which may be missing.
-        """
+        """Returns whether a score of a split is below `min_relevant`."""
         return split in self.splits and any(
             score < min_relevant
             for scores in self.qrels(split).values()
@@ -498,20 +481,21 @@ def write_collection(
     qrels_by_split: Mapping[str, _Qrels],
     clicks: Iterable[Pair | tuple[str, str, float]],
 ) -> Collection:
-    """Writes a BEIR folder under a temporary name, and renames it.
+    """Writes a BEIR folder, which appears only when it is complete.
 
-    The bytes depend on the arguments only. An existing folder is not replaced.
+    Equal arguments give equal bytes. An existing folder is not replaced.
 
     Args:
         folder: The folder to create.
         documents: Document id -> title.
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
-        clicks: The training pairs, repeated for each click; a weight may
-            follow query and title.
+        clicks: The training pairs, repeated for each click: (query, title), or
+            (query, title, weight).
 
     Raises:
-        OSError: The folder cannot be written; the partial folder is removed.
+        InputError: The folder exists.
+        OSError: The folder cannot be written.
 
     Example:
     >>> folder = write_collection(

@@ -1,7 +1,4 @@
-"""Documents as sentences, with summaries, classes and queries.
-
-A `DocumentFolder` streams and checks them from `documents.jsonl`.
-"""
+"""Reads and writes folders of documents as lists of sentences."""
 
 import functools
 import json
@@ -41,7 +38,7 @@ class Document(NamedTuple):
 
     Attributes:
         id: The document's id, without white space.
-        title: The title, or "". It is not a part of the sentences.
+        title: The title, or "". It is not among the sentences.
         sentences: The sentences of the body, at least one, none empty.
         summary: The sentences of the summary, which need not occur in the
             body; empty without a summary.
@@ -99,14 +96,14 @@ class _Problem(Exception):
 def _id(row: dict[str, Any]) -> str:
     if "_id" not in row:
         raise _Problem("no _id")
-    key = _string(row, "_id")
-    if key.split() != [key]:
+    document_id = _string(row, "_id")
+    if document_id.split() != [document_id]:
         raise _Problem("an _id that is empty or has white space")
-    return key
+    return document_id
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a string, or a whole number as a string; "" if it is missing."""
+    """Returns a field: a string, a whole number as a string, or ""."""
     value = row.get(name)
     if value is None:
         return ""
@@ -124,12 +121,12 @@ def _sentences(row: dict[str, Any]) -> list[str]:
     if text is None and sentences is None:
         raise _Problem("neither text nor sentences")
     if sentences is None:
-        parts = split_sentences(_string(row, "text"))
+        sentences = split_sentences(_string(row, "text"))
     else:
-        parts = _list(sentences, "sentences that are not a list of strings")
-    if not (parts := _filled(parts)):
+        _check_list(sentences, "sentences that are not a list of strings")
+    if not (body := _without_empty(sentences)):
         raise _Problem("an empty document")
-    return parts
+    return body
 
 
 def _summary(row: dict[str, Any]) -> list[str]:
@@ -137,9 +134,11 @@ def _summary(row: dict[str, Any]) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
-        return _filled(split_sentences(value))
-    problem = "a summary that is neither a string nor a list of strings"
-    return _filled(_list(value, problem))
+        return _without_empty(split_sentences(value))
+    _check_list(
+        value, "a summary that is neither a string nor a list of strings"
+    )
+    return _without_empty(value)
 
 
 def _split(row: dict[str, Any]) -> str:
@@ -149,33 +148,32 @@ def _split(row: dict[str, Any]) -> str:
     return split
 
 
-def _list(value: Any, problem: str) -> list[str]:
+def _check_list(value: Any, problem: str) -> None:
     if not isinstance(value, list) or not all(
-        isinstance(part, str) for part in value
+        isinstance(sentence, str) for sentence in value
     ):
         raise _Problem(problem)
-    return value
 
 
-def _filled(parts: list[str]) -> list[str]:
-    return [line for line in map(one_line, parts) if line]
+def _without_empty(sentences: list[str]) -> list[str]:
+    return [sentence for sentence in map(one_line, sentences) if sentence]
 
 
 DOCUMENTS_FILE = "documents.jsonl"
 
 MAX_SENTENCES = 250
-"""Number of sentences that are read of each document, by default."""
+"""Default number of sentences that are read of each document."""
 
 
 @dataclass
 class DocumentCounts:
     """Counts of the documents, sentences and bad lines of a folder."""
 
-    split_of: dict[str, str] = field(default_factory=dict)  # by id
-    classes: Counter[str] = field(default_factory=Counter)  # "": without one
+    split_of: dict[str, str] = field(default_factory=dict)  # id -> split
+    classes: Counter[str] = field(default_factory=Counter)  # "": no class
     sentences: int = 0
     no_summary: int = 0  # documents without a summary
-    cut: int = 0  # documents of which only the first sentences are read
+    cut: int = 0  # documents with more than `max_sentences` sentences
     bad_lines: Counter[str] = field(default_factory=Counter)  # by problem
 
 
@@ -186,18 +184,17 @@ class DocumentFolder(JudgedQueries):
     (one string, see `split_sentences`) or `sentences` (a list); and perhaps
     `title`, `summary` (a string or a list of sentences), `class` and `split`
     ("train", the default, "dev" or "test"). `queries.jsonl` and
-    `qrels/<split>.tsv` are optional and as in a BEIR folder. For the queries of
-    a split, the documents of this split are ranked; its qrels may name no
-    others. All files but the qrels may be compressed and end in `.gz`.
+    `qrels/<split>.tsv` are optional and as in a BEIR folder, but the qrels of a
+    split name documents of this split only. All files but the qrels may be
+    compressed and end in `.gz`.
 
     A line is bad if it is not such an object, has an empty body, repeats an
     `_id`, is not UTF-8 or has more than 16 MB; a file without lines counts as
-    one bad line. Memory: the ids, not the documents.
+    one bad line.
 
     Args:
         folder: Path of the folder.
-        max_bad_lines: The number of bad lines that are skipped; reading stops
-            at the next bad line. Default 0.
+        max_bad_lines: The number of bad lines that may be skipped. Default 0.
         max_sentences: The number of sentences to read of each document, from
             its start. Default 250; `None` reads all sentences.
 
@@ -218,7 +215,6 @@ class DocumentFolder(JudgedQueries):
         174
     """
 
-    # For error messages of `JudgedQueries`.
     expected_folder = "a folder with documents.jsonl (docs/documents.md)"
     known_document = "a document of this split"
 
@@ -241,8 +237,8 @@ class DocumentFolder(JudgedQueries):
     def of(self, split: str) -> Iterable[Document]:
         """Returns an iterable of the documents of "train", "dev" or "test".
 
-        It streams the documents, in order, whenever it is iterated. Raises
-        `InputError` for another split; iterating raises as the class does.
+        Each iteration streams the documents in order. Raises `InputError` for
+        another split.
         """
         if split not in SPLITS:
             raise InputError(
@@ -252,7 +248,7 @@ class DocumentFolder(JudgedQueries):
 
     @functools.cached_property
     def counts(self) -> DocumentCounts:
-        """Counts of documents, sentences and bad lines; reads every line."""
+        """The numbers of documents, sentences and bad lines of the folder."""
         counts = DocumentCounts()
         for document in self._read(counts):
             counts.classes[document.label] += 1
@@ -271,7 +267,7 @@ class DocumentFolder(JudgedQueries):
         return sum(split in (None, document_split) for document_split in splits)
 
     def describe(self) -> str:
-        """Describes the sizes, and what was left out, in a line each."""
+        """Describes the sizes of the folder, and what was left out."""
         counts = self.counts
         classes = {
             label: count for label, count in counts.classes.items() if label
@@ -307,10 +303,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the valid documents.
-
-        Updates `split_of`, `cut` and `bad_lines` of `counts`.
-        """
+        """Yields the documents; updates `split_of`, `cut` and `bad_lines`."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:
@@ -330,7 +323,7 @@ class DocumentFolder(JudgedQueries):
 
     def _judgeable_documents(self, split: str) -> Container[str]:
         split_of = self.counts.split_of
-        return {key for key, other in split_of.items() if other == split}
+        return {key for key in split_of if split_of[key] == split}
 
 
 class _OfSplit:
@@ -349,16 +342,17 @@ def write_documents(
     queries: Mapping[str, str],
     qrels_by_split: Mapping[str, _Qrels],
 ) -> DocumentFolder:
-    """Writes a folder that `DocumentFolder` can read; it is never incomplete.
+    """Writes a folder of documents, which appears only when it is complete.
 
     Args:
         folder: The folder to create.
-        documents: The documents, of all splits.
+        documents: The documents of all splits.
         queries: Query id -> text; there may be none.
         qrels_by_split: Split -> query id -> document id -> score.
 
     Raises:
-        OSError: The folder cannot be written; the partial folder is removed.
+        InputError: The folder exists.
+        OSError: The folder cannot be written.
 
     Example:
     >>> guide = Document("m1", "Glue", ["Warm the glue.", "Wait."], [])

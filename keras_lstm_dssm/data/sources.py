@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,7 @@ def open_collection(spec: str, fields: str | None = None) -> Collection:
     """Opens a collection to evaluate on.
 
     Args:
-        spec: "api" or "api_sentences" (built if it does not exist yet), or
-            a BEIR folder.
+        spec: "api", "api_sentences", or a BEIR folder.
         fields: The fields of the documents to read, see `Collection`.
 
     Raises:
@@ -72,10 +71,10 @@ def open_documents(
     """Opens documents to train or to evaluate on.
 
     Args:
-        spec: "api_documents" (built if it does not exist yet), or a folder
-            of documents.
-        max_bad_lines: The number of bad lines that may be left out.
-        max_sentences: The number of sentences to read of each document.
+        spec: "api_documents", or a folder of documents.
+        max_bad_lines: The number of bad lines that may be skipped. Default 0.
+        max_sentences: The number of sentences to read of each document. Default
+            250.
 
     Raises:
         InputError: `spec` is something else.
@@ -111,27 +110,26 @@ def open_log(
         min_relevant: The lowest score that counts as a click, see
             `Collection.training_log`.
         write_to: The file for clicks made from a BEIR folder's scores, see
-            `Collection.training_log`. For part n > 1 of `spec` n is inserted
-            before the file's suffix.
-        max_bad_lines: The number of bad lines that may be skipped.
+            `Collection.training_log`. If part n > 1 of `spec` needs a file, n
+            is inserted before the suffix.
+        max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
 
     Raises:
-        InputError: A part of `spec` is something else.
+        InputError: `spec` names something else.
 
     Example:
     >>> [query for query, _ in open_log("parts")]
     ['bolt', 'wood adhesive', 'light']
     """
-    source = DataSource(spec, fields)
-    return source.log(min_relevant, write_to, max_bad_lines)
+    return DataSource(spec, fields).log(min_relevant, write_to, max_bad_lines)
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the training queries of the data that a config.json names.
+    """Returns the queries of `data` and `replay` in a run's config.json.
 
-    These are the clicks of `data` and of `replay`; none that cannot be read.
-    Clicks of `data` that a folder or a file of `replay` has, too, count once.
+    Clicks of a folder or file that both name count once. Data that cannot be
+    read are left out.
     """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
@@ -155,10 +153,10 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
 
 
 class DataSource:
-    """The data that a specification names; opens each collection once.
+    """Reads the data that a specification names; opens each collection once.
 
     Args:
-        spec: Data specification, see `open_log`.
+        spec: One or more data sets, separated by commas, see `open_log`.
         fields: The fields of the documents to read, see `Collection`.
 
     Example:
@@ -174,7 +172,7 @@ class DataSource:
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
-        """Returns the collection that a part names."""
+        """Returns the collection that a part of the specification names."""
         if part not in self._opened:
             self._opened[part] = open_collection(part, self.fields)
         return self._opened[part]
@@ -215,10 +213,7 @@ class DataSource:
     def pairs(
         self, max_bad_lines: int = 0, min_relevant: int = 1
     ) -> Iterator[Pair]:
-        """Yields each training click without writing a file.
-
-        The clicks of collections come first.
-        """
+        """Yields each training click, first the clicks of collections."""
         files = []
         for part in self.parts:
             folder, name = _clicks_of(part)
@@ -232,21 +227,16 @@ class DataSource:
             yield from ClickLog(files, max_bad_lines)
 
     def titles(self, pairs: Iterable[Pair]) -> list[str]:
-        """Returns the distinct titles of the collections and of the clicks.
-
-        All titles of the collections come first.
-        """
-        titles: dict[str, None] = {}
-        for collection in self.collections:
-            titles.update(dict.fromkeys(collection.documents.values()))
-        titles.update(dict.fromkeys(pair.document for pair in pairs))
-        return list(titles)
+        """Returns the distinct titles, first titles of the collections."""
+        documents = (c.documents.values() for c in self.collections)
+        clicked = (pair.document for pair in pairs)
+        return list(dict.fromkeys(chain(*documents, clicked)))
 
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
-        """Returns query -> titles judged not relevant, of the collections.
+        """Returns query -> titles judged not relevant in the collections.
 
-        A title that is also judged relevant to the query is left out, see
-        `drop_contradicted`. Raises `InputError` if no title is left.
+        Titles that are also judged relevant to the query are left out. Raises
+        `InputError` if no title remains.
         """
         lists = [
             judged
@@ -272,10 +262,9 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns the data folder of a part, and the name of its file of clicks.
+    """Returns the collection that a part names, and its file of clicks.
 
-    The folder is a collection, see `is_collection`; `None` if the part is only
-    click files.
+    The collection is `None` if the part names click files.
     """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
@@ -284,18 +273,12 @@ def _clicks_of(part: str) -> tuple[str | None, str]:
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:
-    """Returns whether a part of a specification names a collection.
-
-    It is a built-in data set of queries and titles, or a folder.
-    """
+    """Returns whether `part` is a built-in data set of titles, or a folder."""
     return part in _BUILT_IN_TITLES or os.path.isdir(part)
 
 
 def refuse_documents(spec: str) -> None:
-    """Raises `InputError` if a specification names long documents.
-
-    These are data for a KeyVec, where queries and titles are expected.
-    """
+    """Raises `InputError` if a specification names long documents."""
     if spec == API_DOCUMENTS or (
         find_file(spec, DOCUMENTS_FILE) and not find_file(spec, "corpus.jsonl")
     ):

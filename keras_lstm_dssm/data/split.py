@@ -13,7 +13,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Joins items by pairs; returns the smallest item of each item's group."""
+    """Groups items that pairs connect; returns each group's smallest item."""
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -30,13 +30,13 @@ def split_by_groups(
     keys: Sequence[str],
     shares: Mapping[str, float],
 ) -> list[str]:
-    """Assigns items to train and held-out splits without texts in common.
+    """Assigns items to "train" and the splits of `shares`.
 
-    Items of one module, or with an equal or nearly equal text (see
-    `near_duplicates`), form a group. Groups are ordered by a hash of the first
-    item's key, and fill each split up to its share of the items. A group larger
-    than a fifth of a split goes to "train", so that no group dominates dev or
-    test.
+    Each item has a module, texts and a key. Items of one module, or with an
+    equal or nearly equal text (see `near_duplicates`), are in the same split.
+    Such groups are ordered by a hash of the first item's key, and fill each
+    split up to its share of the items. A group larger than a fifth of a split
+    goes to "train".
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -73,12 +73,11 @@ def near_duplicates(
 ) -> Iterator[tuple[int, int]]:
     """Yields pairs of indices of texts with nearly the same words.
 
-    The Jaccard index of their sets of words is at least `share`. The second
-    index is the smaller.
+    The Jaccard index of the two sets of words is at least `share`. The second
+    index of a pair is the smaller one.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
-    Similarity Joins in Data Cleaning": two similar sets share one of their
-    rarest words (prefix filter).
+    Similarity Joins in Data Cleaning": similar sets share a rare word.
     """
     counts = Counter(word for text in texts for word in set(text.split()))
     texts_by_word: dict[str, list[int]] = {}
@@ -100,18 +99,15 @@ def near_duplicates(
 
 
 WORDS = "alphanumeric"
-"""How words are separated: queries with equal words are in the same split."""
+"""Rule that separates words: queries with equal words are in one split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
-    """Raises `InputError` if a dev query of a collection is a training query.
-
-    Queries with the same normalised words are the same query.
-    """
-    known = set(normalize(trained, WORDS))
+    """Raises `InputError` if a dev query has the words of a training query."""
+    trained_words = set(normalize(trained, WORDS))
     dev = [collection.queries[key] for key in collection.qrels("dev")]
     words = normalize(dev, WORDS)
-    shared = [q for q, w in zip(dev, words, strict=True) if w in known]
+    shared = [q for q, w in zip(dev, words, strict=True) if w in trained_words]
     if shared:
         raise InputError(
             f"{collection.folder}: found {len(shared):,} of {len(dev):,} dev"
@@ -129,10 +125,8 @@ def splits_of(
 ) -> list[str]:
     """Returns "train", "dev" or "test" for each query.
 
-    The split depends on the words of the query only, so that no query changes
-    its split when a log grows. `split` is the rule that separates words, see
-    `normalize_texts`: by default queries that differ in letter case, white
-    space or punctuation only are in the same split.
+    The result depends on the words of the query only: it stays when a log
+    grows. `split` is the rule that separates words, see `normalize_texts`.
     """
     splits = []
     for words in normalize(queries, split):

@@ -1,7 +1,4 @@
-"""Statistics of data for model cards: digest, size, scripts, lengths, clicks.
-
-`alphabet_warning` warns of click logs in letters that trigrams do not have.
-"""
+"""Statistics of data: digest, size, scripts, lengths of texts, clicks."""
 
 import itertools
 import os
@@ -29,27 +26,23 @@ from keras_lstm_dssm.settings.training import API_DOCUMENTS, parts_of
 from keras_lstm_dssm.text.word_hashing import LETTERS, normalize
 from lstm_dssm_client.words import split_words
 
-_FACTS_SAMPLE, _DOCUMENTS = 10_000, 1_000
-
+_CLICKS, _DOCUMENTS = 10_000, 1_000  # in a sample
 _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
-"""Names of the files in a BEIR folder or a folder of documents."""
+"""Files of a BEIR folder or a folder of documents."""
 
 
 def data_statistics(spec: str) -> dict[str, Any]:
     """Returns `spec`, `files`, `bytes` and `sha256` of a data set.
 
-    If the files cannot be read, returns `spec` only. For the hash see
-    `fingerprints.files_hash`.
+    If the files cannot be read, returns `spec` only.
     """
-    facts: dict[str, Any] = {"spec": spec}
     try:
         paths = _files(spec)
-        facts["files"] = len(paths)
-        facts["bytes"] = sum(path.stat().st_size for path in paths)
-        facts["sha256"] = files_hash(paths)
+        size = sum(path.stat().st_size for path in paths)
+        digest = files_hash(paths)
     except (InputError, OSError):  # moved after the training
         return {"spec": spec}
-    return facts
+    return {"spec": spec, "files": len(paths), "bytes": size, "sha256": digest}
 
 
 def _files(spec: str) -> list[Path]:
@@ -71,14 +64,13 @@ def _files(spec: str) -> list[Path]:
 
 
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
-    """Returns the scripts and the lengths of a log's first 10,000 clicks.
+    """Returns statistics of the first 10,000 clicks of a log.
 
-    Keys: `sample`, the number of clicks; the shares of `scripts`;
-    `query_words` and `title_words`, see `_percentiles`. Empty without a log.
+    Keys: `sample`, the number of clicks; `scripts`, shares of the letters;
+    `query_words` and `title_words`, `[median, 99th percentile]`. Empty without
+    a log.
     """
-    if log is None:
-        return {}
-    pairs = list(itertools.islice(log, _FACTS_SAMPLE))
+    pairs = [] if log is None else list(itertools.islice(log, _CLICKS))
     if not pairs:
         return {}
     queries, titles = zip(*pairs, strict=True)
@@ -93,11 +85,11 @@ def text_statistics(log: ClickLog | None) -> dict[str, Any]:
 def document_statistics(
     spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
 ) -> dict[str, Any]:
-    """Returns the scripts and the lengths of the first 1,000 documents.
+    """Returns statistics of the first 1,000 documents of the split train.
 
-    Keys: `documents`, their number; the shares of `scripts`; `sentences` of a
-    document and `sentence_words` of a sentence, see `_percentiles`. Empty if
-    the documents cannot be read, or the split train is empty.
+    Keys: `documents`, their number; `scripts`, shares of the letters;
+    `sentences` in a document and `sentence_words` in a sentence, `[median, 99th
+    percentile]`. Empty if there is no document that can be read.
     """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
@@ -117,16 +109,14 @@ def document_statistics(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns the share of each script, by Unicode name, among the letters."""
+    """Returns script, as named in Unicode -> share of the letters."""
     letters = Counter(char for text in texts for char in text)
     counts: Counter[str] = Counter()
     for char, number in letters.items():
         if char.isalpha():
             counts[unicodedata.name(char, "UNNAMED").split()[0]] += number
-    return {
-        name: round(number / counts.total(), 3)
-        for name, number in counts.most_common()
-    }
+    total = counts.total()
+    return {name: round(n / total, 3) for name, n in counts.most_common()}
 
 
 def _lengths(texts: Iterable[str]) -> list[int]:
@@ -138,18 +128,17 @@ def _percentiles(numbers: list[int]) -> list[int]:
     return [int(number) for number in np.percentile(numbers, [50, 99])]
 
 
-_SAMPLE = 10_000
 _LEAST_SHARE = 0.01
 
 
 def alphabet_warning(log: ClickLog) -> str | None:
-    """Returns a warning if many words of a log are outside the alphabet.
+    """Returns a warning if many words of a log are in other letters than a-z.
 
-    Without `oov_buckets` an encoder reads every letter but a to z and 0 to 9 as
-    `#`, so that words of other scripts differ in length only. The warning is
-    for 1 % of the words, in 10,000 random clicks, with most letters outside.
+    Without `oov_buckets` an encoder reads such letters as `#`, so that words
+    of other scripts differ in length only. There is a warning if 1 % of the
+    words of 10,000 random clicks have mostly other letters.
     """
-    batches = training_batches(log, _SAMPLE, epochs=1, seed=0)
+    batches = training_batches(log, _CLICKS, epochs=1, seed=0)
     queries, titles, *_ = next(iter(batches))  # weights may follow
     texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
     words = Counter(word for text in normalize(texts) for word in text.split())
@@ -176,15 +165,12 @@ _AT_ONCE = 1 << 16
 def query_clicks(collection: Collection, split: str) -> dict[str, float]:
     """Returns query id -> number of clicks, for the queries of a split.
 
-    The numbers come from judgements that are numbers of clicks, or from the
-    logs in a folder that `prepare` has made; otherwise the result is empty.
+    The result is empty unless the judgements are numbers of clicks, or
+    `prepare` has made the folder.
     """
     qrels = collection.qrels(split)
     if collection.has_click_counts:
-        return {
-            query: float(sum(judged.values()))
-            for query, judged in qrels.items()
-        }
+        return {q: float(sum(judged.values())) for q, judged in qrels.items()}
     logs = sorted(Path(collection.folder, LOGS).glob("[0-9]*.parquet"))
     if not logs:
         return {}

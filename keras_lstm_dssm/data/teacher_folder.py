@@ -1,4 +1,4 @@
-"""The folder of a teacher: its texts and their vectors, read and looked up."""
+"""Reads the folder of a teacher: texts, and their vectors by an encoder."""
 
 import hashlib
 import json
@@ -25,20 +25,19 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 from lstm_dssm_client.signatures import as_bytes
 
 _COUNTS = "texts", "queries", "titles", "spans", "words"
-"""Settings of a teacher folder that are numbers of texts."""
+"""Entries of teacher.json that are numbers of texts."""
 
-_TEXTS = 2**31
-"""Numbers of texts in a teacher folder are below this limit."""
+_MOST_TEXTS = 2**31
 
 BLOCK = 1024
-"""Texts whose vectors one file of a teacher folder holds."""
+"""Number of vectors in each file of vectors but the last."""
 
 
 class TeacherFolder:
     """Names and reads the files of a folder that `teach` writes.
 
-    The files are `teacher.json` (the settings), `texts.jsonl.gz` (a text a
-    line) and `vectors/000000.npy`, ..., float32 of 1,024 rows each.
+    The files are `teacher.json` (the settings), `texts.jsonl.gz` (a text on
+    each line) and `vectors/000000.npy`, ..., float32 with 1,024 rows each.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -62,7 +61,7 @@ class TeacherFolder:
         numbers = (settings.get(name, 0) for name in _COUNTS)
         if not (
             {"texts", "encoder", "sha256", "queries", "titles"} <= set(settings)
-            and all(type(n) is int and 0 <= n < _TEXTS for n in numbers)
+            and all(type(n) is int and 0 <= n < _MOST_TEXTS for n in numbers)
         ):
             raise InputError(
                 f"{self.settings}: found {sorted(settings)}, expected the"
@@ -73,7 +72,7 @@ class TeacherFolder:
         return settings
 
     def write_texts(self, texts: Sequence[str]) -> None:
-        """Writes the texts, from which `read_texts` reads them."""
+        """Writes the texts."""
         with replacing(self.texts) as partial:
             write_lines(partial, (json.dumps(text) + "\n" for text in texts))
 
@@ -97,29 +96,24 @@ class TeacherFolder:
             " anew"
         )
         vectors = read_array(path, remedy, self.path)
-        if (
-            vectors.ndim != 2
-            or len(vectors) != rows
-            or vectors.dtype != np.float32
-        ):
+        shape = vectors.shape
+        if (len(shape), shape[:1], vectors.dtype) != (2, (rows,), np.float32):
             raise InputError(
-                f"{path}: found {vectors.dtype} {list(vectors.shape)}, expected"
+                f"{path}: found {vectors.dtype} {list(shape)}, expected"
                 f" float32 [{rows}, d]: {remedy}"
             )
         return np.array(vectors)
 
 
 class TeacherVectors:
-    """Holds the vectors of an outside encoder for the texts of a training.
+    """Holds the vectors of a sentence encoder for the texts of a training.
 
-    Texts that differ in white space only are one text, as click files do not
-    distinguish them.
+    Texts that differ in white space only are one text.
 
     Args:
         texts: Distinct texts.
-        vectors: Float `[texts, d]`, one row for each text; they are scaled to
-            unit length.
-        folder: The folder that they were read from; by default `None`.
+        vectors: Float `[texts, d]`, one row for each text, of any length.
+        folder: The folder that the vectors were read from. Default `None`.
 
     Attributes:
         vectors: float32 `[texts, d]`, rows of unit length.
@@ -146,8 +140,8 @@ class TeacherVectors:
         self._row = {one_line(text): row for row, text in enumerate(texts)}
         if not len(texts) == len(self._row) == len(self.vectors):
             raise InputError(
-                f"found {len(self.vectors)} vectors for {len(self._row)}"
-                f" distinct ones of {len(texts)} texts: expected one for each"
+                f"found {len(self.vectors)} vectors and {len(texts)} texts,"
+                f" {len(self._row)} of them distinct: expected equal numbers"
             )
 
     @classmethod
@@ -155,8 +149,8 @@ class TeacherVectors:
         """Reads a folder that `teach` has written.
 
         Raises:
-            InputError: There are no vectors in the folder, not all of them
-                are computed, or a file is damaged.
+            InputError: Vectors are missing in the folder, or a file is
+                damaged.
 
         Example:
         >>> teacher = TeacherVectors.open("TEACH")
@@ -189,11 +183,10 @@ class TeacherVectors:
         return cls(texts, np.concatenate(vectors), os.path.abspath(folder))
 
     def __len__(self) -> int:
-        """Returns the number of texts."""
         return len(self.vectors)
 
     def rows(self, texts: Iterable[str]) -> np.ndarray:
-        """Looks up the rows of texts, int32 `[n]`; -1 for unknown texts."""
+        """Returns the row of each text in `vectors`, int32 `[n]`, or -1."""
         return np.array(
             [self._row.get(one_line(text), -1) for text in texts], np.int32
         )
@@ -219,33 +212,28 @@ class TeacherVectors:
         texts: Sequence[str | bytes],
         encode: Callable[[Sequence[str]], np.ndarray],
     ) -> np.ndarray:
-        """Looks up the vectors of known texts, and encodes the others.
+        """Returns vectors of n texts, float32 `[n, d]`.
 
-        Args:
-            texts: n texts.
-            encode: Function from texts to float `[n, d]`.
-
-        Returns:
-            float32 `[n, d]`.
+        `encode` computes float `[m, d]` for the m texts that have no vector.
         """
         clean = clean_texts(texts)
         rows = self.rows(clean)
         vectors = self.vectors[np.maximum(rows, 0)]
-        others = np.flatnonzero(rows < 0)
-        if len(others):
-            vectors[others] = encode([clean[i] for i in others])
+        unknown = np.flatnonzero(rows < 0)
+        if len(unknown):
+            vectors[unknown] = encode([clean[i] for i in unknown])
         return vectors
 
     @property
     def sha256(self) -> str:
-        """Hash of texts and vectors: equal for equal teachers only."""
+        """Hash of the texts and vectors."""
         digest = hashlib.sha256(fingerprint(self._row).encode())
         digest.update(np.ascontiguousarray(self.vectors).tobytes())
         return digest.hexdigest()
 
 
 def text_blocks(texts: list[str]) -> list[list[str]]:
-    """Splits texts into blocks, whose vectors are in one file each."""
+    """Splits texts into the blocks that files of vectors hold."""
     starts = range(0, len(texts), BLOCK)
     return [texts[start : start + BLOCK] for start in starts]
 

@@ -1,17 +1,20 @@
-"""Triples of query, positive and negative, on which pair scorers are trained.
+"""Triples of query, positive and negative, to train pair scorers on.
 
-Negatives are judged documents, or titles mined from a click log. Triples are
-shuffled and streamed.
+Negatives are judged documents, or titles that are mined from a click log.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from keras_lstm_dssm.data.batches import cut, permutation, random_bits
+from keras_lstm_dssm.data.batches import (
+    generated_batches,
+    permutation,
+    random_bits,
+)
 from keras_lstm_dssm.data.click_log import ClickLog, weight_of
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.errors import InputError, check_at_least
@@ -34,22 +37,22 @@ class JudgedList(NamedTuple):
 def judged_lists(
     collection: Collection, split: str = "train", min_relevant: int = 1
 ) -> Iterator[JudgedList]:
-    """Yields the judged documents of a split; low grades are negatives."""
+    """Yields a list for each query; grades from `min_relevant` are positive."""
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():
-        titles: tuple[list[str], list[str]] = ([], [])
+        positives: list[str] = []
+        negatives: list[str] = []
         for document_id, grade in grades.items():
-            titles[grade >= min_relevant].append(
-                one_line(documents[document_id])
-            )
-        yield JudgedList(one_line(queries[query_id]), titles[1], titles[0])
+            titles = positives if grade >= min_relevant else negatives
+            titles.append(one_line(documents[document_id]))
+        yield JudgedList(one_line(queries[query_id]), positives, negatives)
 
 
 def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
-    """Removes negatives that are positives in another list of the same query.
+    """Removes negatives that are also positives of the same query.
 
-    A collection may hold a title under two ids, or a query twice, with
-    different judgements. Texts with the same normalised words are one text.
+    They can be in two lists of the query, or have two ids. Texts with equal
+    normalised words are one text.
     """
     lists = list(lists)
     texts = dict.fromkeys(
@@ -75,14 +78,11 @@ def clicked_lists(
 ) -> Iterator[JudgedList]:
     """Yields the clicked titles of each query, and mined negatives.
 
-    The negatives are the `top` titles nearest to the query, by BM25 or by an
-    `index` of trained towers, that were never clicked for it. Where too few
-    titles match, others are drawn at random. All texts are from the log, so
-    training clicks cannot reveal answers of dev or test. Queries with the same
-    normalised words (see `normalize_texts`) are one query, and a title that
-    differs from a clicked title in letter case or punctuation only is not a
-    negative. A title that was clicked n times is n times among the positives,
-    with `weights` if the log has weights.
+    The negatives are `top` titles of the log that are nearest to the query, by
+    BM25 or by an `index` of trained towers, and were never clicked for it. If
+    too few titles match, random titles are added. Texts with equal normalised
+    words are one text. A title that was clicked n times is n times among the
+    positives.
     """
     check_at_least(1, top=top)
     pairs, pair_weights = [], []
@@ -103,8 +103,8 @@ def clicked_lists(
         clicked.setdefault(query_words, []).append(title)
         if pair_weights:
             weights.setdefault(query_words, []).append(pair_weights[row])
-    # Queries with similar numbers of clicks are searched together: the depth of
-    # the search must exceed the number of clicked titles.
+    # All queries of a block are searched to the same depth, which depends on
+    # the largest number of clicked titles.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
@@ -114,15 +114,17 @@ def clicked_lists(
         for query, nearest in zip(
             block, _nearest(query_texts, titles, depth, index), strict=True
         ):
-            taken = {words[title] for title in clicked[query]}
-            random_titles = _drawn(titles, 4 * depth, seed, len(negatives))
-            mined: list[str] = []
+            excluded = {words[title] for title in clicked[query]}
+            bits = random_bits(4 * depth, seed, len(negatives))
+            random_titles = [
+                titles[row] for row in bits % np.uint64(len(titles))
+            ]
+            negatives[query] = []
             for title in (*nearest, *random_titles):
                 title_words = words.get(title, title)
-                if len(mined) < top and title_words not in taken:
-                    taken.add(title_words)
-                    mined.append(title)
-            negatives[query] = mined
+                if len(negatives[query]) < top and title_words not in excluded:
+                    excluded.add(title_words)
+                    negatives[query].append(title)
     for query, text in texts.items():
         yield JudgedList(
             text, clicked[query], negatives[query], weights.get(query)
@@ -141,12 +143,6 @@ def _nearest(
             yield [hit.id for hit in hits]
 
 
-def _drawn(titles: list[str], count: int, *seeds: int) -> list[str]:
-    """Draws titles with replacement, identically in every NumPy version."""
-    rows = random_bits(count, *seeds) % np.uint64(len(titles))
-    return [titles[row] for row in rows]
-
-
 _ROWS_PER_ELEMENT = 8192
 
 
@@ -154,15 +150,14 @@ class Triples:
     """Holds judged lists, and streams their triples for training.
 
     Each positive of a query forms a triple with each of its negatives: p
-    positives and n negatives give p * n triples. Memory: each distinct text
-    once, and a number for each document of a list.
+    positives and n negatives give p * n triples. Queries or titles with equal
+    normalised words are one text.
 
     Args:
-        lists: Query, positives and negatives. Lists without positives or
-            without negatives are left out, and negatives with the normalised
-            words of a positive of the same query; all are counted.
-        held_out: Lists of dev and test. Lists of queries with the same
-            normalised words as a query of dev or test are left out and counted.
+        lists: Query, positives and negatives. Left out are lists without
+            positives or without negatives, and negatives that are positives of
+            the same query.
+        held_out: Lists of dev and test, whose queries are left out of `lists`.
         name: What messages call the lists.
 
     Attributes:
@@ -170,14 +165,13 @@ class Triples:
         lists: The number of lists with triples.
         no_positive: The number of lists left out without a positive.
         no_negative: The number of lists left out without a negative.
-        both_kinds: The number of negatives left out because they are
-            positives of the same query, too.
+        both_kinds: The number of negatives left out because they are also
+            positives of the query.
         held_out_queries: The number of lists left out because dev or test has
             the query.
-        shared_answers: The number of distinct positives that dev or test
-            also has. They are not left out: in a search for products, one
-            product answers queries of all splits. It must be 0 for questions
-            that have answers of their own.
+        shared_answers: The number of distinct positives that are also positives
+            in dev or test. They are not left out: one product answers queries
+            of all splits. For questions with unique answers it must be 0.
 
     Raises:
         InputError: No list has a positive and a negative.
@@ -213,20 +207,14 @@ class Triples:
             elif not entry.negatives:
                 self.no_negative += 1
             else:
-                rows = [
-                    [
-                        text_rows.setdefault(text, len(text_rows))
-                        for text in part
-                    ]
-                    for part in (
-                        [entry.query],
-                        entry.positives,
-                        entry.negatives,
-                    )
-                ]
-                query_rows += rows[0]
-                positives.append(rows[1])
-                negatives.append(rows[2])
+                columns = [entry.query], entry.positives, entry.negatives
+                query_row, positive_rows, negative_rows = (
+                    [text_rows.setdefault(t, len(text_rows)) for t in column]
+                    for column in columns
+                )
+                query_rows += query_row
+                positives.append(positive_rows)
+                negatives.append(negative_rows)
                 weights += entry.weights or [1.0] * len(entry.positives)
         self.texts = list(text_rows)
         self.lists = len(query_rows)
@@ -237,37 +225,31 @@ class Triples:
                 " both kinds, or train on clicks with mined negatives"
             )
         self._query = np.array(query_rows, np.int32)
-        self._positive, self._positives = _flat(positives)
-        self._negative, self._negatives = _flat(negatives)
+        self._positive, self._positive_bounds = _flat(positives)
+        self._negative, self._negative_bounds = _flat(negatives)
         self._weight: np.ndarray | None = None  # of each positive
         if any(entry.weights for entry in judged):
             self._weight = np.array(weights, np.float32)
-        counts = np.diff(self._positives) * np.diff(self._negatives)
+        counts = np.diff(self._positive_bounds) * np.diff(self._negative_bounds)
         self._starts = np.concatenate([[0], np.cumsum(counts)])
-        positive_texts = (
-            {self.texts[row] for row in self._positive}
-            if held_out_answers
-            else set()
-        )
-        self.shared_answers = len(
-            held_out_answers.intersection(
-                normalize(sorted(positive_texts), "alphanumeric")
-            )
-        )
+        self.shared_answers = 0
+        if held_out_answers:
+            texts = sorted({self.texts[row] for row in self._positive})
+            answers = normalize(texts, "alphanumeric")
+            self.shared_answers = len(held_out_answers.intersection(answers))
 
     @classmethod
     def from_collection(
         cls, collection: Collection, split: str = "train", min_relevant: int = 1
     ) -> "Triples":
-        """Takes the judged lists of a split.
+        """Takes the judged lists of a split of a collection.
 
-        The training split is compared with dev and test by normalised words,
-        see `held_out_queries` and `shared_answers`.
+        With the split train, the other splits are `held_out`.
 
         Args:
             collection: A collection with documents judged not relevant.
-            split: Name of one of its splits.
-            min_relevant: Grade from which a document is a positive.
+            split: Name of the split. Default `"train"`.
+            min_relevant: Grade from which a document is a positive. Default 1.
 
         Raises:
             InputError: See the class and `Collection`.
@@ -311,8 +293,8 @@ class Triples:
         return len(self._positive)
 
     def positive_pairs(self) -> tuple[list[str], list[str]]:
-        """Returns the queries and their positives, each pair once."""
-        rows = np.repeat(self._query, np.diff(self._positives))
+        """Returns the queries and the positives of all pairs, in order."""
+        rows = np.repeat(self._query, np.diff(self._positive_bounds))
         return (
             [self.texts[row] for row in rows],
             [self.texts[row] for row in self._positive],
@@ -338,23 +320,19 @@ class Triples:
         return "; ".join(parts)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns triples as indices of `texts`.
+        """Returns n triples by number, as indices of `texts`.
 
-        Args:
-            numbers: int `[n]`, numbers of triples from 0 to `len` - 1.
-
-        Returns:
-            int32 `[n, 3]`: query, positive, negative.
+        int32 `[n, 3]`: query, positive, negative; `numbers` is int `[n]`.
         """
         return self._rows_and_positives(numbers)[:, :3]
 
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns `rows` with a fourth column, the index of the positive."""
+        """Returns `rows` and a fourth column: the index in `_positive`."""
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
-        width = np.diff(self._negatives)[lists]
+        width = np.diff(self._negative_bounds)[lists]
         positive, negative = np.divmod(numbers - self._starts[lists], width)
-        positive += self._positives[lists]
-        negative += self._negatives[lists]
+        positive += self._positive_bounds[lists]
+        negative += self._negative_bounds[lists]
         return np.stack(
             [
                 self._query[lists],
@@ -375,9 +353,8 @@ class Triples:
     ) -> tf.data.Dataset:
         """Streams all triples, in another random order in each epoch.
 
-        The order depends on `seed` and the epoch only. A run that resumes after
-        n training steps, with `first_step=n`, gets exactly the batches that an
-        uninterrupted run gets from n on.
+        The order depends on `seed` and the epoch only. With `first_step=n` the
+        dataset has exactly the batches that follow the first n.
 
         Args:
             batch_size: Triples in a batch. The last batch of an epoch may be
@@ -388,7 +365,7 @@ class Triples:
 
         Returns:
             A dataset of (query, positive, negative), string tensors of shape
-            [batch]; with weights also float32 [batch], the positive's weight.
+            [batch]; with weights also the positive's weight, float32 [batch].
             The cardinality over all epochs is known.
 
         Raises:
@@ -400,7 +377,7 @@ class Triples:
         check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
-        # Elements hold several batches: each call of Python is slow.
+        # Several batches at a time: TensorFlow's calls of Python are slow.
         size = batch_size * max(1, _ROWS_PER_ELEMENT // batch_size)
 
         def elements() -> Iterator[np.ndarray]:
@@ -414,42 +391,29 @@ class Triples:
         weights = None if self._weight is None else tf.constant(self._weight)
 
         def batch(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            parts = tuple(tf.unstack(tf.gather(texts, rows[:, :3]), axis=1))
+            triple = tuple(tf.unstack(tf.gather(texts, rows[:, :3]), axis=1))
             if weights is None:
-                return parts
-            return *parts, tf.gather(weights, rows[:, 3])
+                return triple
+            return *triple, tf.gather(weights, rows[:, 3])
 
-        return (
-            tf.data.Dataset.from_generator(
-                elements, output_signature=tf.TensorSpec([None, 4], tf.int32)
-            )
-            .flat_map(lambda rows: cut(rows, batch_size))
-            .map(batch, tf.data.AUTOTUNE)
-            .prefetch(tf.data.AUTOTUNE)
-            .apply(
-                tf.data.experimental.assert_cardinality(
-                    max(0, epochs * per_epoch - first_step)
-                )
-            )
-        )
+        spec = tf.TensorSpec([None, 4], tf.int32)
+        count = max(0, epochs * per_epoch - first_step)
+        return generated_batches(elements, spec, batch_size, batch, count)
 
 
 def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
     """Returns the normalised words of the queries and of the positives."""
-    listed = list(lists)
-    queries = dict.fromkeys(judged.query for judged in listed)
-    answers = dict.fromkeys(
-        text for judged in listed for text in judged.positives
-    )
+    lists = list(lists)
+    queries = {judged.query for judged in lists}
+    answers = {text for judged in lists for text in judged.positives}
     return (
         set(normalize(queries, "alphanumeric")),
         set(normalize(answers, "alphanumeric")),
     )
 
 
-def _flat(parts: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all numbers, and the bounds of the parts."""
-    return (
-        np.array([number for part in parts for number in part], np.int32),
-        np.array(list(accumulate(map(len, parts), initial=0)), np.int64),
-    )
+def _flat(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the concatenated lists, and the bounds of each list."""
+    bounds = list(accumulate(map(len, lists), initial=0))
+    flat = list(chain.from_iterable(lists))
+    return np.array(flat, np.int32), np.array(bounds, np.int64)

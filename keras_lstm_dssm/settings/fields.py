@@ -124,11 +124,7 @@ class Settings:
     noun: ClassVar[str] = "recipe"
 
     def replace(self: _Self, **changes: Any) -> _Self:
-        """Returns a copy with some attributes changed.
-
-        Raises:
-            InputError: There is no such attribute, or a value is wrong.
-        """
+        """Returns a copy with some attributes changed, and checks it."""
         self.check_names(changes)
         return dataclasses.replace(self, **changes)
 
@@ -154,7 +150,7 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Raises `InputError` if a named field is unused, see `unused_if`."""
+        """Raises `InputError` if a field of `names` has no effect."""
         for field in dataclasses.fields(self):
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():
@@ -180,9 +176,8 @@ class Settings:
 
 def types_of(field: dataclasses.Field[Any]) -> tuple[Any, ...]:
     """Returns the types that a field may have, such as `(int, NoneType)`."""
-    if isinstance(field.type, UnionType):
-        return get_args(field.type)
-    return (field.type,)
+    is_union = isinstance(field.type, UnionType)
+    return get_args(field.type) if is_union else (field.type,)
 
 
 def least_of(field: dataclasses.Field[Any]) -> int:
@@ -262,25 +257,17 @@ def help_of(cls: type) -> dict[str, str]:
         re.MULTILINE | re.DOTALL,
     )
     text = inspect.cleandoc("\n" + section[1]) if section else ""
-    return {
-        name: re.sub(
-            r'`"([^"`]*)"`',
-            r"`\1`",
-            re.sub(
-                r", see `[^`]*`| In Python [^.]*\.", "", " ".join(entry.split())
-            ),
-        )
-        for name, entry in re.findall(
-            r"^(\w+): (.*?)(?=^\w|\Z)", text, re.MULTILINE | re.DOTALL
-        )
-    }
+    entry = re.compile(r"^(\w+): (.*?)(?=^\w|\Z)", re.MULTILINE | re.DOTALL)
+    texts = {}
+    for name, description in entry.findall(text):
+        line = " ".join(description.split())
+        line = re.sub(r", see `[^`]*`| In Python [^.]*\.", "", line)
+        texts[name] = re.sub(r'`"([^"`]*)"`', r"`\1`", line)
+    return texts
 
 
 def named_weights(option: str, text: str, example: str) -> dict[str, float]:
-    """Parses names with weights from 0 to 1e6, such as `click:1,purchase:3`.
-
-    Errors name the `option`, and show an `example`.
-    """
+    """Parses names with weights from 0 to 1e6, such as `click:1,purchase:3`."""
     pairs = [pair.rpartition(":")[::2] for pair in text.split(",")]
     try:
         weights = {key.strip(): float(weight) for key, weight in pairs}

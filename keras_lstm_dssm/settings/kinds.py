@@ -160,9 +160,6 @@ KINDS: dict[str, ModelKind] = {}
 def register_kind(kind: ModelKind) -> None:
     """Makes a kind of model known to this process, see docs/keras.md.
 
-    Args:
-        kind: The kind of model.
-
     Raises:
         InputError: The name of the kind or of a preset is taken, another recipe
             has the field `marker`, or a field has no description.
@@ -221,14 +218,7 @@ def kind_of(model: Any) -> ModelKind:
 
 
 def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
-    """Returns the preset of a name; raises `InputError` if there is none.
-
-    A recipe is returned unchanged.
-
-    Example:
-    >>> named_recipe("lstm_96").encoder_config["cells"]
-    96
-    """
+    """Returns the preset of a name; a recipe is returned unchanged."""
     if isinstance(recipe, ModelRecipe):
         return recipe
     presets = all_presets()
@@ -257,8 +247,7 @@ def recipe_from_dict(values: Mapping[str, Any]) -> Any:
         InputError: A name is unknown, or a value is wrong.
 
     Example:
-    >>> recipe = named_recipe("keyvec")
-    >>> recipe_from_dict(recipe.to_dict()) == recipe
+    >>> recipe_from_dict(PRESETS["lstm_96"].to_dict()) == PRESETS["lstm_96"]
     True
     """
     return kind_of_values(values).recipe.from_dict(values)

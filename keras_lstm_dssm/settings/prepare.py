@@ -72,10 +72,6 @@ class PrepareSettings(Settings):
 
     Raises:
         InputError: A value is out of bounds, or there is no source.
-
-    Example:
-    >>> PrepareSettings(clicks="clicks.tsv").test_percent
-    10
     """
 
     noun: ClassVar[str] = "data folder"
@@ -164,8 +160,5 @@ class PrepareSettings(Settings):
     def rules(self) -> dict[str, Any]:
         """Returns all settings but the sources and `append`."""
         skipped = ("catalogue", "clicks", "ubi", "judgements", "append")
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in skipped
-        }
+        names = (field.name for field in dataclasses.fields(self))
+        return {n: getattr(self, n) for n in names if n not in skipped}

@@ -254,8 +254,8 @@ class TableSettings:
             packages.
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
-        updates_of: Neural systems make as many updates as with this many
-            clicks. `None`: as many as their clicks give.
+        updates_of: Neural systems make as many updates as a training on this
+            many clicks makes. `None`: as on the clicks of `pairs`.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only, in
@@ -275,9 +275,8 @@ class TableSettings:
             word vectors of hybrids are fitted to its vectors.
 
     Example:
-    >>> settings = TableSettings("parts", epochs=5, learning_rates=(0.1,))
-    >>> settings.epochs, settings.min_relevant
-    (5, 1)
+    >>> TableSettings("parts", epochs=5).min_relevant
+    1
     """
 
     data: str

@@ -32,9 +32,8 @@ class ModelRecipe(Settings):
     docstring describes each field, for the help of flags.
 
     Example:
-    >>> recipe = dssm.PRESETS["lstm_96"].replace(epochs=2)
-    >>> recipe.kind, recipe.epochs, recipe.fitted
-    ('towers', 2, False)
+    >>> dssm.PRESETS["lstm_96"].kind
+    'towers'
     """
 
     kind: ClassVar[str]
@@ -179,15 +178,11 @@ class Recipe(ModelRecipe):
             )
 
     def replace(self, **changes: Any) -> "Recipe":
-        """Returns a copy with some values changed.
+        """Returns a copy with some attributes changed.
 
-        Args:
-            **changes: Attribute -> value. `judged_negatives` above 0 sets
-                `hard_negatives` to 0 by default. `oov_buckets` is set in
-                `encoder_config`.
-
-        Raises:
-            InputError: There is no such attribute, or a value is wrong.
+        `judged_negatives` above 0 sets `hard_negatives` to 0 by default, and
+        `oov_buckets` is set in `encoder_config`. Raises `InputError` for an
+        unknown attribute or a wrong value.
         """
         if changes.get("judged_negatives"):
             changes.setdefault("hard_negatives", 0)
@@ -432,10 +427,6 @@ class ScorerRecipe(WordsRecipe):
         return self.replace(matcher_config={**self.matcher_config, **config})
 
 
-def _towers(encoder: str, **config: Any) -> Recipe:
-    return Recipe(encoder, config)
-
-
 _BEST = Recipe(
     encoder="CombinedEncoder",
     document_encoder_config={"length_norm": 0.5},
@@ -450,18 +441,18 @@ _BEST = Recipe(
 )
 
 PRESETS: dict[str, Recipe] = {
-    "lstm_32": _towers("LSTMEncoder", cells=32),
-    "lstm_64": _towers("LSTMEncoder", cells=64),
-    "lstm_96": _towers("LSTMEncoder", cells=96),
-    "lstm_96_full": _towers(
-        "LSTMEncoder", cells=96, peephole="full", forget_gate=True
+    "lstm_32": Recipe("LSTMEncoder", {"cells": 32}),
+    "lstm_64": Recipe("LSTMEncoder", {"cells": 64}),
+    "lstm_96": Recipe("LSTMEncoder", {"cells": 96}),
+    "lstm_96_full": Recipe(
+        "LSTMEncoder", {"cells": 96, "peephole": "full", "forget_gate": True}
     ),
-    "bilstm_96": _towers("BidirectionalLSTMEncoder", cells=96),
-    "rnn_288": _towers("RNNEncoder", units=288),
-    "dssm": _towers("DSSMEncoder", units=[288, 96]),
-    "clsm_win1": _towers("CLSMEncoder", window=1),
-    "clsm_win3": _towers("CLSMEncoder", window=3),
-    "clsm_win5": _towers("CLSMEncoder", window=5),
+    "bilstm_96": Recipe("BidirectionalLSTMEncoder", {"cells": 96}),
+    "rnn_288": Recipe("RNNEncoder", {"units": 288}),
+    "dssm": Recipe("DSSMEncoder", {"units": [288, 96]}),
+    "clsm_win1": Recipe("CLSMEncoder", {"window": 1}),
+    "clsm_win3": Recipe("CLSMEncoder", {"window": 3}),
+    "clsm_win5": Recipe("CLSMEncoder", {"window": 5}),
     "best": _BEST,
     "best_words": _BEST.replace(
         encoder_config={"shares": [1.0, 1.0, 1.0, 1.0]}

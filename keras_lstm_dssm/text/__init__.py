@@ -11,12 +11,6 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 __all__ = [
-    "LETTERS",
-    "Vocabulary",
-    "WORD_SPLITS",
-    "WordBatch",
-    "normalize",
-    "normalize_texts",
-    "split_sentences",
-    "vocabulary_of",
-]
+    "LETTERS", "Vocabulary", "WORD_SPLITS", "WordBatch", "normalize",
+    "normalize_texts", "split_sentences", "vocabulary_of",
+]  # fmt: skip

@@ -59,12 +59,11 @@ def encode_in_batches(
     progress: bool,
 ) -> np.ndarray:
     """Encodes texts with a thread-safe function of strings `(batch,)`."""
-    return arrays_in_batches(
-        lambda rows: encode(tf.constant(rows, tf.string, [len(rows)])).numpy(),
-        texts,
-        batch_size,
-        progress,
-    )
+
+    def encode_strings(strings: list[bytes]) -> np.ndarray:
+        return encode(tf.constant(strings, tf.string, [len(strings)])).numpy()
+
+    return arrays_in_batches(encode_strings, texts, batch_size, progress)
 
 
 def arrays_in_batches(
@@ -94,9 +93,8 @@ def arrays_in_batches(
     first = encode_rows(batches[0])
     result = np.empty((len(strings), first.shape[1]), first.dtype)
     result[batches[0]] = first
-    for rows, vectors in run_batches(
-        encode_rows, batches[1:], "encode", progress, 1
-    ):
+    results = run_batches(encode_rows, batches[1:], "encode", progress, 1)
+    for rows, vectors in results:
         result[rows] = vectors
     return result
 
@@ -215,8 +213,8 @@ class HashedTextCache:
 
     Training reads each text once an epoch, and a cached text takes less than a
     third of the time of hashing. The texts in the cache have `max_bytes` bytes
-    at most; the memory of the cache is six times as much. A full cache hashes
-    each batch that has a new text as a whole. The batches have `trigram_order`.
+    at most; the memory of the cache is six times as much. Once the cache is
+    full, a batch with a new text is hashed as a whole.
     """
 
     def __init__(
@@ -257,10 +255,10 @@ class HashedTextCache:
             ids = self._text_ids(texts.tolist())
             if ids is not None:
                 return self._batch(ids)
-        without_order = self._uncached(tf.constant(texts))[:6]
-        trigrams, trigram_index, *fields = (f.numpy() for f in without_order)
-        order = _stable_argsort(trigram_index, len(trigrams))
-        return (trigrams, trigram_index, *fields, order), None
+        batch = self._uncached(tf.constant(texts))
+        fields = [field.numpy() for field in batch[:6]]
+        order = _stable_argsort(fields[1], len(fields[0]))
+        return (*fields, order), None
 
     def _uncached(self, texts: tf.Tensor) -> WordBatch:
         """Hashes strings `[batch]` without the cache."""
@@ -273,6 +271,7 @@ class HashedTextCache:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
+        """Returns the fields, and the distinct ids, the longest text first."""
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -281,24 +280,15 @@ class HashedTextCache:
         lengths, distinct = lengths[order], distinct[order]
         words, _ = self._words_of_text.take(distinct)
         words, word_index = _unique(words, words.max(initial=-1) + 1)
-        trigrams, trigram_index, word_of_trigram, by_trigram = self._trigrams(
-            words
-        )
+        *trigram_fields, trigram_order = self._trigrams(words)
         padded = np.zeros((len(lengths), max([1, *lengths[:1]])), np.int32)
         padded[np.arange(padded.shape[1]) < lengths[:, np.newaxis]] = word_index
-        fields = (
-            trigrams,
-            trigram_index,
-            word_of_trigram,
-            padded,
-            lengths,
-            rank[index].astype(np.int32),
-            by_trigram,
-        )
-        return fields, distinct
+        text_index = rank[index].astype(np.int32)
+        text_fields = padded, lengths, text_index
+        return (*trigram_fields, *text_fields, trigram_order), distinct
 
     def _trigrams(self, words: np.ndarray) -> Fields:
-        """Returns the fields of a `WordBatch` for the trigrams of words."""
+        """Returns `trigrams`, both indices and `trigram_order` of words."""
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
         trigrams, index = _unique(trigrams, trigrams.max(initial=-1) + 1)
         order = _stable_argsort(index, len(trigrams))

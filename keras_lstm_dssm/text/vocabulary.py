@@ -31,8 +31,8 @@ class Vocabulary(tf.Module):
     """Maps words to ids, in the TensorFlow graph.
 
     The first word has the id 1; unknown words have the id 0. Results are equal
-    in eager calls, `Dataset.map`, a `tf.function` and a SavedModel, whose root
-    object must have the vocabulary as an attribute.
+    in eager calls, `Dataset.map`, a `tf.function` and a SavedModel. The root
+    object of a SavedModel must have the vocabulary as an attribute.
 
     Args:
         words: Distinct words, normalised by `normalize_texts` with the same

@@ -142,11 +142,8 @@ def normalize_single_text(text: tf.Tensor, split: str) -> tf.Tensor:
 
 
 def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
-    joined = tf.strings.strip(
-        tf.strings.regex_replace(
-            folded, _SPACES[split_without_stems(split)], " "
-        )
-    )
+    spaces = _SPACES[split_without_stems(split)]
+    joined = tf.strings.strip(tf.strings.regex_replace(folded, spaces, " "))
     if split == "stems":
         joined = stem_words(joined)
     return tf.where(tf.equal(joined, ""), EMPTY_TEXT, joined)
@@ -287,15 +284,9 @@ def trigrams_of_letters(
     ids = (first * len(LETTERS) + second) * len(LETTERS) + third
     if not oov_buckets:
         return ids
+    windows = neighbours(tf.cast(points, tf.int64))
     mixed = tf.add_n(
-        [
-            factor * point
-            for factor, point in zip(
-                TRIGRAM_FACTORS,
-                neighbours(tf.cast(points, tf.int64)),
-                strict=True,
-            )
-        ]
+        [f * p for f, p in zip(TRIGRAM_FACTORS, windows, strict=True)]
     )
     buckets = tf.math.floormod(tf.math.floormod(mixed, PRIME), oov_buckets)
     return tf.where(
@@ -475,11 +466,9 @@ than `MAX_LETTERS` letters then, and a text of n bytes at most 4/3 n + 1 words.
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     """Returns whether a batch is one text that `hash_single_text` can hash."""
-    limit = (
-        _MOST_BYTES
-        if max_words is None
-        else min(_MOST_BYTES, 3 * (max_words - 1) // 4)
-    )
+    limit = _MOST_BYTES
+    if max_words is not None:
+        limit = min(limit, 3 * (max_words - 1) // 4)
     lengths = tf.strings.length(texts)
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)
 

@@ -235,7 +235,7 @@ def test_damaged_files_are_one_line(collection_folder):
 
 
 def test_vectors_of_python_are_checked():
-    with pytest.raises(InputError, match="2 vectors for 1 distinct ones of 2"):
+    with pytest.raises(InputError, match="2 vectors and 2 texts, 1 of them"):
         TeacherVectors(["a b", "a  b"], np.eye(2))
     with pytest.raises(InputError, match="not finite"):
         TeacherVectors(["a"], np.array([[np.nan]]))

@@ -1,4 +1,4 @@
-"""Makes a data folder of a catalogue and a click log."""
+"""Makes a data folder from a catalogue and a click log."""
 
 from keras_lstm_dssm.data.prepare.pipeline import Prepared, load_data, prepare
 

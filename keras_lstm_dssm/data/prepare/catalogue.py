@@ -26,7 +26,7 @@ SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
 
 
 def decode_entities(text: str) -> str:
-    """Decodes HTML entities that end in a semicolon, even if escaped twice.
+    """Decodes HTML entities that end in a semicolon, also if escaped twice.
 
     >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
     'AT&T 12" pen&notebook'
@@ -41,15 +41,13 @@ def decode_entities(text: str) -> str:
 
 def define_functions(con: Any) -> None:
     """Defines SQL functions to read a catalogue."""
-    con.create_function(
-        "decode_entities", decode_entities, ["VARCHAR"], "VARCHAR"
-    )
+    con.create_function("decode_entities", decode_entities, ["TEXT"], "TEXT")
     con.execute(rf"""
         CREATE MACRO one_line(x) AS
           trim(regexp_replace(x, {quoted(SPACES)}, ' ', 'g'));
         CREATE MACRO decoded(x) AS
           CASE WHEN contains(x, '&') THEN decode_entities(x) ELSE x END;
-        -- Exporters write ' before a first character that starts a formula.
+        -- Spreadsheets write ' before a text that starts like a formula.
         CREATE MACRO clean(x) AS CASE
           WHEN NOT regexp_matches(x, '[^ -~]|[&<]|^[ '']| $|  ') THEN x
           ELSE one_line(regexp_replace(
@@ -60,8 +58,8 @@ def define_functions(con: Any) -> None:
             THEN from_json(CAST(x AS JSON), '["VARCHAR"]') ELSE [x] END;
         CREATE MACRO in_order(x) AS list_filter(
           x, lambda v, i: v <> '' AND list_position(x, v) = i);
-        -- Exporters write the id 655 as 655.0 if the column has gaps. Values
-        -- are converted one by one: only some files of a log may have gaps.
+        -- Exporters write the id 655 as 655.0 if the column has gaps, which
+        -- may be in some files only.
         CREATE MACRO id_of(x) AS nullif(CASE WHEN contains(x, '.0')
           THEN regexp_replace(trim(x), '^(\d+)\.0+$', '\1')
           ELSE trim(x) END, '')""")
@@ -70,14 +68,13 @@ def define_functions(con: Any) -> None:
 def read_catalogue(
     con: Any, table: Table, source: str, settings: PrepareSettings
 ) -> dict[str, Any]:
-    """Makes the table `product` of a catalogue.
+    """Makes the table `product` of a catalogue, with one row for each id.
 
-    Columns of `product`: `number` (ascending, with gaps); `id`, which rows of a
-    log are joined by; `key`, the id in the data folder; `title`; `text`, the
-    further columns that encoders read; `tags`; and `fields`, a struct of these
-    columns. `key` is `id`, or the original spelling, such as `1.0`, if other
-    ids have decimals, such as `1.10`. Returns the columns by role, and counts
-    of rows by kind.
+    Columns of `product`: `number` (ascending, with gaps); `id`, for joins with
+    rows of a log; `key`, the id in the data folder; `title`; `text`, the
+    settings' `text` columns joined; `fields`, a struct of these columns; and
+    `tags`. `key` is `id`; if ids have decimals, such as `1.10`, it is the
+    original spelling, such as `1.0`. Returns `columns` (by role), and counts.
     """
     columns = find_columns(table, source, settings, ("id", "title"))
     check_named(table, source, "text", settings.text)
@@ -150,17 +147,18 @@ def read_catalogue(
             f"{source}: found {most} tags of one product, expected"
             f" {_MOST_TAGS} or fewer: name fewer columns by --tags"
         )
-    kinds = {
+    return {
+        "columns": columns,
         "rows": rows,
         "no id": without_id,
         "no title": ids - products,
         "bad lines": bad.lines,
+        "products": products,
     }
-    return {"columns": columns, **kinds, "products": products}
 
 
 def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Returns the SQL of a product's tags NAME:VALUE of the named fields."""
+    """Returns the SQL of a product's tags NAME:VALUE."""
     lists = [
         f"list_transform(coalesce(f{fields.index(name)}, []), lambda v:"
         f" {quoted(name + ':')} || one_line(replace(v, ',', ' ')))"
@@ -170,10 +168,7 @@ def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
 
 
 def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
-    """Makes `stored` and `product` of the products of a data folder.
-
-    It replaces `read_catalogue` if `--append` has no new catalogue.
-    """
+    """Makes `stored` and `product` of the products of a data folder."""
     fields = ", ".join(f"{named(normal(n))} VARCHAR" for n in settings.text)
     columns = {
         "_id": "VARCHAR",
@@ -195,8 +190,8 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
     """Makes the table `product` of clicked titles; returns their number.
 
-    `select` is SQL of rows `(id, title)`. With `has_ids`, `id` is the key of a
-    product; otherwise keys are d1, d2, ...
+    `select` is SQL of rows `(id, title)`. With `has_ids`, `key` is `id`;
+    otherwise keys are d1, d2, ...
     """
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute("DROP VIEW IF EXISTS product")

@@ -11,9 +11,7 @@ COMMON = {
         "id", "_id", "product_id", "productid", "item_id", "itemid", "objectid",
         "object_id", "sku", "handle", "doc_id", "docid", "document_id", "asin",
     ),
-    "title": (
-        "title", "name", "product_name", "product_title", "item_name",
-    ),
+    "title": ("title", "name", "product_name", "product_title", "item_name"),
     "query": (
         "query", "q", "user_query", "search_query", "search_term", "searchterm",
         "search", "keywords", "keyword", "term", "query_text", "query_string",
@@ -33,12 +31,10 @@ COMMON = {
         "usertoken",
     ),
     "weight": ("weight", "count", "clicks"),
-    "action": (
-        "action", "action_name", "event_type", "event_name", "event",
-    ),
+    "action": ("action", "action_name", "event_type", "event_name", "event"),
     "grade": ("grade", "rating", "score", "label", "esci_label", "relevance"),
 }  # fmt: skip
-"""Role -> names of columns to try in order, without case and punctuation."""
+"""Role -> usual names of its column, in the order in which they are tried."""
 
 
 def find_columns(
@@ -50,49 +46,43 @@ def find_columns(
 ) -> dict[str, str]:
     """Returns role -> name of the column, for the roles that have a column.
 
-    Settings may name the column of a role. Raises `InputError` if the table
-    lacks a named column, or a `needed` role has no column.
+    A column is named in the settings, or has a usual name. Raises `InputError`
+    if a named column or the column of a `needed` role is missing.
     """
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}
     for role in (*needed, *optional):
-        flag = getattr(settings, role)
-        if flag is not None:
-            if table.column(flag) is None:
-                raise InputError(_unknown(table, source, role, flag))
-            columns[role] = flag
+        if (named := getattr(settings, role)) is not None:
+            check_named(table, source, role, [named])
+            columns[role] = named
             continue
-        taken = set(columns.values())
-        common = (names.get(name) for name in COMMON[role])
-        name = next((n for n in common if n and n not in taken), None)
-        if name is not None:
-            columns[role] = name
+        usual = (names.get(name) for name in COMMON[role])
+        for name in usual:
+            if name and name not in columns.values():
+                columns[role] = name
+                break
     if missing := [role for role in needed if role not in columns]:
-        flags = " and ".join(f"--{role}" for role in missing)
-        named = " ".join(f"--{role}=COLUMN" for role in missing)
+        roles = " and ".join(f"--{role}" for role in missing)
+        flags = " ".join(f"--{role}=COLUMN" for role in missing)
         raise InputError(
-            f"{source}: found no column of a usual name for {flags}, expected"
-            f" one: name it by {named}; the columns are: {_list_columns(table)}"
+            f"{source}: found no column of a usual name for {roles}, expected"
+            f" one: name it by {flags}; the columns are: {_list_columns(table)}"
         )
     return columns
 
 
 def check_named(table: Table, source: str, role: str, names: Any) -> None:
-    """Raises `InputError` unless the table has all columns of a flag."""
+    """Raises `InputError` if a column that a flag names is missing."""
     for name in names:
         if table.column(name) is None:
-            raise InputError(_unknown(table, source, role, name))
-
-
-def _unknown(table: Table, source: str, role: str, name: str) -> str:
-    return (
-        f"{source}: found no column {name!r}, expected --{role} to name one of:"
-        f" {_list_columns(table)}"
-    )
+            raise InputError(
+                f"{source}: found no column {name!r}, expected --{role} to name"
+                f" one of: {_list_columns(table)}"
+            )
 
 
 def _list_columns(table: Table) -> str:
-    """Lists the columns of a table, with the values of the first row."""
+    """Lists the columns of a table, with values of the first row."""
     first = table.sample[0] if table.sample else {}
     columns = ", ".join(
         f"{key} ({first[key][:30]!r})" if first.get(key) else key

@@ -9,17 +9,17 @@ from keras_lstm_dssm.data.prepare.tables import quoted
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
 LOGS = "log"
-"""Folder of the rows of the logs: a parquet file for each log."""
+"""Subfolder with a parquet file of rows for each log."""
 
 _TSV = "FORMAT csv, DELIMITER '\t', QUOTE '', ESCAPE '', HEADER"
 
 
 def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
-    """Writes the products, queries, grades and training clicks."""
-    extra = ", fields" * bool(settings.text) + ", tags" * bool(settings.tags)
+    """Writes the products, the graded queries, their grades, and the clicks."""
+    fields = ", fields" * bool(settings.text) + ", tags" * bool(settings.tags)
     _copy(
         con,
-        f"SELECT key AS _id, title, text{extra} FROM product ORDER BY number",
+        f"SELECT key AS _id, title, text{fields} FROM product ORDER BY number",
         folder / "corpus.jsonl",
         "FORMAT json",
     )
@@ -45,9 +45,9 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def write_clicks(con: Any, path: Path, after: int) -> None:
-    """Writes counts of equal training clicks, of the logs after a part.
+    """Writes the training clicks of the logs with numbers above `after`.
 
-    The order is pseudo-random, and depends only on queries and ids.
+    Equal clicks are one row. The order is a hash of query and id.
     """
     _copy(
         con,
@@ -65,7 +65,7 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
 
 
 def write_rows(con: Any, folder: Path, part: int, rows: str) -> Path:
-    """Writes the rows of a new log, in the order of the log."""
+    """Writes the rows of log number `part`, from the SQL `rows`."""
     path = folder / f"{part:04}.parquet"
     _copy(con, rows, path, "FORMAT parquet, COMPRESSION zstd")
     return path
@@ -76,12 +76,12 @@ def write_judged(con: Any, folder: Path) -> None:
     _copy(con, "FROM judged", folder / LOGS / STORED, "FORMAT parquet")
 
 
-def stored_logs(folder: Path | None, parts: int) -> list[Path]:
-    """Returns the parquet files of the first logs in a data folder."""
+def stored_logs(folder: Path | None, count: int) -> list[Path]:
+    """Returns the parquet files of the logs in a data folder."""
     if folder is None:
         return []
-    return [folder / LOGS / f"{n:04}.parquet" for n in range(1, parts + 1)]
+    return [folder / LOGS / f"{n:04}.parquet" for n in range(1, count + 1)]
 
 
-def _copy(con: Any, select: str, path: Path, form: str) -> None:
-    con.execute(f"COPY ({select}) TO {quoted(str(path))} ({form})")
+def _copy(con: Any, select: str, path: Path, options: str) -> None:
+    con.execute(f"COPY ({select}) TO {quoted(str(path))} ({options})")

@@ -1,8 +1,4 @@
-"""Classifies the rows of a log, and grades products for held-out queries.
-
-These functions read the tables `product`, `entry` (the rows of the logs),
-`written` and `query_text`.
-"""
+"""Classifies the rows of logs, and grades products for held-out queries."""
 
 from typing import Any
 
@@ -14,12 +10,12 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `row` and the table `click` of the rows of `entry`.
+    """Makes the view `row` and the table `click` of the rows of logs, `entry`.
 
-    `row` adds to each row its kind, split, query (a number of `query_text`) and
-    product. `click` groups equal rows, with their number `clicks` and the first
-    row `n`. Double clicks are looked for in known sessions only. With
-    `by_time`, each row needs a time.
+    `row` adds the kind, split, query and product of each row. `click` has equal
+    rows once, with their number `clicks` and the first row `n`. A double click
+    comes `seconds` or less after an equal click of the session. With `by_time`,
+    a row without a time is of the kind "wrong time".
     """
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     con.execute(f"""
@@ -59,7 +55,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks after a part."""
+    """Returns query, id and title of the first clicks in logs above `after`."""
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -70,9 +66,10 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Counts the rows of the logs after a part, and all training clicks.
+    """Counts rows by kind, in the logs with numbers above `after`.
 
-    Returns kind -> number of rows and an example; and the training clicks.
+    Returns kind -> (number of rows, an example); and the number of training
+    clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
@@ -93,7 +90,7 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
 
 
 def joined_files(con: Any, part: int) -> set[int]:
-    """Returns the numbers of a part's files that have clicks on products."""
+    """Returns the numbers of a log's files that have clicks on products."""
     rows = con.execute(
         f"SELECT DISTINCT file FROM click WHERE part = {part}"
         " AND kind IN ('clicks', 'double click')"
@@ -104,17 +101,17 @@ def joined_files(con: Any, part: int) -> set[int]:
 def make_grades(con: Any) -> None:
     """Makes the table `grade` of the dev and test queries.
 
-    If the log does not have the shown products of a query, clicked products are
-    graded 4 to 1 by their share of the query's clicks, as in `click_grades`.
+    If the log has no shown products for a query, clicked products are graded 4
+    to 1 by their share of the query's clicks, as in `click_grades`.
 
-    If the log has the shown products, the grade is round(2 * clicks / expected
-    clicks), at most 4 (COEC). Each page that shows a product adds to the
-    expected clicks the click-through rate of the position in the whole log.
-    Grade 2 is a product that is clicked as often as other products at its
-    positions. Each client counts once for a query and a product.
+    Otherwise the grade is round(2 * clicks / expected clicks), at most 4. The
+    expected clicks are the sum of the click-through rates of the positions at
+    which the product was shown. A product with grade 2 is clicked as often as
+    other products at its positions. Each client counts once for a query and a
+    product.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
-    Training Query Rewriting", for clicks over expected clicks.
+    Training Query Rewriting", for clicks over expected clicks (COEC).
     """
     con.execute(f"""
         CREATE TABLE grade AS
@@ -151,10 +148,7 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Adds the test queries to the split `SEEN` or `UNSEEN`.
-
-    A query is seen if a training query has the same words.
-    """
+    """Copies the test queries to `SEEN` or `UNSEEN`, by their words."""
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (
@@ -167,7 +161,7 @@ def divide_test(con: Any) -> None:
 
 
 def count_queries(con: Any) -> dict[str, int]:
-    """Returns the number of queries of each split, without train."""
+    """Returns `{split}_queries` -> number, for all splits but train."""
     rows = con.execute(
         "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
     )

@@ -25,15 +25,15 @@ _TOPIC = re.compile(
 def read_judgements(
     con: Any, tables: Sequence[Table], source: str, settings: PrepareSettings
 ) -> dict[str, str]:
-    """Makes the table `judged` of `(q, id, grade)`; returns the columns.
+    """Makes the table `judged` of `(q, id, grade)`; returns role -> column.
 
-    Judgements have texts of queries, or ids of queries; the texts are then in
-    another table, such as the topics of TREC or the queries of BEIR. A corpus
-    among the tables is ignored.
+    Judgements have texts of queries, or ids of queries. Another table then has
+    the texts, such as the topics of TREC or the queries of BEIR. A corpus among
+    the tables is ignored.
 
-    Grades are whole numbers from 0 to 4. Scales that end above 4, such as 0 to
-    100, and fractions from 0 to 1 are rescaled. The labels of ESCI are E 4,
-    S 2, C 1, I 0. Rows without a grade are left out.
+    `grade` is a whole number from 0 to 4. Scales that end above 4, such as 0 to
+    100, and fractions from 0 to 1 are rescaled. The labels of ESCI become
+    E 4, S 2, C 1, I 0. Rows without a grade are left out.
     """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()
@@ -49,7 +49,7 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # Flags for columns of the log apply if judgements have these columns.
+        # --query and --clicked may name columns of the log only.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")
@@ -117,15 +117,12 @@ def read_judgements(
 
 
 def _first(table: Table, names: Iterable[str]) -> str | None:
-    """Returns the first of the names that is a column of the table."""
+    """Returns the first of several names that is a column of the table."""
     return next((n for n in names if table.column(n) is not None), None)
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Names the columns of known forms of judgements.
-
-    They are ratings of OpenSearch's workbench, and qrels and topics of TREC.
-    """
+    """Names the columns of ratings of OpenSearch, and TREC qrels and topics."""
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""
@@ -160,19 +157,20 @@ def _with_names(con: Any, table: Table) -> Table:
 
 
 def _renamed(table: Table, names: Sequence[str], select: str) -> Table:
+    """Returns a table of the SQL `select`, which has columns of these names."""
     columns = {name: name for name in names}
     return table._replace(sql=f"({select})", columns=columns, has_header=True)
 
 
-def read_stored(con: Any, folder: Path) -> None:
-    """Makes the table `judged` of the judgements of a data folder."""
+def read_stored(con: Any, path: Path) -> None:
+    """Makes the table `judged` of the parquet file in a data folder."""
     con.execute(
-        f"CREATE TABLE judged AS FROM read_parquet({quoted(str(folder))})"
+        f"CREATE TABLE judged AS FROM read_parquet({quoted(str(path))})"
     )
 
 
 def use_judgements(con: Any) -> None:
-    """Replaces the grades of the split test by judged grades."""
+    """Replaces the grades of the split test with judged grades."""
     con.execute("DELETE FROM grade WHERE split = 'test'")
     con.execute("""
         INSERT INTO grade BY NAME

@@ -1,16 +1,16 @@
 """Opens logs of clicks.
 
-All forms of logs become rows with these columns:
+Logs of any form become rows with these columns:
 
 - `q`: the original spelling of the query;
 - `id`: the id of the product;
-- `weight`: the weight of the click; 0 for a product that was shown only;
+- `weight`: the weight of the click; 0 for a product that was only shown;
 - `clicks`: the number of equal clicks; above 1 only in logs without times;
 - `time`: seconds since 1970; NaN if the time cannot be read;
 - `client`: a hash of the session;
-- `page`, `position`: in logs of pages of results, the number of the page and
-  the position on the page, from 1;
-- `file`: optional, the number of the row's file in `Table.files`.
+- `page`, `position`: only in UBI: the number of the page of results, and the
+  position on the page, from 1, or 0 if the product was not shown;
+- `file`: the number of the row's file in `Table.files`; not in UBI.
 """
 
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Reads a time: ISO 8601 (UTC if it has no zone), or a Unix time."""
+    """Reads `test_after`: ISO 8601 (UTC if it has no zone), or a Unix time."""
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
         raise InputError(
@@ -58,16 +58,15 @@ class Log(NamedTuple):
 
     Attributes:
         name: Name of the log in messages.
-        rows: SQL of the rows, see the module.
-        titles: SQL of `(id, title)`, used if there is no catalogue.
+        rows: SQL of the rows, with the columns of the module's docstring.
+        titles: SQL of `(id, title)`, the products if there is no catalogue.
         has_ids: Whether the column `id` of `titles` has ids, not titles.
         has_time: Whether rows have times.
         columns: Role -> name of the column.
         notes: Lines for the report.
-        table: The table of a log with a click in each row.
-        bad: Unreadable lines of a log without `table`; otherwise see
-            `bad_rows`.
-        unread_times: SQL of the times that cannot be read.
+        table: The table of a log with a click in each row; `None` for UBI.
+        bad: The lines of UBI that cannot be read.
+        unread_times: SQL of the times that cannot be read; "" for none.
     """
 
     name: str
@@ -89,7 +88,7 @@ def open_clicks(
     settings: PrepareSettings,
     has_catalogue: bool,
 ) -> Log:
-    """Opens a log with a click in each row: finds columns and actions."""
+    """Opens a log with a click in each row."""
     names = list(table.columns)
     is_named = any(getattr(settings, role) for role in _PLAIN)
     if table.is_plain and not is_named:
@@ -145,10 +144,9 @@ def open_clicks(
             f"CASE WHEN trim({written}) <> ''"
             f" THEN coalesce({seconds}, 'nan'::DOUBLE) END"
         )
-        kept = f"SELECT {written} AS written, {time} AS seconds FROM"
         unread = (
-            f"SELECT written FROM ({kept} {table.sql}{where})"
-            " WHERE isnan(seconds)"
+            f"SELECT written FROM (SELECT {written} AS written, {time} AS"
+            f" seconds FROM {table.sql}{where}) WHERE isnan(seconds)"
         )
     client, notes = "CAST(NULL AS UBIGINT)", tuple[str, ...]()
     if "session" in columns and "time" in columns:
@@ -172,7 +170,7 @@ def open_clicks(
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        # The order of the file is lost: numbering rows would take one thread.
+        # Not in the order of the file: to number rows would take one thread.
         rows = f"""
             SELECT {first}, CAST(count(*) AS INTEGER) AS clicks, {last}
             FROM {relation} GROUP BY 1, 2, 3, 4
@@ -180,7 +178,7 @@ def open_clicks(
     return Log(
         name=name,
         rows=rows,
-        titles=f"SELECT {key} AS id, {key} AS title FROM {table.sql}{where}",
+        titles=f"SELECT {key} AS id, {key} AS title FROM {relation}",
         has_ids=False,
         has_time="time" in columns,
         columns=columns,
@@ -202,7 +200,7 @@ def case_of_actions(action: str, actions: dict[str, float]) -> str:
 def check_actions(
     con: Any, select: str, actions: dict[str, float], source: str
 ) -> dict[str, int]:
-    """Counts the rows of each action; raises `InputError` without clicks."""
+    """Counts the rows of each action; raises `InputError` without a click."""
     counts = dict(
         con.execute(
             f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"

@@ -1,4 +1,4 @@
-"""`prepare`: makes a data folder of a catalogue, a log or both."""
+"""`prepare`: makes a data folder from a catalogue, a log or both."""
 
 import os
 import tempfile
@@ -10,20 +10,10 @@ from typing import Any, NamedTuple
 from keras_lstm_dssm.data.collection import DATA_FILE, NEW_CLICKS, Collection
 from keras_lstm_dssm.data.prepare import catalogue as catalogues
 from keras_lstm_dssm.data.prepare import folder as folders
-from keras_lstm_dssm.data.prepare import grades, judgements, ubi
+from keras_lstm_dssm.data.prepare import grades, judgements, tables, ubi
 from keras_lstm_dssm.data.prepare import log as logs
 from keras_lstm_dssm.data.prepare.columns import COMMON
 from keras_lstm_dssm.data.prepare.queries import read_queries, split_of
-from keras_lstm_dssm.data.prepare.tables import (
-    BadRows,
-    Table,
-    bad_rows,
-    find_files,
-    open_files,
-    open_table,
-    quoted,
-    source_record,
-)
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import (
     flush_to_disk,
@@ -37,14 +27,13 @@ from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.version import __version__
 
 CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
-"""Source of the products of a data folder: a catalogue, or, without a
-catalogue, the ids or the clicked titles of a log."""
+"""Sources of products: a catalogue, or the ids or clicked titles of a log."""
 
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
-_MEMORY = "1GB"  # of DuckDB
-_LEAST_JOINED = 0.5
-_SAME_CLICKS = 0.9
-_SHOWN = 5  # joined rows in the report
+_MEMORY = "1GB"  # limit of DuckDB
+_LEAST_JOINED = 0.5  # share of the clicks that are on known products
+_SAME_CLICKS = 0.9  # share from which two logs have the same clicks
+_SHOWN = 5  # clicks in the report
 _ROW_BITS = 40  # bits for the number of a row in its log
 _NO_ROWS = """
     SELECT '' AS q, '' AS id, CAST(1 AS DOUBLE) AS weight, 1 AS clicks,
@@ -59,17 +48,16 @@ def prepare(
     report: Callable[[str], Any] | None = None,
     **options: Any,
 ) -> "Prepared":
-    """Makes a data folder of a catalogue and a log.
+    """Makes a data folder from a catalogue and a log.
 
-    The folder has BEIR's layout and `data.json`, see docs/data.md. `train`,
-    `evaluate` and `export` read it.
+    The folder has BEIR's layout and `data.json`, see docs/data.md.
 
     Args:
         output: The folder to create. If `None`, sources are read, checked and
             reported, but nothing is written.
-        settings: Sources, columns and rules. Default: made of `options`.
-        report: Function that is called with each line of the report. Default:
-            lines are not shown.
+        settings: Sources, columns and rules. Default `None`: made of `options`.
+        report: Function that is called with each line of the report. Default
+            `None`: no report.
         **options: Fields of `PrepareSettings`. Sources, such as `catalogue`
             and `clicks`, are paths, DataFrames of pandas, polars or Arrow, or
             relations of DuckDB.
@@ -80,8 +68,7 @@ def prepare(
     Raises:
         InputError: A file or a column is missing, more rows are bad than
             `max_bad_percent` allows, under half of the clicks are on products
-            of the catalogue, or a split of a log has no query. Nothing is
-            written.
+            of the catalogue, or a split has no query.
 
     Example:
         >>> prepared = dssm.prepare("SHOP", catalogue="catalogue.csv",
@@ -90,11 +77,11 @@ def prepare(
         'Hex bolt 1/2"'
     """
     settings = settings or PrepareSettings(**options)
-    line = report or (lambda line: None)
+    report = report or (lambda line: None)
     if output is None:
         with (
-            tempfile.TemporaryDirectory() as name,
-            closing(_Builder(Path(name), settings, line)) as builder,
+            tempfile.TemporaryDirectory() as work_name,
+            closing(_Builder(Path(work_name), settings, report)) as builder,
         ):
             builder.read()
         return Prepared(builder.counts)
@@ -117,7 +104,7 @@ def prepare(
             hidden_folder(path.parent, f".work-{path.name[-50:]}-")
         )
         builder = stack.enter_context(
-            closing(_Builder(work, settings, line, path, data))
+            closing(_Builder(work, settings, report, path, data))
         )
         builder.read()
         if data is None:
@@ -146,7 +133,7 @@ def load_data(folder: str | os.PathLike[str]) -> Collection:
 
 
 def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads and checks `data.json` of a data folder."""
+    """Reads `data.json` of a data folder."""
     path = Path(folder) / DATA_FILE
     remedy = "expected a data folder: make it again with lstm-dssm-prepare"
     with damage_named(path, remedy):
@@ -158,8 +145,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last.
 
-    After an interruption, `data.json` does not yet have the new logs: the same
-    call with `--append` completes the folder.
+    After an interruption, `--append` with the same sources completes the
+    folder, because `data.json` does not have them yet.
     """
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
@@ -186,7 +173,7 @@ class Prepared(NamedTuple):
 class _Builder:
     """Reads the sources of a data folder into DuckDB, and writes the folder.
 
-    With `--append`, `before` is the data folder and `data` its `data.json`.
+    With `--append`, `before` is the old folder, and `data` its `data.json`.
     """
 
     def __init__(
@@ -202,17 +189,15 @@ class _Builder:
         self.settings, self.report, self.work = settings, report, work
         self.before, self.data = before, data or {}
         self.con = duckdb.connect()
-        for option in (
-            f"memory_limit = '{_MEMORY}'",
-            f"temp_directory = {quoted(str(work))}",
-            "TimeZone = 'UTC'",
-        ):
-            self.con.execute(f"SET {option}")
+        self.con.execute(
+            f"SET memory_limit = '{_MEMORY}'; SET TimeZone = 'UTC';"
+            f" SET temp_directory = {tables.quoted(str(work))}"
+        )
         for module in (catalogues, logs, ubi):
             module.define_functions(self.con)
         self.sources: list[dict[str, Any]] = self.data.get("sources", [])
-        self.parts: int = self.data.get("logs", 0)
-        self.new_parts = 0
+        self.old_logs: int = self.data.get("logs", 0)
+        self.new_logs = 0
         (work / folders.LOGS).mkdir()
         self.columns: dict[str, dict[str, str]] = {}
         self.counts: dict[str, Any] = {}
@@ -239,22 +224,20 @@ class _Builder:
             opened = self._open_logs()
             if self.settings.catalogue is None:
                 self._read_products(opened)
-        with damage_named(
-            _name(self.settings.judgements), _REMEDY, duckdb.Error
-        ):
+        name = _name(self.settings.judgements)
+        with damage_named(name, _REMEDY, duckdb.Error):
             self._read_judgements()
         with damage_named(self.name, _REMEDY, duckdb.Error):
             self._divide(opened)
 
     def _divide(self, opened: list[logs.Log]) -> None:
         """Reads the rows of the logs, and divides and grades the queries."""
-        settings = self.settings
         bad = self._read_rows(opened)
-        read_queries(self.con, settings.seed)
+        read_queries(self.con, self.settings.seed)
         grades.define_clicks(
             self.con,
-            split_of(settings, self.test_after, self.is_judged),
-            settings.double_click_seconds,
+            split_of(self.settings, self.test_after, self.is_judged),
+            self.settings.double_click_seconds,
             self.test_after is not None,
         )
         train_clicks = self._report_rows(bad, opened)
@@ -277,47 +260,46 @@ class _Builder:
     @property
     def has_log(self) -> bool:
         """Whether there is a log, new or stored."""
-        return self.parts + self.new_parts > 0
+        return self.old_logs + self.new_logs > 0
 
     def write(self, folder: Path) -> None:
-        """Writes the data folder; with `--append`, its changed files."""
+        """Writes the data folder; with `--append`, without its old logs."""
         folders.write_folder(self.con, folder, self.settings)
         (self.work / folders.LOGS).rename(folder / folders.LOGS)
         if self.is_judged:
             folders.write_judged(self.con, folder)
         if self.data:
             path = folder / NEW_CLICKS
-            folders.write_clicks(self.con, path, self.parts)
-        write_json(
-            folder / DATA_FILE,
-            {
-                "version": __version__,
-                "sources": self.sources,
-                "logs": self.parts + self.new_parts,
-                "products": self.products,
-                "columns": {**self.data.get("columns", {}), **self.columns},
-                "rules": self.settings.rules(),
-                "counts": self.counts,
-            },
-        )
+            folders.write_clicks(self.con, path, self.old_logs)
+        data = {
+            "version": __version__,
+            "sources": self.sources,
+            "logs": self.old_logs + self.new_logs,
+            "products": self.products,
+            "columns": {**self.data.get("columns", {}), **self.columns},
+            "rules": self.settings.rules(),
+            "counts": self.counts,
+        }
+        write_json(folder / DATA_FILE, data)
 
-    def _open(self, source: Any, is_log: bool = True) -> Table:
+    def _open(self, source: Any, is_log: bool = True) -> tables.Table:
+        """Opens a source; a header has usual names, or names of settings."""
         names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
             if isinstance(value, str | tuple):
                 names += [value] if isinstance(value, str) else value
-        table = open_table(self.con, source, names, self.work)
+        table = tables.open_table(self.con, source, names, self.work)
         self._add_sources(table.files, is_log)
         return table
 
     def _add_sources(self, paths: Iterable[str], is_log: bool) -> None:
-        known = {source["sha256"] for source in self.data.get("sources", [])}
+        earlier = {source["sha256"] for source in self.data.get("sources", [])}
         for path in paths:
-            record = source_record(path)
-            if is_log and record["sha256"] in known:
+            record = tables.source_record(path)
+            if is_log and record["sha256"] in earlier:
                 raise InputError(
                     f"{path}: found a file that the data folder has, expected"
-                    " new ones with --append: leave it out"
+                    " new files with --append: leave it out"
                 )
             self.sources.append(record)
 
@@ -332,14 +314,11 @@ class _Builder:
             if names := getattr(self.settings, kind):
                 self.report(f"  {kind}: {', '.join(names)}")
         self.counts["catalogue"] = counts
-        self.report(
-            f"{counts['products']:,} products of {counts['rows']:,} rows"
-            + "".join(
-                f"; {kind}: {counts[kind]:,}"
-                for kind in ("no id", "no title", "bad lines")
-                if counts[kind]
-            )
-        )
+        line = f"{counts['products']:,} products of {counts['rows']:,} rows"
+        for kind in ("no id", "no title", "bad lines"):
+            if counts[kind]:
+                line += f"; {kind}: {counts[kind]:,}"
+        self.report(line)
 
     def _report_columns(self, name: str, columns: dict[str, str]) -> None:
         self.columns[name] = columns
@@ -347,6 +326,7 @@ class _Builder:
         self.report(f"{name}: {pairs}")
 
     def _open_logs(self) -> list[logs.Log]:
+        """Opens the new logs, and reports their columns."""
         settings, opened = self.settings, []
         if settings.clicks is not None:
             table, name = self._open(settings.clicks), _name(settings.clicks)
@@ -358,9 +338,9 @@ class _Builder:
                 logs.open_clicks(self.con, table, name, settings, has_catalogue)
             )
         if settings.ubi is not None:
-            paths = find_files(settings.ubi)
+            paths = tables.find_files(settings.ubi)
             self._add_sources(paths, is_log=True)
-            files = open_files(paths, self.work)
+            files = tables.open_files(paths, self.work)
             opened.append(
                 ubi.read_ubi(self.con, files, _name(settings.ubi), settings)
             )
@@ -376,7 +356,7 @@ class _Builder:
         return opened
 
     def _read_products(self, opened: list[logs.Log]) -> None:
-        """Makes the table `product` if there is no new catalogue."""
+        """Makes the table `product` from the data folder and the logs."""
         titles = [log.titles for log in opened]
         if self.before is not None and self.data:
             catalogues.read_products(self.con, self.before, self.settings)
@@ -399,7 +379,7 @@ class _Builder:
         if source is not None:
             name = _name(source)
             is_frame = not isinstance(source, str | os.PathLike)
-            sources = [source] if is_frame else find_files(source)
+            sources = [source] if is_frame else tables.find_files(source)
             columns = judgements.read_judgements(
                 self.con, list(map(self._open, sources)), name, self.settings
             )
@@ -418,26 +398,26 @@ class _Builder:
             )
         self.is_judged = True
 
-    def _read_rows(self, opened: list[logs.Log]) -> BadRows:
-        """Reads the logs into the view `entry`; returns their bad lines.
+    def _read_rows(self, opened: list[logs.Log]) -> tables.BadRows:
+        """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         Rows of new logs are first written to parquet files, which keep their
-        order; `n` numbers the rows of all logs in order.
+        order. `part` is the number of the log, `n` numbers all rows in order.
         """
         con = self.con
-        stored = folders.stored_logs(self.before, self.parts)
-        for part, log in enumerate(opened, self.parts + 1):
-            path = self.work / folders.LOGS
-            stored.append(folders.write_rows(con, path, part, log.rows))
-        self.new_parts = len(opened)
+        stored = folders.stored_logs(self.before, self.old_logs)
+        folder = self.work / folders.LOGS
+        for part, log in enumerate(opened, self.old_logs + 1):
+            stored.append(folders.write_rows(con, folder, part, log.rows))
+        self.new_logs = len(opened)
         selects = [_NO_ROWS]
-        selects += [
-            f"""SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
+        for part, path in enumerate(stored, 1):
+            file = f"{tables.quoted(str(path))}, file_row_number=true"
+            selects.append(f"""
+                SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
-                FROM read_parquet({quoted(str(path))}, file_row_number=true)"""
-            for part, path in enumerate(stored, 1)
-        ]
-        if self.is_judged:  # adds queries; weight 0 is not a click
+                FROM read_parquet({file})""")
+        if self.is_judged:  # judged queries get a number; weight 0: no click
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -448,23 +428,21 @@ class _Builder:
         if len(opened) == 2:
             self._check_distinct(opened)
         by_log = [
-            bad_rows(con, log.table) if log.table else log.bad for log in opened
+            tables.bad_rows(con, log.table) if log.table else log.bad
+            for log in opened
         ]
-        return BadRows(
+        return tables.BadRows(
             sum(bad.lines for bad in by_log),
             next((bad.example for bad in by_log if bad.lines), ""),
         )
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
-        """Raises `InputError` if two logs have the same clicks.
-
-        Times are compared by the hour, because UBI has the times of searches,
-        not of clicks.
-        """
+        """Raises `InputError` if two logs have the same clicks."""
         has_times = all(log.has_time for log in opened)
+        # By the hour, because UBI has times of searches, not of clicks.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
-            f"coalesce(sum(clicks) FILTER (part = {self.parts + n}), 0)"
+            f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
         # Without times, even logs of different months share many rows.
@@ -472,12 +450,12 @@ class _Builder:
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
               SELECT {first} AS a, {second} AS b FROM entry
-              WHERE weight > 0 AND id IS NOT NULL AND part > {self.parts}
+              WHERE weight > 0 AND id IS NOT NULL AND part > {self.old_logs}
               GROUP BY lower(trim(q)), id, {hour})""").fetchall()
         if equal and equal >= _SAME_CLICKS * most:
             names = " and ".join(log.name for log in opened)
             raise InputError(
-                f"{names}: found {int(equal):,} clicks that both have, expected"
+                f"{names}: found {int(equal):,} clicks in both logs, expected"
                 " each click once: leave one of --clicks and --ubi out"
             )
 
@@ -509,10 +487,10 @@ class _Builder:
                 )
 
     def _report_changes(self, products: Path, splits: dict[str, int]) -> None:
-        """Reports what changes in the data folder with `--append`."""
+        """Reports what `--append` changes in the data folder."""
         ((new, removed),) = self.con.execute(f"""
             SELECT count(*) FILTER (_id IS NULL), count(*) FILTER (key IS NULL)
-            FROM product FULL JOIN read_json({quoted(str(products))},
+            FROM product FULL JOIN read_json({tables.quoted(str(products))},
               columns={{'_id': 'VARCHAR'}}, format='newline_delimited')
               ON key = _id""").fetchall()
         before = self.data["counts"]
@@ -525,16 +503,15 @@ class _Builder:
             f" {', '.join(sizes)}"
         )
 
-    def _report_rows(self, bad: BadRows, opened: list[logs.Log]) -> int:
-        """Reports examples and counts of new rows; checks their shares.
+    def _report_rows(self, bad: tables.BadRows, opened: list[logs.Log]) -> int:
+        """Reports new rows, and checks the shares of kinds of rows.
 
         Returns the number of training clicks in all logs.
         """
-        for query, key, title in grades.first_clicks(
-            self.con, self.parts, _SHOWN
-        ):
+        clicks = grades.first_clicks(self.con, self.old_logs, _SHOWN)
+        for query, key, title in clicks:
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
-        kinds, train_clicks = grades.count_kinds(self.con, self.parts)
+        kinds, train_clicks = grades.count_kinds(self.con, self.old_logs)
         kinds["bad lines"] = bad.lines, repr(bad.example[:60])
         for log in opened:
             if kinds["wrong time"][0] and log.unread_times:
@@ -551,7 +528,7 @@ class _Builder:
         for kind, (count, example) in kinds.items():
             if count and kind != "clicks":
                 self.report(f"  {kind}: {count:,}, such as {example}")
-        for part, log in enumerate(opened, self.parts + 1):
+        for part, log in enumerate(opened, self.old_logs + 1):
             joined = grades.joined_files(self.con, part)
             files = log.table.files if log.table else ()
             for number, path in enumerate(files):
@@ -564,6 +541,7 @@ class _Builder:
     def _check_shares(
         self, kinds: dict[str, tuple[int, str]], total: int
     ) -> None:
+        """Raises `InputError` for too many bad rows, or unknown products."""
         name = self.name
         if not total:
             raise InputError(f"{name}: found no click, expected one or more")
@@ -574,12 +552,10 @@ class _Builder:
             worst = max(bad_kinds, key=lambda kind: kinds[kind][0])
             remedy = "check the columns and the file"
             if worst == "wrong time":
-                given = self.settings.time_format
-                remedy = (
-                    f"--time_format={given} is another form"
-                    if given
-                    else "say how times are written by --time_format"
-                )
+                time_format = self.settings.time_format
+                remedy = "say how times are written by --time_format"
+                if time_format:
+                    remedy = f"--time_format={time_format} is another form"
             raise InputError(
                 f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
                 f" them {worst!r} such as {kinds[worst][1]}, expected"
@@ -590,12 +566,12 @@ class _Builder:
         if joined < _LEAST_JOINED * (joined + unknown[0]):
             raise InputError(
                 f"{name}: found {joined:,} clicks on products of the catalogue"
-                f" and {unknown[0]:,} on"
-                f" others, such as {unknown[1]}, expected half or more: name"
-                f" the column of the id by --id and --clicked{self._zeros()}"
+                f" and {unknown[0]:,} on others, such as {unknown[1]}, expected"
+                " half or more: name the column of the id by --id and"
+                f" --clicked{self._zeros_hint()}"
             )
 
-    def _zeros(self) -> str:
+    def _zeros_hint(self) -> str:
         """Returns a hint if ids differ in leading zeros only."""
         pair = self.con.execute(
             "SELECT e.id, p.id FROM entry e JOIN product p"

@@ -14,14 +14,13 @@ _AT_ONCE = 1 << 16
 
 
 def read_queries(con: Any, seed: int) -> None:
-    """Makes the tables `written` and `query_text` of the queries of `entry`.
+    """Makes the tables `query_text` and `written` of the queries of `entry`.
 
-    Spellings that differ only in letter case or white space are one query, a
-    row of `query_text`. `written` has a row for each spelling `q`, with `n`, a
-    row of `entry` that has it; `query`, the number of the query; and `percent`,
-    a hash of its words from 0 to 99, which decides the split. The order of the
-    log has no effect on numbers and texts of queries. Words are normalised by
-    Python, because DuckDB has no NFKC.
+    A row of `query_text` is a query: all spellings that differ only in letter
+    case or white space. A row of `written` is a spelling `q`; `n` is the first
+    row of `entry` with this spelling, `query` the number of the query, and
+    `percent` a hash of the words, from 0 to 99, which decides the split. The
+    order of the log does not change numbers and texts of queries.
     """
     con.execute("""
         CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
@@ -42,7 +41,8 @@ def read_queries(con: Any, seed: int) -> None:
 
 
 def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the columns of the table `spelled` in blocks."""
+    """Yields blocks of the table `spelled`: column -> values."""
+    # Python normalises the words, because DuckDB has no NFKC.
     reader = con.cursor()
     reader.execute("SELECT q, min(n) FROM entry WHERE q IS NOT NULL GROUP BY q")
     while rows := reader.fetchmany(_AT_ONCE):
@@ -66,17 +66,15 @@ def split_of(
     settings: PrepareSettings, test_after: float | None, is_judged: bool
 ) -> str:
     """Returns the SQL of a row's split, by columns of `entry` and `written`."""
+    test_percent = settings.test_percent
+    is_test = f"percent < {test_percent}"
     if is_judged:
-        return (
-            "CASE WHEN words IN (SELECT words FROM judged JOIN written USING"
-            f" (q)) THEN 'test' WHEN percent < {settings.dev_percent} THEN"
-            " 'dev' ELSE 'train' END"
-        )
-    test = settings.test_percent if test_after is None else 0
-    by_words = (
-        f"CASE WHEN percent < {test} THEN 'test' WHEN percent <"
-        f" {test + settings.dev_percent} THEN 'dev' ELSE 'train' END"
+        test_percent = 0
+        is_test = "words IN (SELECT words FROM judged JOIN written USING (q))"
+    elif test_after is not None:
+        test_percent = 0
+        is_test = f"time >= {test_after!r}"
+    return (
+        f"CASE WHEN {is_test} THEN 'test' WHEN percent <"
+        f" {test_percent + settings.dev_percent} THEN 'dev' ELSE 'train' END"
     )
-    if test_after is None:
-        return by_words
-    return f"CASE WHEN time >= {test_after!r} THEN 'test' ELSE {by_words} END"

@@ -1,8 +1,8 @@
 r"""Opens files of any dialect, and DataFrames, as relations of DuckDB.
 
-All values are read as text: `007` stays `007`. The encoding and the header of
-text files are found here, because DuckDB 2.0.1 misreads UTF-16 and Windows-1252
-without an error, and takes the first click for a header.
+All values are read as text: `007` stays `007`. This module finds encodings and
+headers, because DuckDB 2.0.1 misreads UTF-16 and Windows-1252 without an error,
+and takes the first click for a header.
 """
 
 import codecs
@@ -29,9 +29,9 @@ _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
 _BUFFER = 1 << 25  # the default is 16 times `_LONGEST_LINE`
 _MOST_REJECTED = 10_000  # bytes of a rejected row that DuckDB returns
-_FEW = 50  # records by which the delimiter is found
+_FEW = 50  # number of first records that are inspected
 _DELIMITERS = "\t,;|"
-_NEVER = "'\x01'"  # delimiter for files with one field in each line
+_NO_DELIMITER = "'\x01'"  # SQL; makes each line one field
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
 _OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line of JSON
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
@@ -49,23 +49,24 @@ class File(NamedTuple):
 
     path: str
     form: str  # "parquet", "json", "array", "text", "empty"
-    first: tuple[list[str], ...] = ()  # the first records of a text file
+    first: tuple[list[str], ...] = ()  # first records of a text file
     delimiter: str = ""
-    source: str = ""  # the path of the original
+    source: str = ""  # path of the original file
 
 
 class Table(NamedTuple):
     """A relation of DuckDB, and its columns.
 
     Attributes:
-        sql: SQL of the relation after FROM; it has the column `FILE`.
+        sql: SQL of the relation after FROM; it also has the column `FILE`.
         columns: Name -> SQL expression of the column's text.
-        sample: Rows for messages.
+        sample: The first rows.
         files: The paths of the files with rows; empty for a DataFrame.
-        has_header: Whether the file has names of columns.
-        is_plain: Whether it is TSV of two or three columns without a header.
+        has_header: Whether the first line of the files names the columns.
+        is_plain: Whether the files are TSV of two or three columns without a
+            header.
         form: The form of the files, see `File`; "parquet" for a DataFrame.
-        lines: SQL of the rows of JSON, with lines that are not JSON.
+        lines: For JSON, SQL of all lines, also lines that are not JSON.
     """
 
     sql: str
@@ -79,13 +80,13 @@ class Table(NamedTuple):
 
     def column(self, name: str) -> str | None:
         """Returns the SQL of a column, or of a nested column `a.b`."""
-        by_name = {normal(key): text for key, text in self.columns.items()}
-        if name in self.columns or normal(name) in by_name:
-            return self.columns.get(name) or by_name[normal(name)]
-        key, dot, rest = name.partition(".")
-        if dot and (outer := self.column(key)):
-            path = "".join(f'."{part}"' for part in rest.split("."))
-            return f"json_extract_string({outer}, {quoted('$' + path)})"
+        by_name = {normal(key): sql for key, sql in self.columns.items()}
+        if sql := self.columns.get(name) or by_name.get(normal(name)):
+            return sql
+        outer, dot, inner = name.partition(".")
+        if dot and (sql := self.column(outer)):
+            path = "".join(f'."{key}"' for key in inner.split("."))
+            return f"json_extract_string({sql}, {quoted('$' + path)})"
         return None
 
 
@@ -107,27 +108,25 @@ def named(name: str) -> str:
 def find_files(source: str | os.PathLike[str]) -> list[str]:
     """Returns the files of comma-separated paths, globs and folders."""
     text = os.fspath(source)
-    parts = [text] if os.path.exists(text) else text.split(",")
-    files: dict[str, None] = {}
-    for part in filter(None, map(str.strip, parts)):
-        paths = [part] if os.path.isfile(part) else sorted(glob.glob(part))
+    patterns = [text] if os.path.exists(text) else text.split(",")
+    files: list[str] = []
+    for pattern in filter(None, map(str.strip, patterns)):
+        is_file = os.path.isfile(pattern)
+        paths = [pattern] if is_file else sorted(glob.glob(pattern))
         for path in paths:
             if os.path.isdir(path):
-                files.update(
-                    (str(file), None)
-                    for file in sorted(Path(path).rglob("*"))
-                    if _ENDINGS.search(file.name)
-                )
+                names = map(str, sorted(Path(path).rglob("*")))
+                files += [name for name in names if _ENDINGS.search(name)]
             else:
-                files[path] = None
+                files.append(path)
         if not paths:
-            raise InputError(f"{part}: no such file: check the path")
+            raise InputError(f"{pattern}: no such file: check the path")
     if not files:
         raise InputError(
             f"{text}: found no file of CSV, TSV, JSON or parquet (.gz, too),"
             " expected one or more: check the path"
         )
-    return list(files)
+    return list(dict.fromkeys(files))
 
 
 def source_record(path: str) -> dict[str, Any]:
@@ -144,12 +143,12 @@ def open_table(
 ) -> Table:
     """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
-    A first line with one of the `known` names of columns is a header. `folder`
-    is for copies in UTF-8.
+    A first line with one of the `known` names of columns is a header. Copies in
+    UTF-8 are written to `folder`.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
-        if hasattr(source, "fetch_arrow_reader"):  # of a foreign connection
+        if hasattr(source, "fetch_arrow_reader"):  # of another connection
             source = import_optional("pyarrow", "parquet").table(source)
         con.register(name, source)
         return _typed_table(con, name)
@@ -178,7 +177,7 @@ def open_table(
     )
 
 
-_NUMBERS = itertools.count()
+_NUMBERS = itertools.count()  # for distinct names of DataFrames and copies
 
 
 def open_files(paths: Sequence[str], folder: Path) -> list[File]:
@@ -207,13 +206,13 @@ def open_file(path: str, folder: Path) -> File:
     start = head.decode("utf-8-sig", "ignore").lstrip()
     if start.startswith("["):
         return File(path, "array")
-    records = start.splitlines(keepends=True)
-    are_objects = [bool(_OBJECT.match(line)) for line in records[:_FEW]]
+    lines = start.splitlines(keepends=True)
+    are_objects = [bool(_OBJECT.match(line)) for line in lines[:_FEW]]
     if are_objects[0] or 2 * sum(are_objects) > len(are_objects):
         return File(path, "json")
-    records = records[:-1] if len(head) == _HEAD else records
-    delimiter, first = _records(records)
-    return File(path, "text", tuple(first[:_FEW]), delimiter)
+    lines = lines[:-1] if len(head) == _HEAD else lines
+    delimiter, first = _records(lines)
+    return File(path, "text", tuple(first), delimiter)
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:
@@ -257,38 +256,33 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Finds the delimiter for which most records have the same width."""
-    best: tuple[tuple[float, int], str, list[list[str]]] | None = None
+    """Finds the delimiter with which most records have equal widths."""
+    records: dict[str, list[list[str]]] = {}
+    scores: dict[str, tuple[float, int]] = {}
     for delimiter in _DELIMITERS:
-        rows = [
-            row
-            for row in itertools.islice(
-                csv.reader(lines, delimiter=delimiter), _FEW
-            )
-            if row
-        ]
+        reader = csv.reader(lines, delimiter=delimiter)
+        rows = [row for row in itertools.islice(reader, _FEW) if row]
         widths = [len(row) for row in rows]
-        common = max(set(widths), key=widths.count, default=1)
-        share = widths.count(common) / max(len(widths), 1)
-        score = (share if common > 1 else 0.0, common)
-        if best is None or score > best[0]:
-            best = score, delimiter, rows
-    assert best is not None
-    return best[1], best[2]
+        width = max(set(widths), key=widths.count, default=1)
+        share = widths.count(width) / max(len(widths), 1)
+        scores[delimiter] = (share if width > 1 else 0.0, width)
+        records[delimiter] = rows
+    best = max(_DELIMITERS, key=lambda delimiter: scores[delimiter])
+    return best, records[best]
 
 
 def _text_table(files: list[File], known: Collection[str]) -> Table:
-    """Reads CSV and TSV; the order of columns may differ between files."""
-    names = {normal(name) for name in known}
+    """Reads CSV and TSV files, whose columns may have different orders."""
+    usual_names = {normal(name) for name in known}
     selects, sample, headers = [], [], []
     for number, file in enumerate(files):
         first = [value.lstrip("\ufeff").strip() for value in file.first[0]]
-        has_header = bool(names & set(map(normal, first)))
+        has_header = bool(usual_names & set(map(normal, first)))
         header = [f"{n}" for n in range(1, len(first) + 1)]
         if has_header:  # numbers replace missing and repeated names
             header = [
-                n if not name or name in first[:at] else name
-                for at, (n, name) in enumerate(zip(header, first, strict=True))
+                n if not name or name in first[:i] else name
+                for i, (n, name) in enumerate(zip(header, first, strict=True))
             ]
         headers.append((tuple(header), has_header))
         sample += [
@@ -318,8 +312,8 @@ def _text_table(files: list[File], known: Collection[str]) -> Table:
 def _select_delimited(
     file: File, number: int, header: list[str], has_header: bool
 ) -> str:
-    # Fields of TSV rarely contain tabs, but often unpaired quotes. DuckDB
-    # therefore reads quotes as text, and `_unquoted` removes paired quotes.
+    # Fields of TSV rarely contain tabs, but often unpaired quotes. Therefore
+    # DuckDB reads quotes as text, and `_unquoted` removes paired quotes.
     is_tsv = file.delimiter == "\t" and not any(
         "\n" in value for row in file.first for value in row
     )
@@ -339,7 +333,7 @@ def _select_delimited(
 
 
 def _unquoted(name: str) -> str:
-    """Removes the quotes that spreadsheets write around fields of TSV."""
+    """Returns SQL that removes the quotes of spreadsheets around a field."""
     inner = f"substr({name}, 2, length({name}) - 2)"
     return f"""
         CASE WHEN {name} LIKE '"%"' AND length({name}) > 1
@@ -350,9 +344,9 @@ def _unquoted(name: str) -> str:
 def json_rows(file: File) -> str:
     """Returns the SQL of the rows of a file as `(row JSON, line VARCHAR)`.
 
-    `row` is `NULL` if `line` is not JSON. Unpacked are rows of a dump
-    (`_source`), rows of Vespa's feed (`put`), and objects with a list of rows.
-    Left out are the action lines of bulk files, and names before a tab.
+    `row` is `NULL` if `line` is not JSON. Rows inside other objects are
+    unpacked: of Elasticsearch dumps (`_source`), of Vespa feeds (`put`), and of
+    objects with a single list. Action lines of bulk files are left out.
     """
     path = quoted(file.path)
     if file.form == "parquet":
@@ -364,9 +358,9 @@ def json_rows(file: File) -> str:
             SELECT TRY_CAST(line AS JSON) AS row, line FROM (
               SELECT CASE WHEN line LIKE '{{%' THEN line
                 ELSE substr(line, strpos(line, chr(9)) + 1) END AS line
-              FROM read_csv({path}, auto_detect=false, delim={_NEVER}, quote='',
-                escape='', header=false, columns={{'line': 'VARCHAR'}},
-                max_line_size={_LONGEST_LINE})
+              FROM read_csv({path}, auto_detect=false, delim={_NO_DELIMITER},
+                quote='', escape='', header=false,
+                columns={{'line': 'VARCHAR'}}, max_line_size={_LONGEST_LINE})
               WHERE NOT regexp_matches(line, {quoted(_ACTION_LINE)}))"""
     else:
         form = "array" if file.form == "array" else "unstructured"
@@ -390,7 +384,7 @@ def json_rows(file: File) -> str:
 
 
 def _is_lines(file: File) -> bool:
-    """Returns whether most of the first lines are JSON objects."""
+    """Returns whether at least half of the first lines are JSON objects."""
     if file.form != "json":
         return False
     with reading(file.path) as opened:
@@ -400,6 +394,7 @@ def _is_lines(file: File) -> bool:
 
 
 def _is_json(line: bytes) -> bool:
+    """Returns whether a line is a JSON object, perhaps after other text."""
     text = line.decode("utf-8-sig", "ignore")
     try:
         return isinstance(json.loads(text[max(0, text.find("{")) :]), dict)
@@ -421,19 +416,14 @@ def _json_table(con: Any, sql: str) -> Table:
         {key: "" if value is None else str(value) for key, value in r.items()}
         for r in sample[:_FEW]
     ]
-    return Table(
-        f"(FROM {sql} WHERE row IS NOT NULL)", columns, texts, lines=sql
-    )
+    rows_sql = f"(FROM {sql} WHERE row IS NOT NULL)"
+    return Table(rows_sql, columns, texts, lines=sql)
 
 
 def _typed_table(con: Any, relation: str, file: str = "NULL") -> Table:
     """Reads columns of any type as text, and nested columns as JSON."""
-    types = {
-        name: type_
-        for name, type_, *_ in con.execute(
-            f"DESCRIBE FROM {relation}"
-        ).fetchall()
-    }
+    described = con.execute(f"DESCRIBE FROM {relation}").fetchall()
+    types = {name: type_ for name, type_, *_ in described}
     values = ", ".join(
         f"{_as_text(named(name), type_)} AS {named(name)}"
         for name, type_ in types.items()
@@ -461,7 +451,7 @@ def _as_text(name: str, type_: str) -> str:
 
 
 def bad_rows(con: Any, table: Table) -> BadRows:
-    """Counts the lines that DuckDB has rejected while a table was read.
+    """Counts the lines of a table that could not be read.
 
     Raises `InputError` if an unpaired quote hides many lines.
     """

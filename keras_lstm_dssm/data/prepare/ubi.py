@@ -1,7 +1,7 @@
 """Reads User Behavior Insights (UBI): queries with shown ids, and events.
 
-A row with an `action_name` is an event; the names of files have no effect.
-docs/data.md lists programs that write UBI.
+A row with an `action_name` is an event, other rows are queries.
+
 Source of the schema: https://github.com/o19s/ubi, version 1.3.
 """
 
@@ -56,10 +56,10 @@ def read_ubi(
 ) -> Log:
     """Reads pages of results, and clicks without a page.
 
-    A page has the products that were shown for a `query_id`. They are the ids
-    in the row of the query, otherwise the impressions in the order of their
-    ordinals. If a query has neither, its clicks have no page. A product occurs
-    once on a page, with the largest weight of its actions.
+    A page has the products that were shown for a `query_id`: the ids in the row
+    of the query, or else the impressions in the order of their ordinals. The
+    clicks of other queries have no page. A product occurs once on a page, with
+    the largest weight of its actions.
     """
     for file in files:
         if file.form == "text":
@@ -102,7 +102,7 @@ def read_ubi(
             " of UBI: name the folder or the file of both"
         )
     _make_pages(con, case_of_actions("action", actions))
-    ((with_shown, without),) = con.execute("""
+    ((with_shown, without_shown),) = con.execute("""
         SELECT count(DISTINCT number) FILTER (page IS NOT NULL),
           count(DISTINCT number) FILTER (page IS NULL) FROM ubi_rows
         """).fetchall()
@@ -120,8 +120,8 @@ def read_ubi(
         has_time=True,
         columns={"actions": listed},
         notes=(
-            f"  {with_shown:,} queries with shown products and {without:,} with"
-            " clicks alone, whose grades are shares of the clicks",
+            f"  {with_shown:,} queries with shown products, {without_shown:,}"
+            " with clicks only, whose grades are shares of the clicks",
         ),
         bad=BadRows(bad, example or ""),
     )
@@ -133,7 +133,7 @@ def _has_spaces(con: Any) -> bool:
 
 
 def _make_pages(con: Any, weight: str) -> None:
-    """Makes `ubi_rows`: shown products, joined with clicked products."""
+    """Makes `ubi_rows`: the shown products joined with the clicked products."""
     con.execute("""
         CREATE TABLE ubi_query AS
         SELECT *, row_number() OVER (ORDER BY time, n) AS number FROM (

@@ -257,7 +257,7 @@ def test_without_shown_ids_grades_are_shares(folder, tmp_path):
     prepare(tmp_path / "SHOP", report=lines.append, ubi=tmp_path / "ubi",
             catalogue=folder / "catalogue.csv", **OPTIONS)  # fmt: skip
     assert lines[3] == (
-        "  0 queries with shown products and 320 with clicks alone, whose"
+        "  0 queries with shown products, 320 with clicks only, whose"
         " grades are shares of the clicks"
     )
     csv = [
@@ -342,7 +342,7 @@ def test_clicks_that_both_logs_have_are_refused(folder, tmp_path, has_time):
     options = {"catalogue": folder / "catalogue.csv",
                "ubi": tmp_path / "ubi", **OPTIONS}  # fmt: skip
     log = write_csv(tmp_path / "log.csv", rows)
-    message = r"log.csv and .*ubi: found 3\d\d clicks that both have, expected"
+    message = r"log.csv and .*ubi: found 3\d\d clicks in both logs, expected"
     with pytest.raises(InputError, match=message):
         prepare(None, clicks=log, **options)
     other = [{**row, "query": f"other {row['query']}"} for row in rows]
