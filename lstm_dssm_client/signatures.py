@@ -310,9 +310,8 @@ def hits_from_outputs(
 ) -> list[list[Hit]]:
     """Returns the hits in a retriever's outputs `[batch, width]`.
 
-    The ids of a query with fewer hits end with empty ids. The width exceeds k
-    if the server batched the request with a request for a larger k. Without
-    titles, each id is also the title.
+    The width exceeds k if the server batched the request with a request for a
+    larger k. Without titles, each id is also the title.
     """
     shown = ids if titles is None else titles
     rows = (ids[:, :k], scores[:, :k].tolist(), shown[:, :k])
@@ -324,7 +323,7 @@ def hits_from_outputs(
                 title.decode(errors="replace"),
             )
             for key, score, title in zip(*row, strict=True)
-            if key
+            if key  # empty in columns without a hit
         ]
         for row in zip(*rows, strict=True)
     ]
@@ -388,11 +387,7 @@ def no_tags(model: str) -> InputError:
 def key_parts_from_outputs(
     sentences: np.ndarray, probabilities: np.ndarray, words: np.ndarray, n: int
 ) -> list[KeyParts]:
-    """Returns the key parts in the outputs `[batch, width]` of a KeyVec.
-
-    A document with fewer parts has probabilities of 0 and empty words. The
-    width exceeds n if the server batched the request with a larger n.
-    """
+    """Returns the key parts in the outputs `[batch, width]` of a KeyVec."""
     return [
         KeyParts(
             [
@@ -556,10 +551,7 @@ def tags_as_bytes(tags: Any) -> bytes:
 def slices_of_size(
     sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
 ) -> Iterator[slice]:
-    """Divides rows into non-empty slices of limited length and total size.
-
-    A row larger than `max_size` is a slice by itself.
-    """
+    """Divides rows into non-empty slices of limited length and total size."""
     start, total = 0, 0
     for row, size in enumerate(sizes):
         full = row - start == max_rows or total + size > max_size
@@ -620,11 +612,7 @@ def chunked_with_count(
 def chunked_to_explain(
     texts: Iterable[str | bytes], k: int, tags: bytes
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the inputs `text`, `k` and `tags` of requests for explanations.
-
-    A reply has the words of each text k times. A request with long texts or a
-    large k therefore has few texts.
-    """
+    """Yields inputs of requests for explanations, of limited total size."""
     for rows in chunked(texts, rows_for(k)):
         sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]
         for part in slices_of_size(sizes, len(rows), _EXPLAINED):

@@ -263,11 +263,8 @@ EMPTY_TEXT = "#"
 """The single word of a text without words. Its only trigram is `###`."""
 
 MAX_BYTES_PER_WORD = 64
-"""With `max_words`, only the first 64 * max_words bytes of a text are read.
-
-An average word and its space take 6 bytes in European languages. The default of
-128 words limits texts to 8 KiB, or 2,700 Chinese characters.
-"""
+"""With `max_words`, only the first 64 * max_words bytes of a text are read. The
+default of 128 words limits texts to 8 KiB, or 2,700 Chinese characters."""
 
 MAX_LETTERS = 1024
 """Only this many letters of a word, from its start, are hashed."""

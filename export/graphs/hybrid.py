@@ -46,10 +46,8 @@ SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 class HybridModule(SearchModule):
     """Ranks all documents by the probability that they are relevant.
 
-    See `lstm_dssm_client.hybrid.Hybrid` for the log-odds. `encoder`
-    concatenates the vectors of towers and words; with None, only terms have a
-    weight. `hubness` is float32 `[documents]`. See `RetrieverModule` for the
-    other arguments.
+    See `lstm_dssm_client.hybrid.Hybrid` for the log-odds. Without an encoder,
+    only terms have a weight. `hubness` is float32 `[documents]`.
     """
 
     def __init__(

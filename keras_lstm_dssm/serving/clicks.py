@@ -140,7 +140,6 @@ class ClickWriter:
 
     A result's token contains the query, the title and a signature, so that
     browsers cannot forge tokens. Each line is on disk before `write` returns.
-    Only one process can write to a file at a time.
     """
 
     def __init__(
@@ -228,10 +227,7 @@ class ClickWriter:
 
 
 class UbiWriter(ClickWriter):
-    """Appends searches to `queries.ndjson` and clicks to `events.ndjson`.
-
-    A search is on disk before its first click. The first result has ordinal 1.
-    """
+    """Appends searches to `queries.ndjson` and clicks to `events.ndjson`."""
 
     def __init__(
         self,

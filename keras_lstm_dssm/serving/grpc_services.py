@@ -175,10 +175,9 @@ class Health(HealthServicer):
 class Calls(grpc.aio.ServerInterceptor):
     """Checks the token, size, time and number of all gRPC calls of a server.
 
-    The interceptor also counts calls in the metrics, and converts exceptions to
-    gRPC status codes. It reads messages as bytes, because grpc.aio itself has
-    no time limit for messages (`test_calls_without_a_message`), and sends the
-    traceback if it cannot parse a message.
+    The interceptor reads messages as bytes, because grpc.aio has no time limit
+    for messages (`test_calls_without_a_message`), and sends a traceback to the
+    client if it cannot parse a message.
     """
 
     def __init__(

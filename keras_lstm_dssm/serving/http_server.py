@@ -344,9 +344,8 @@ def new_pages(
 class HttpServer:
     """Runs a `Guard` on a port with uvicorn, in a running event loop.
 
-    With port 0 the server takes a free port, the attribute `port`. When the
-    server stops, requests that still run after `grace_seconds` are answered
-    with 503.
+    When the server stops, requests that still run after `grace_seconds` are
+    answered with 503.
     """
 
     def __init__(

@@ -140,19 +140,11 @@ def excerpt(value: Any) -> str:
 
 
 _NUMPY_DTYPES: dict[str, Any] = {
-    "float": np.float32,
-    "double": np.float64,
-    "int8": np.int8,
-    "int16": np.int16,
-    "int32": np.int32,
-    "int64": np.int64,
-    "uint8": np.uint8,
-    "uint16": np.uint16,
-    "uint32": np.uint32,
-    "uint64": np.uint64,
-    "bool": np.bool_,
-    "string": object,
-}
+    "float": np.float32, "double": np.float64, "bool": np.bool_,
+    "string": object, "int8": np.int8, "int16": np.int16, "int32": np.int32,
+    "int64": np.int64, "uint8": np.uint8, "uint16": np.uint16,
+    "uint32": np.uint32, "uint64": np.uint64,
+}  # fmt: skip
 """TensorFlow's name of a dtype -> NumPy's dtype; strings are bytes objects."""
 
 _MAX_RANK = 32  # limit of NumPy 1

@@ -28,11 +28,7 @@ from lstm_dssm_client.grpc_client import has_field, write_tensor
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array to the typed field of its dtype, as TF Serving does.
-
-    `tf.make_tensor_proto` would write numbers to `tensor_content`, which a
-    client for TF Serving need not read.
-    """
+    """Writes an array to the typed field of its dtype, as TF Serving does."""
     proto = TensorProto() if proto is None else proto
     if has_field(values):
         write_tensor(values, proto)
