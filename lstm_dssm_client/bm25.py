@@ -269,7 +269,7 @@ class TermScores:
         postings: The postings, with scores multiplied by the weights.
         idf: The IDF of each term, float32; 0 for a number. The last element is
             the IDF of words that occur in no document.
-        kind: See `Args`.
+        kind: What BM25 compares, a key of `FORMS`.
     """
 
     def __init__(

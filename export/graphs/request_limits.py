@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of rows of a request times its largest k (or n), but for a
-single row."""
+"""Maximum number of rows of a request times its largest k (or n). A single row
+may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
 """Maximum of the sum of k times bytes of text over the rows of `explained`. A
