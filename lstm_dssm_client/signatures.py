@@ -313,8 +313,8 @@ def hits_from_outputs(
     The width exceeds k if the server batched the request with a request for a
     larger k. Without titles, each id is also the title.
     """
-    shown = ids if titles is None else titles
-    rows = (ids[:, :k], scores[:, :k].tolist(), shown[:, :k])
+    shown_titles = ids if titles is None else titles
+    rows = (ids[:, :k], scores[:, :k].tolist(), shown_titles[:, :k])
     return [
         [
             Hit(
@@ -436,10 +436,12 @@ def check_known(model: str, tags: bytes, known: Mapping[str, int]) -> None:
             continue
         by_folded = {name.casefold(): name for name in known}
         similar = get_close_matches(tag.casefold(), by_folded, _NEAREST)
-        shown = [by_folded[name] for name in similar] or [*known][:_NEAREST]
+        suggestions = [by_folded[name] for name in similar] or [*known][
+            :_NEAREST
+        ]
         raise InputError(
             f"{model}: found the tag {tag!r:.60}, which no document has:"
-            f" give another, such as {', '.join(shown)}"
+            f" give another, such as {', '.join(suggestions)}"
         )
 
 
@@ -573,8 +575,8 @@ _EXPLAINED = 1 << 21  # sum over texts of bytes times hits to explain
 
 def check_count(count: Any, name: str) -> None:
     """Checks that a number of results is a positive int32."""
-    whole = isinstance(count, numbers.Integral) and type(count) is not bool
-    if not (whole and 1 <= count < 2**31):
+    is_integer = isinstance(count, numbers.Integral) and type(count) is not bool
+    if not (is_integer and 1 <= count < 2**31):
         raise InputError(
             f"{name} is {count}; expected 1 or more, below 2**31, a whole"
             " number"

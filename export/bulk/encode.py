@@ -145,13 +145,13 @@ def _compare_part(
     job: PartJob, name: str, info: PartInfo, reader: DocumentReader
 ) -> PartResult:
     """Checks that a part on disk has the settings and titles of this job."""
-    for what, found, expected in (
+    for setting, found, expected in (
         ("encoder", info.encoder_sha256, job.encoder_sha256),
         ("--rows_per_file", info.lines, job.lines),
         ("--format", info.format, job.kind),
         ("number of files", info.files, len(job.files)),
     ):
-        _check(job, name, what, found, expected)
+        _check(job, name, setting, found, expected)
     digest, rows = hashlib.sha256(), 0
     for chunk in reader.take(job.lines, LINES_AT_ONCE):
         rows += len(chunk.ids)
@@ -176,11 +176,11 @@ def _hash(digest: Any, documents: Documents) -> np.ndarray:
 
 
 def _check(
-    job: PartJob, name: str, what: str, found: Any, expected: Any
+    job: PartJob, name: str, setting: str, found: Any, expected: Any
 ) -> None:
     if found != expected:
         raise InputError(
-            f"{job.folder}/{name}: found a part with another {what}, "
+            f"{job.folder}/{name}: found a part with another {setting}, "
             f"{str(found):.12}, expected {str(expected):.12}: name another "
             "--output, or remove the folder"
         )

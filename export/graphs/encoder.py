@@ -103,7 +103,9 @@ class HybridEncoderModule(EncoderModule):
         vectors = super()._encode_distinct(texts, progress)
         if self._words_teacher is not None:
             rows = self._words_teacher.rows(texts)
-            known = self._words_teacher.vectors[rows[rows >= 0]]
-            width = known.shape[1]
-            vectors[rows >= 0, -width:] = self.weighted.scales[-1] * known
+            known_vectors = self._words_teacher.vectors[rows[rows >= 0]]
+            width = known_vectors.shape[1]
+            vectors[rows >= 0, -width:] = (
+                self.weighted.scales[-1] * known_vectors
+            )
         return vectors

@@ -172,7 +172,7 @@ class HybridModule(SearchModule):
                 tf.concat(pair, 0) for pair in zip(before, chunk, strict=True)
             )
 
-        _, scores, numbers, *rest = tf.while_loop(
+        _, scores, numbers, *explanations = tf.while_loop(
             lambda start, *_: start < batch,
             add_chunk,
             [tf.constant(0), *empty],
@@ -190,7 +190,7 @@ class HybridModule(SearchModule):
         scores = tf.sigmoid(scores + np.float32(self._settings.base))
         outputs = self._results(scores, numbers, is_result)
         if explained:
-            parts, words = rest
+            parts, words = explanations
             outputs["parts"] = tf.where(is_result[..., tf.newaxis], parts, 0.0)
             outputs["words"] = tf.where(is_result, words, "")
             weak = is_result & (scores < self._settings.weak)

@@ -235,8 +235,8 @@ def update_models_config(
     Later exports change only the number on this line.
     """
     config = read_models_config(path)
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    text = old
+    old_text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = old_text
     for name, version in exported.items():
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
@@ -250,7 +250,7 @@ def update_models_config(
     if missing:
         entries = [_entry(name, exported.get(name)) for name in missing]
         text = _with_entries(text, "".join(entries))
-    if text != old:
+    if text != old_text:
         write_text(path, text)
 
 

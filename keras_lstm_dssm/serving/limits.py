@@ -226,12 +226,12 @@ class Arrivals:
         """Limits the time of a `with` block that receives a message."""
         task = asyncio.current_task()
         assert task is not None
-        late = StatusError(
+        too_late = StatusError(
             grpc.StatusCode.DEADLINE_EXCEEDED,
             f"the request did not arrive within {self._seconds:g} seconds",
         )
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._seconds, self._end, task, late)
+        timer = loop.call_later(self._seconds, self._end, task, too_late)
         self._waiting[task] = 0
         if len(self._waiting) > self._maximum:
             self.end_oldest()

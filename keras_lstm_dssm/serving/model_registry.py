@@ -101,14 +101,14 @@ class ModelVersions:
             if version not in self.available.versions
         }
         self._broken = {v: t for v, t in self._broken.items() if v in expected}
-        new = [
+        new_versions = [
             version
             for version in sorted(changed, reverse=True)
             if self._broken.get(version) != changed[version]
         ]
-        for version in new:
+        for version in new_versions:
             self._states[version] = VersionState(ModelVersionStatus.START)
-        for version in new:
+        for version in new_versions:
             try:
                 self._load(version, expected[version])
             except Exception as error:  # no error may stop other versions
@@ -191,13 +191,13 @@ def _verified(folder: Path) -> Iterator[None]:
             f"{folder}: found a link to {real}, which is outside {models_dir};"
             " copy the version there"
         )
-    before = _file_states(folder)
+    states_before = _file_states(folder)
     try:
         verify_manifest(folder)
     except InputError as error:
         raise _data_loss(str(error)) from error
     yield
-    if _file_states(folder) != before:
+    if _file_states(folder) != states_before:
         raise _data_loss(f"{folder}: it changed while it was loaded")
 
 
@@ -397,12 +397,12 @@ class ModelRegistry:
         self, expected: Mapping[str, Mapping[int, Path]]
     ) -> None:
         """Replaces the versions of all models by the expected versions."""
-        new = {
+        new_models = {
             name: ModelVersions(name, self._verify)
             for name in expected.keys() - self._models.keys()
         }
         # A new dictionary, because other threads read the old dictionary.
-        self._models = dict(sorted({**self._models, **new}.items()))
+        self._models = dict(sorted({**self._models, **new_models}.items()))
         for name, versions in expected.items():
             self._models[name].load(versions)
         for name in expected:
