@@ -229,15 +229,12 @@ def write_server_files(
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int]
 ) -> None:
-    """Updates the versions of exports in `models.config`; adds missing models.
-
-    An added model has its version on a line with the comment "newest export".
-    Later exports change only the number on this line.
-    """
+    """Updates the versions of exports in a file; adds missing models."""
     config = read_models_config(path)
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
+        # An operator's own version numbers have no such comment.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",

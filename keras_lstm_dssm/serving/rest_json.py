@@ -26,11 +26,7 @@ _PRETTY = json.JSONEncoder(ensure_ascii=False, indent=4)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """Parses the body of a request, a JSON object in UTF-8.
-
-    NaN, Infinity and -Infinity are numbers, as in TF Serving. Raises
-    `InvalidError`, also for half of a surrogate pair.
-    """
+    """Parses the body of a request, a JSON object in UTF-8."""
     if not body.strip():
         raise InvalidError("JSON Parse error: The document is empty")
     try:

@@ -115,11 +115,7 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses inputs of any dtype whose shapes fit the signature.
-
-        Other inputs are left out, because a message of a few bytes can declare
-        a huge shape.
-        """
+        """Parses inputs of any dtype whose shapes fit the signature."""
         specs = self._specs
         if len(protos) != len(specs):
             raise InvalidError(
@@ -141,7 +137,7 @@ class SignatureCall(SavedSignature):
                 )
             if protos[alias].dtype not in _DTYPES:
                 raise InvalidError(f"tensor parsing error: {alias}")
-            if _fits(protos[alias], spec):
+            if _fits(protos[alias], spec):  # a few bytes may declare any shape
                 arrays[alias] = _array(alias, protos[alias])
         return arrays
 
