@@ -124,7 +124,7 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads other versions if an expected version is served."""
+        """Unloads unexpected versions; returns whether there were any."""
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
         # As with TF Serving's `AvailabilityPreservingPolicy`.
@@ -285,8 +285,8 @@ class ModelRegistry:
     def refresh(self) -> None:
         """Loads new versions, and unloads old versions.
 
-        Logs each version that does not load. Raises `InputError` if
-        `models.config` is wrong; the last correct content still applies.
+        Logs each version that does not load. Raises `InputError` for a wrong
+        folder or `models.config`, whose last correct content still applies.
         """
         with self._lock:
             if self._has_garbage:
