@@ -218,7 +218,15 @@ class _Contents(NamedTuple):
                 "terms": self.postings.words,
             }
             card |= stemmer_facts(self.hybrid)
-            arrays |= _stored_postings(self.postings)
+            arrays |= {
+                **stored_texts("terms/forms", [*self.postings.term_of]),
+                "terms/form_terms": np.fromiter(
+                    self.postings.term_of.values(), np.int32
+                ),
+                "terms/bounds": self.postings.bounds,
+                "terms/documents": self.postings.documents,
+                "terms/scores": self.postings.scores,
+            }
             if self.title_hubness is not None:
                 arrays[HUBNESS] = self.title_hubness
         path.parent.mkdir(exist_ok=True)
@@ -275,16 +283,6 @@ def _store_encoder(
     return {
         "class": part if part in PARTS else name,
         "config": tower.get_config(),
-    }
-
-
-def _stored_postings(postings: Postings) -> Arrays:
-    return {
-        **stored_texts("terms/forms", [*postings.term_of]),
-        "terms/form_terms": np.fromiter(postings.term_of.values(), np.int32),
-        "terms/bounds": postings.bounds,
-        "terms/documents": postings.documents,
-        "terms/scores": postings.scores,
     }
 
 

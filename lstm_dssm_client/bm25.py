@@ -117,11 +117,7 @@ def word_forms(
     text: str | bytes,
     max_words: int | None = MAX_WORDS,
 ) -> list[tuple[str, str]]:
-    """Lists pairs of a word and one of its forms, in the order of the text.
-
-    `forms_of` is a value of `FORMS`. `max_words` is `None` for documents, to
-    read all words.
-    """
+    """Lists pairs of a word and one of its forms, in the order of the text."""
     words = split_words(text, SPLIT, max_words)
     return [(word, form) for word in words for form in forms_of(word)]
 
@@ -273,7 +269,7 @@ class TermScores:
         postings: The postings, with scores multiplied by the weights.
         idf: The IDF of each term, float32; 0 for a number. The last element is
             the IDF of words that occur in no document.
-        kind: See `Args`.
+        kind: What BM25 compares, a key of `FORMS`.
     """
 
     def __init__(

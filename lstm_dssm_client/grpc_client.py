@@ -179,23 +179,15 @@ def message_class(name: str) -> Any:
 
 
 _FIELDS = {
-    "float32": (1, "float_val"),
-    "float64": (2, "double_val"),
-    "int32": (3, "int_val"),
-    "uint8": (4, "int_val"),
-    "int16": (5, "int_val"),
-    "int8": (6, "int_val"),
-    "string": (7, "string_val"),
-    "complex64": (8, "scomplex_val"),
-    "int64": (9, "int64_val"),
-    "bool": (10, "bool_val"),
-    "bfloat16": (14, "half_val"),
-    "uint16": (17, "int_val"),
-    "complex128": (18, "dcomplex_val"),
-    "float16": (19, "half_val"),
-    "uint32": (22, "uint32_val"),
+    "float32": (1, "float_val"), "float64": (2, "double_val"),
+    "int32": (3, "int_val"), "uint8": (4, "int_val"), "int16": (5, "int_val"),
+    "int8": (6, "int_val"), "string": (7, "string_val"),
+    "complex64": (8, "scomplex_val"), "int64": (9, "int64_val"),
+    "bool": (10, "bool_val"), "bfloat16": (14, "half_val"),
+    "uint16": (17, "int_val"), "complex128": (18, "dcomplex_val"),
+    "float16": (19, "half_val"), "uint32": (22, "uint32_val"),
     "uint64": (23, "uint64_val"),
-}
+}  # fmt: skip
 """Name of a dtype -> number in TensorFlow's `DataType`, and field of the
 message `TensorProto` with the values."""
 
@@ -415,12 +407,8 @@ def _message(request: Request) -> Any:
 
 
 _STATES = {
-    10: "START",
-    20: "LOADING",
-    30: "AVAILABLE",
-    40: "UNLOADING",
-    50: "END",
-}
+    10: "START", 20: "LOADING", 30: "AVAILABLE", 40: "UNLOADING", 50: "END",
+}  # fmt: skip
 _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 

@@ -110,10 +110,7 @@ def _json_values(name: str, values: np.ndarray) -> Any:
         flat = [_json_text(name, value) for value in values.ravel().tolist()]
         return np.array(flat, object).reshape(values.shape).tolist()
     if values.dtype.kind not in "biuf":
-        raise InputError(
-            f"input {name!r} is {values.dtype}; expected an array of numbers,"
-            " or of bytes for strings"
-        )
+        raise _not_json(name, f"is {values.dtype}")
     return values.tolist()
 
 
@@ -121,14 +118,18 @@ def _json_text(name: str, value: Any) -> Any:
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogateescape")
     if not isinstance(value, bytes):
-        raise InputError(
-            f"input {name!r} has {value!r:.60}; expected an array of numbers,"
-            " or of bytes for strings"
-        )
+        raise _not_json(name, f"has {value!r:.60}")
     try:
         return value.decode()
     except UnicodeDecodeError:
         return {"b64": base64.b64encode(value).decode()}
+
+
+def _not_json(name: str, problem: str) -> InputError:
+    return InputError(
+        f"input {name!r} {problem}; expected an array of numbers, or of bytes"
+        " for strings"
+    )
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def read_postings(file: PortableFile, count: int) -> Postings:
         or [*bounds[[0, -1]]] != [0, len(documents)]
         or (np.diff(bounds) < 1).any()
     ):
-        raise ValueError("the postings are of other documents or terms")
+        raise ValueError("the postings do not fit the documents and terms")
     term_of = dict(zip(map(bytes.decode, forms), terms.tolist(), strict=True))
     scores = file.array("terms/scores", len(documents))
     return Postings(count, term_of, word_count, bounds, documents, scores)

@@ -281,11 +281,8 @@ def lstm_step(
 
 
 def _sigmoid(minus_z: np.ndarray) -> None:
-    """Replaces -z by the sigmoid of z.
-
-    (1 + tanh(z / 2)) / 2 takes less time, but is 0 for z below -18. A vector of
-    tiny numbers would lose its direction.
-    """
+    """Replaces -z by the sigmoid of z."""
+    # (1 + tanh(z / 2)) / 2 is faster, but rounds small results to 0.
     with np.errstate(over="ignore"):  # exp may be infinite
         np.exp(minus_z, out=minus_z)
     minus_z += 1

@@ -297,10 +297,7 @@ _BLOCK = 1 << 17
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
-    """Computes initial values of table rows, in [-limit, limit).
-
-    Returns float32 `[n, width]` for the row numbers `numbers`, `[n]`.
-    """
+    """Computes initial values of table rows, float32 `[n, width]`."""
     numbers = np.asarray(numbers).astype(np.uint32)
     rows = np.empty((len(numbers), width), np.float32)
     step = max(1, _BLOCK // width)
@@ -319,11 +316,7 @@ def start_unit(limit: float) -> np.float32:
 
 
 def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
-    """Returns a key for each element of table rows, uint32 `[n, width]`.
-
-    `numbers` are row numbers, uint32 `[n]`. `mix` hashes a key; the
-    first bits of the result give the element's initial value.
-    """
+    """Returns keys that `mix` hashes to initial values, uint32 `[n, width]`."""
     mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
     columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
     return mix(numbers ^ mixed_seed, shift)[:, np.newaxis] ^ columns

@@ -310,12 +310,11 @@ def hits_from_outputs(
 ) -> list[list[Hit]]:
     """Returns the hits in a retriever's outputs `[batch, width]`.
 
-    The ids of a query with fewer hits end with empty ids. The width exceeds k
-    if the server batched the request with a request for a larger k. Without
-    titles, each id is also the title.
+    The width exceeds k if the server batched the request with a request for a
+    larger k. Without titles, each id is also the title.
     """
-    shown = ids if titles is None else titles
-    rows = (ids[:, :k], scores[:, :k].tolist(), shown[:, :k])
+    shown_titles = ids if titles is None else titles
+    rows = (ids[:, :k], scores[:, :k].tolist(), shown_titles[:, :k])
     return [
         [
             Hit(
@@ -324,7 +323,7 @@ def hits_from_outputs(
                 title.decode(errors="replace"),
             )
             for key, score, title in zip(*row, strict=True)
-            if key
+            if key  # empty in columns without a hit
         ]
         for row in zip(*rows, strict=True)
     ]
@@ -388,11 +387,7 @@ def no_tags(model: str) -> InputError:
 def key_parts_from_outputs(
     sentences: np.ndarray, probabilities: np.ndarray, words: np.ndarray, n: int
 ) -> list[KeyParts]:
-    """Returns the key parts in the outputs `[batch, width]` of a KeyVec.
-
-    A document with fewer parts has probabilities of 0 and empty words. The
-    width exceeds n if the server batched the request with a larger n.
-    """
+    """Returns the key parts in the outputs `[batch, width]` of a KeyVec."""
     return [
         KeyParts(
             [
@@ -441,10 +436,12 @@ def check_known(model: str, tags: bytes, known: Mapping[str, int]) -> None:
             continue
         by_folded = {name.casefold(): name for name in known}
         similar = get_close_matches(tag.casefold(), by_folded, _NEAREST)
-        shown = [by_folded[name] for name in similar] or [*known][:_NEAREST]
+        suggestions = [by_folded[name] for name in similar] or [*known][
+            :_NEAREST
+        ]
         raise InputError(
             f"{model}: found the tag {tag!r:.60}, which no document has:"
-            f" give another, such as {', '.join(shown)}"
+            f" give another, such as {', '.join(suggestions)}"
         )
 
 
@@ -556,10 +553,7 @@ def tags_as_bytes(tags: Any) -> bytes:
 def slices_of_size(
     sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
 ) -> Iterator[slice]:
-    """Divides rows into non-empty slices of limited length and total size.
-
-    A row larger than `max_size` is a slice by itself.
-    """
+    """Divides rows into non-empty slices of limited length and total size."""
     start, total = 0, 0
     for row, size in enumerate(sizes):
         full = row - start == max_rows or total + size > max_size
@@ -581,8 +575,8 @@ _EXPLAINED = 1 << 21  # sum over texts of bytes times hits to explain
 
 def check_count(count: Any, name: str) -> None:
     """Checks that a number of results is a positive int32."""
-    whole = isinstance(count, numbers.Integral) and type(count) is not bool
-    if not (whole and 1 <= count < 2**31):
+    is_integer = isinstance(count, numbers.Integral) and type(count) is not bool
+    if not (is_integer and 1 <= count < 2**31):
         raise InputError(
             f"{name} is {count}; expected 1 or more, below 2**31, a whole"
             " number"
@@ -620,11 +614,7 @@ def chunked_with_count(
 def chunked_to_explain(
     texts: Iterable[str | bytes], k: int, tags: bytes
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the inputs `text`, `k` and `tags` of requests for explanations.
-
-    A reply has the words of each text k times. A request with long texts or a
-    large k therefore has few texts.
-    """
+    """Yields inputs of requests for explanations, of limited total size."""
     for rows in chunked(texts, rows_for(k)):
         sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]
         for part in slices_of_size(sizes, len(rows), _EXPLAINED):

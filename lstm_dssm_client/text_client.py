@@ -102,11 +102,7 @@ class Metadata(NamedTuple):
 
 
 class AsyncTextClient:
-    """Sends texts to a server's models by the coroutine function `send`.
-
-    Inputs are compared with cached signatures before they are sent: on a server
-    that batches, a wrong request can make other clients' requests fail.
-    """
+    """Sends texts to a server's models by the coroutine function `send`."""
 
     def __init__(
         self, send: Callable[[Request], Coroutine[Any, Any, Any]]
@@ -216,13 +212,8 @@ class AsyncTextClient:
     ) -> list[list[ExplainedHit]]:
         """Returns the k best documents of each query, with explanations.
 
-        Args:
-            texts: n queries.
-            k: Number of documents for each query, by default 5 and at most 100.
-            model: The name of a retriever that `lstm-dssm-export --hybrid`
-                wrote.
-            version: See `search`.
-            tags: See `search`.
+        See `search` for the arguments. `model` is the name of a retriever that
+        `lstm-dssm-export --hybrid` wrote. A k above 100 counts as 100.
 
         Returns:
             n lists of `ExplainedHit`, with the documents that `search` returns.
@@ -384,6 +375,7 @@ class AsyncTextClient:
                 raise InputError(
                     f"input {key!r} has no rows; expected one or more"
                 )
+        # On a server that batches, a wrong request makes others fail.
         cached = self._cache.get((model, version))
         if not cached or describe_misfit(arrays, cached.signatures.get(name)):
             # A new version may have other inputs.

@@ -106,12 +106,12 @@ _AREA = (
 
 
 def _without_thousands(
-    separators: str, decimal: str, end: str, before: str = ""
+    separators: str, decimal: str, end: str, prefix: str = ""
 ) -> Rule:
     """Returns the rule that removes thousands separators below 10^15.
 
     The last alternative of the pattern matches other numbers as a whole, after
-    `before`, because a match must not begin inside of a number.
+    `prefix`, because a match must not begin inside of a number.
     """
     group = f"[{separators}]([{_DIGITS}]{{3}})"
     return Rule(
@@ -119,7 +119,7 @@ def _without_thousands(
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
         # The end of a number that is too long for the first alternative.
-        f"|({before}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
+        f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
     )
@@ -263,11 +263,8 @@ EMPTY_TEXT = "#"
 """The single word of a text without words. Its only trigram is `###`."""
 
 MAX_BYTES_PER_WORD = 64
-"""With `max_words`, only the first 64 * max_words bytes of a text are read.
-
-An average word and its space take 6 bytes in European languages. The default of
-128 words limits texts to 8 KiB, or 2,700 Chinese characters.
-"""
+"""With `max_words`, only the first 64 * max_words bytes of a text are read. The
+default of 128 words limits texts to 8 KiB, or 2,700 Chinese characters."""
 
 MAX_LETTERS = 1024
 """Only this many letters of a word, from its start, are hashed."""

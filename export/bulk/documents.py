@@ -252,14 +252,16 @@ class DocumentReader(ABC):
         """Returns whether no earlier document has this id."""
         if self._distinct is None:
             return True
-        known = self._distinct.setdefault(row[0], row)
-        if known is not row and known != row:
-            what = "other tags" if known[1] == row[1] else "another title"
+        earlier_row = self._distinct.setdefault(row[0], row)
+        if earlier_row is not row and earlier_row != row:
+            difference = (
+                "other tags" if earlier_row[1] == row[1] else "another title"
+            )
             raise InputError(
-                f"id {row[0]!r} has {what} above, expected an id for each"
+                f"id {row[0]!r} has {difference} above, expected an id for each"
                 " document"
             )
-        return known is row
+        return earlier_row is row
 
 
 def open_document_file(
@@ -441,14 +443,14 @@ class ParquetDocuments(DocumentReader):
     def _groups(self, stop: int) -> tuple[list[int], int]:
         """Returns row groups up to row `stop`, and the rows to skip first."""
         groups: list[int] = []
-        before = skipped = 0
+        group_start = skipped = 0
         for number in range(self._file.num_row_groups):
             size = self._file.metadata.row_group(number).num_rows
-            if before + size > self._next_row and before < stop:
+            if group_start + size > self._next_row and group_start < stop:
                 if not groups:
-                    skipped = self._next_row - before
+                    skipped = self._next_row - group_start
                 groups.append(number)
-            before += size
+            group_start += size
         return groups, skipped
 
     def _parsed(self, batch: Any) -> Iterator[_Row | None]:

@@ -46,7 +46,7 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """Shard `number` of `shards`, which get the parts in turn."""
+    """Shard `number` of `shards`; parts are assigned to shards in turn."""
 
     number: int = 0
     shards: int = 1
@@ -112,11 +112,11 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes the part at which `reader` is, or checks the complete part."""
+    """Encodes the next part of `reader`, or checks an already complete part."""
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
-        if known := read_info(job.folder, name):
-            return _compare_part(job, name, known, reader)
+        if complete := read_info(job.folder, name):
+            return _compare_part(job, name, complete, reader)
         start = time.monotonic()
         digest, rows, tagged = hashlib.sha256(), 0, 0
         dimension = encode([""]).shape[1]
@@ -125,9 +125,9 @@ def encode_part(
                 if chunk.ids:
                     hashes = _hash(digest, chunk)
                     vectors = encode(chunk.titles)
-                    shown = [" ".join(title.split()) for title in chunk.shown]
+                    titles = [" ".join(title.split()) for title in chunk.shown]
                     write(
-                        PartRows(chunk.ids, vectors, hashes, shown, chunk.tags)
+                        PartRows(chunk.ids, vectors, hashes, titles, chunk.tags)
                     )
                     rows += len(chunk.ids)
                     tagged += sum(map(bool, chunk.tags))
@@ -142,23 +142,23 @@ def encode_part(
 
 
 def _compare_part(
-    job: PartJob, name: str, known: PartInfo, reader: DocumentReader
+    job: PartJob, name: str, info: PartInfo, reader: DocumentReader
 ) -> PartResult:
     """Checks that a part on disk has the settings and titles of this job."""
-    for what, found, expected in (
-        ("encoder", known.encoder_sha256, job.encoder_sha256),
-        ("--rows_per_file", known.lines, job.lines),
-        ("--format", known.format, job.kind),
-        ("number of files", known.files, len(job.files)),
+    for setting, found, expected in (
+        ("encoder", info.encoder_sha256, job.encoder_sha256),
+        ("--rows_per_file", info.lines, job.lines),
+        ("--format", info.format, job.kind),
+        ("number of files", info.files, len(job.files)),
     ):
-        _check(job, name, what, found, expected)
+        _check(job, name, setting, found, expected)
     digest, rows = hashlib.sha256(), 0
     for chunk in reader.take(job.lines, LINES_AT_ONCE):
         rows += len(chunk.ids)
         _hash(digest, chunk)
-    _check(job, name, "titles", known.input_sha256, digest.hexdigest())
-    _check(job, name, "number of lines", known.last, reader.at_end)
-    return PartResult(name, rows, 0.0, True, known.last)
+    _check(job, name, "titles", info.input_sha256, digest.hexdigest())
+    _check(job, name, "number of lines", info.last, reader.at_end)
+    return PartResult(name, rows, 0.0, True, info.last)
 
 
 def _hash(digest: Any, documents: Documents) -> np.ndarray:
@@ -176,11 +176,11 @@ def _hash(digest: Any, documents: Documents) -> np.ndarray:
 
 
 def _check(
-    job: PartJob, name: str, what: str, found: Any, expected: Any
+    job: PartJob, name: str, setting: str, found: Any, expected: Any
 ) -> None:
     if found != expected:
         raise InputError(
-            f"{job.folder}/{name}: found a part with another {what}, "
+            f"{job.folder}/{name}: found a part with another {setting}, "
             f"{str(found):.12}, expected {str(expected):.12}: name another "
             "--output, or remove the folder"
         )

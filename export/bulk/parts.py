@@ -172,13 +172,13 @@ class EncodedParts:
         row_of: dict[str, int] = {}
         row_of_title: dict[bytes, int] = {}
         for part in self:
-            start, new = len(ids), []
+            start, new_rows = len(ids), []
             for row, (key, title_hash, row_tags) in enumerate(
                 zip(part.ids, part.hashes, part.tag_rows, strict=True)
             ):
                 first = row_of.setdefault(key, len(ids))
                 if first == len(ids):
-                    new.append(row)
+                    new_rows.append(row)
                     ids.append(key)
                     titles.append(part.titles[row])
                     hashes[first] = title_hash
@@ -186,12 +186,12 @@ class EncodedParts:
                     continue
                 other_title = (hashes[first] != title_hash).any()
                 if other_title or tags[first] != tuple(row_tags):
-                    what = "titles" if other_title else "sets of tags"
+                    difference = "titles" if other_title else "sets of tags"
                     raise InputError(
                         f"{self.folder}: id {key!r:.60} has two different "
-                        f"{what}; give each document its own id"
+                        f"{difference}; give each document its own id"
                     )
-            vectors[start : len(ids)] = part.vectors[new]
+            vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
                 # Vectors of equal titles differ in the last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)

@@ -43,9 +43,8 @@ class GraphEncoder(Protocol):
 class EncoderModule(EncodingModule):
     """A trained encoder, float32 or float64.
 
-    The Keras model itself is not exported, because Keras would give its string
-    input a float32 signature. With a teacher, `encode_all` returns the
-    teacher's vectors for the texts that the teacher knows.
+    With a teacher, `encode_all` returns the teacher's vectors of texts that the
+    teacher knows.
     """
 
     def __init__(
@@ -74,8 +73,6 @@ class EncoderModule(EncodingModule):
     def _encode_distinct(
         self, texts: Sequence[str | bytes], progress: bool
     ) -> np.ndarray:
-        """See `EncodingModule`."""
-
         def encode(texts: Sequence[str | bytes]) -> np.ndarray:
             return encode_in_batches(
                 self.encode, texts, _ENCODE_BATCH, progress
@@ -87,12 +84,7 @@ class EncoderModule(EncodingModule):
 
 
 class HybridEncoderModule(EncoderModule):
-    """Concatenates the vectors of a hybrid's parts, such as towers and words.
-
-    With a teacher, the words part of a title is the teacher's vector, if there
-    is one. Attributes for the retriever's signature `explained`: `word_rows`
-    returns word vectors, and `words_rule` has `split` and `max_words`.
-    """
+    """Concatenates the vectors of a hybrid's parts, towers and words."""
 
     def __init__(
         self, encoder: HybridEncoder, teacher: TeacherVectors | None = None
@@ -101,17 +93,19 @@ class HybridEncoderModule(EncoderModule):
         self.weighted = encoder.weighted
         self._words_teacher = teacher if WORDS in encoder.parts else None
         hashing = encoder.hashing
+        # For the signature `explained` of the retriever.
         self.words_rule = hashing and (hashing.split, hashing.max_words)
         self.word_rows = encoder.word_rows
 
     def _encode_distinct(
         self, texts: Sequence[Any], progress: bool
     ) -> np.ndarray:
-        """See `EncodingModule`."""
         vectors = super()._encode_distinct(texts, progress)
         if self._words_teacher is not None:
             rows = self._words_teacher.rows(texts)
-            known = self._words_teacher.vectors[rows[rows >= 0]]
-            width = known.shape[1]
-            vectors[rows >= 0, -width:] = self.weighted.scales[-1] * known
+            known_vectors = self._words_teacher.vectors[rows[rows >= 0]]
+            width = known_vectors.shape[1]
+            vectors[rows >= 0, -width:] = (
+                self.weighted.scales[-1] * known_vectors
+            )
         return vectors

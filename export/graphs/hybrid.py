@@ -46,10 +46,8 @@ SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 class HybridModule(SearchModule):
     """Ranks all documents by the probability that they are relevant.
 
-    See `lstm_dssm_client.hybrid.Hybrid` for the log-odds. `encoder`
-    concatenates the vectors of towers and words; with None, only terms have a
-    weight. `hubness` is float32 `[documents]`. See `RetrieverModule` for the
-    other arguments.
+    See `lstm_dssm_client.hybrid.Hybrid` for the log-odds. Without an encoder,
+    only terms have a weight. `hubness` is float32 `[documents]`.
     """
 
     def __init__(
@@ -176,7 +174,7 @@ class HybridModule(SearchModule):
                 tf.concat(pair, 0) for pair in zip(before, chunk, strict=True)
             )
 
-        _, scores, numbers, *rest = tf.while_loop(
+        _, scores, numbers, *explanations = tf.while_loop(
             lambda start, *_: start < batch,
             add_chunk,
             [tf.constant(0), *empty],
@@ -194,7 +192,7 @@ class HybridModule(SearchModule):
         scores = tf.sigmoid(scores + np.float32(self._settings.base))
         outputs = self._results(scores, numbers, is_result)
         if explained:
-            parts, words = rest
+            parts, words = explanations
             outputs["parts"] = tf.where(is_result[..., tf.newaxis], parts, 0.0)
             outputs["words"] = tf.where(is_result, words, "")
             weak = is_result & (scores < self._settings.weak)

@@ -10,18 +10,12 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of rows of a request times its largest k (or n).
-
-A batch of 512 rows with k = 1,000 reaches half of the limit. A single row may
-have as many results as its model allows.
-"""
+"""Maximum number of rows of a request times its largest k (or n). A single row
+may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
-"""Maximum of the sum of k times bytes of text over the rows of `explained`.
-
-A reply names each word of a query for each hit, with about 5 bytes for each
-unit of this sum: 20 MB, or 55 MB if all words are single letters.
-"""
+"""Maximum of the sum of k times bytes of text over the rows of `explained`. A
+reply has about 5 bytes for each unit of the sum, 20 MB, or at most 55 MB."""
 
 MAX_REPLY_BYTES = 2**28
 """Maximum bytes of the ids and titles of a reply, 268 MB, as if each row had

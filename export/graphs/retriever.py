@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -223,11 +223,7 @@ class DocumentVectors(tf.Module):
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the cosines of queries with documents `start` to `stop - 1`.
-
-        `queries` are unit vectors, float32 `[batch, d]`. Returns float32
-        `[batch, stop - start]`.
-        """
+        """Returns cosines of queries with documents `start` to `stop - 1`."""
         if not self._shared:
             return self._cosines(queries, start, stop)
         rows = self.vector_of[start:stop]
@@ -261,9 +257,8 @@ class Int8Vectors(DocumentVectors):
     """Stores vectors as integers from -127 to 127, int8.
 
     The number with the largest absolute value of each vector becomes 127 or
-    -127. A score is the exact cosine of the query and the rounded vector. On
-    53,489 product titles, recall@10 of the results of float32 vectors was
-    0.993; with a scale for each dimension instead of each vector, 0.980.
+    -127. A score is the exact cosine of the query and the rounded vector. Of
+    the ten best titles by float32, on 53,489 products, 99.3 % are found.
     """
 
     def _store(self, *arrays: np.ndarray) -> None:
@@ -344,16 +339,6 @@ MASKED = float(np.finfo(np.float32).min)
 """Score of a document outside of a mask."""
 
 
-class GraphModule(Protocol):
-    """Protocol of an exported encoder."""
-
-    weights: list[Any]
-    resources: list[Any]
-
-    def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
-
-
 def best_rows(
     scores_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     queries: tf.Tensor,
@@ -428,11 +413,9 @@ class SearchModule(ServedModule):
     ) -> None:
         """Stores ids, titles and tags of documents in this order.
 
-        If there are tags, the signature `filtered` has the inputs of
-        `serving_default` and `tags`, see `DocumentTags.mask`. For any `text`,
-        the signature `known_tags` returns all tags and the number of documents
-        with each tag. TensorFlow saves every signature of a class; these two
-        are therefore attributes of the object.
+        If there are tags, adds the signature `filtered` with the input `tags`
+        (see `DocumentTags.mask`), and the signature `known_tags`, which returns
+        all tags and the number of documents with each tag.
         """
         ids, titles, tags = (
             [column[i] for i in order] if column else []
@@ -456,6 +439,7 @@ class SearchModule(ServedModule):
             return
         self.tags = DocumentTags(tags)
 
+        # Methods of the class would be saved also without tags.
         @signature(text=tf.string, k=tf.int32, tags=tf.string)
         def filtered(
             text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
@@ -540,7 +524,7 @@ class RetrieverModule(SearchModule):
 
     def __init__(
         self,
-        encoder: GraphModule,
+        encoder: EncodingModule,
         rows: DocumentRows,
         kind: str = "float32",
         max_k: int = MAX_K,

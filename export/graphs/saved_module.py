@@ -89,12 +89,12 @@ class ServedModule(tf.Module):
 
     The method `serve` becomes the signature `serving_default`. The optional
     attributes `filtered`, `known_tags`, `keys` and `explained` become
-    signatures with these names. The optional function `portable` writes a file
-    for `LocalModel` into the folder of a version.
+    signatures with these names.
     """
 
     serve: Any
     portable: Callable[[Path], None] | None = None
+    """Writes a file for `LocalModel` into the folder of a version."""
 
     def write_extra(self, version: Path) -> None:
         """Writes files into `assets.extra` of a version's folder."""

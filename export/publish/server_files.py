@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -68,34 +67,28 @@ FIRST_MB = 40
 """Megabytes of threads and kernels that all models of a process share."""
 
 
-class _Example(NamedTuple):
-    """A call of a signature, in Python and by a REST request."""
-
-    call: str  # a call of a `Client`, up to the argument `model`
-    inputs: str  # the JSON value of `inputs`
-
-
 _EXAMPLES = {
-    (SIGNATURE, frozenset({"text"})): _Example(
+    (SIGNATURE, frozenset({"text"})): (
         'vectors = client.encode(["bolt"]', '{"text": ["bolt"]}'
     ),
-    (SIGNATURE, frozenset({"text", "k"})): _Example(
+    (SIGNATURE, frozenset({"text", "k"})): (
         'hits = client.search(["bolt"], k=5', '{"text": ["bolt"], "k": [5]}'
     ),
-    (FILTERED, frozenset({"text", "k", "tags"})): _Example(
+    (FILTERED, frozenset({"text", "k", "tags"})): (
         'hits = client.search(["bolt"], k=5, tags=["kind:new"]',
         '{"text": ["bolt"], "k": [5], "tags": ["kind:new"]}',
     ),
-    (KEYS, frozenset({"text", "n"})): _Example(
+    (KEYS, frozenset({"text", "n"})): (
         'parts = client.keys(["Use bolts. They hold."], n=1',
         '{"text": ["Use bolts. They hold."], "n": [1]}',
     ),
-    (SIGNATURE, frozenset({"query", "document"})): _Example(
+    (SIGNATURE, frozenset({"query", "document"})): (
         'scores = client.score("bolt", ["hex bolt", "wood glue"]',
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
-}
-"""Name of a signature and names of the inputs -> example."""
+}  # fmt: skip
+"""Name of a signature and names of the inputs -> a call of a `Client` up to the
+argument `model`, and the JSON of `inputs` in a REST request."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:
@@ -121,9 +114,9 @@ def server_readme(folders: Mapping[str, Path]) -> str:
             example = _EXAMPLES.get((key, frozenset(signature.inputs)))
             if example is None:  # a model of another program
                 continue
+            call, inputs = example
             prefix = "" if key == SIGNATURE else f'"signature_name": "{key}", '
-            data = f'{{{prefix}"inputs": {example.inputs}}}'
-            calls.append((name, example.call, data))
+            calls.append((name, call, f'{{{prefix}"inputs": {inputs}}}'))
     return render(
         "server_readme.md.jinja",
         signatures=Table(
@@ -149,11 +142,7 @@ def server_readme(folders: Mapping[str, Path]) -> str:
 
 
 def memory_bytes(version: Path) -> int:
-    """Estimates the memory of a loaded version.
-
-    The estimate is the size of the variables, plus `_GRAPH_FACTOR` times the
-    size of the graph. Servers were measured at 0.5 to 1.5 times the estimate.
-    """
+    """Estimates the memory of a loaded version's variables and graph."""
     graph = version / "saved_model.pb"
     size = _GRAPH_FACTOR * graph.stat().st_size if graph.exists() else 0
     variables = version / "variables"
@@ -227,9 +216,7 @@ def write_server_files(
     """Writes `batching.config`, `README.md` and, last, `models.config`.
 
     `models.config` is replaced as a whole, so that a server sees all versions
-    of an export together. An operator may edit `models.config`, where only
-    version numbers with the export's comment change, and `batching.config`,
-    which does not change if it exists.
+    of an export together. An existing `batching.config` does not change.
     """
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
@@ -242,15 +229,12 @@ def write_server_files(
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int]
 ) -> None:
-    """Updates the versions of exports in `models.config`; adds missing models.
-
-    An added model has its version on a line with the comment "newest export".
-    Later exports change only the number on this line.
-    """
+    """Updates the versions of exports in a file; adds missing models."""
     config = read_models_config(path)
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    text = old
+    old_text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = old_text
     for name, version in exported.items():
+        # An operator's own version numbers have no such comment.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",
@@ -263,7 +247,7 @@ def update_models_config(
     if missing:
         entries = [_entry(name, exported.get(name)) for name in missing]
         text = _with_entries(text, "".join(entries))
-    if text != old:
+    if text != old_text:
         write_text(path, text)
 
 
@@ -313,8 +297,7 @@ MOST_CHANGED = 0.2
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
     """Checks that ids are mostly the ids of the served retriever, if any.
 
-    Raises `InputError` if removed and new ids are more than `MOST_CHANGED` of
-    the served ids. `path` is the folder of the retriever or of a version.
+    `path` is the folder of the retriever or of a version. Raises `InputError`.
     """
     folder = served_version(path) or Path(path)
     if not (folder / IDS_FILE).exists():

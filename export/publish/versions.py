@@ -82,7 +82,7 @@ def _publish(
 ) -> list[Path]:
     """Publishes all models or none, by default with a new version number."""
     with ExitStack() as stack:
-        complete = {
+        folders = {
             base: stack.enter_context(_written(base, write))
             for base, write in writers.items()
         }
@@ -95,10 +95,10 @@ def _publish(
                     "what TF Serving reads; remove the version below it"
                 )
             try:
-                return _rename(complete, str(number))
+                return _rename(folders, str(number))
             except OSError:
                 # Another process may have published this number meanwhile.
-                taken = [b for b in complete if number in version_folders(b)]
+                taken = [b for b in folders if number in version_folders(b)]
                 if not taken:
                     raise
                 if version is not None:
@@ -112,9 +112,9 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     with hidden_folder(base, _HIDDEN) as hidden:
         # A subfolder: other users, such as a server's, cannot read the hidden
         # folder itself.
-        complete = hidden / "version"
+        version = hidden / "version"
         try:
-            write(complete)
+            write(version)
         except tf.errors.OpError as error:
             if str(hidden) not in error.message:
                 raise
@@ -123,25 +123,25 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
                 f"{base}: the new version cannot be written ({reason}); make "
                 "room, or name another folder"
             ) from error
-        write_manifest(complete)
-        for path in (complete, *complete.rglob("*")):
+        write_manifest(version)
+        for path in (version, *version.rglob("*")):
             flush_to_disk(path)
-        yield complete
+        yield version
 
 
-def _rename(complete: Mapping[Path, Path], number: str) -> list[Path]:
+def _rename(folders: Mapping[Path, Path], number: str) -> list[Path]:
     """Renames every folder to version `number` of its model, or none."""
     try:
-        for base, folder in complete.items():
+        for base, folder in folders.items():
             folder.rename(base / number)
-        for base in complete:
+        for base in folders:
             flush_to_disk(base)
     except BaseException:
-        for base, folder in complete.items():
+        for base, folder in folders.items():
             if not folder.exists():
                 (base / number).rename(folder)
         raise
-    return [base / number for base in complete]
+    return [base / number for base in folders]
 
 
 def _version_exists(base: Path, version: int | None) -> InputError:

@@ -140,7 +140,6 @@ class ClickWriter:
 
     A result's token contains the query, the title and a signature, so that
     browsers cannot forge tokens. Each line is on disk before `write` returns.
-    Only one process can write to a file at a time.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ class ClickWriter:
         self._numbers = itertools.count()
         # Numbers of clicked results, and the times when their tokens expire.
         self._clicked: set[int] = set()
-        self._ends: deque[tuple[float, int]] = deque()
+        self._expiries: deque[tuple[float, int]] = deque()
 
     def show(
         self,
@@ -185,10 +184,10 @@ class ClickWriter:
                 return False
             self._append(line)
             now = time.monotonic()
-            while self._ends and self._ends[0][0] < now:
-                self._clicked.remove(self._ends.popleft()[1])
+            while self._expiries and self._expiries[0][0] < now:
+                self._clicked.remove(self._expiries.popleft()[1])
             self._clicked.add(number)
-            self._ends.append((now + self._lifetime, number))
+            self._expiries.append((now + self._lifetime, number))
         return True
 
     def _line(self, pair: Pair) -> bytes | None:
@@ -228,10 +227,7 @@ class ClickWriter:
 
 
 class UbiWriter(ClickWriter):
-    """Appends searches to `queries.ndjson` and clicks to `events.ndjson`.
-
-    A search is on disk before its first click. The first result has ordinal 1.
-    """
+    """Appends searches to `queries.ndjson` and clicks to `events.ndjson`."""
 
     def __init__(
         self,
@@ -268,14 +264,15 @@ class UbiWriter(ClickWriter):
         if query:
             with self._lock:
                 self._queries.append(_encoded(row), sync=False)
+        # These tokens have JSON in place of the title, for `_line`.
         return [
-            self.issue(query, json.dumps([query_id, key, ordinal]))
-            for ordinal, key in enumerate(ids, 1)
+            self.issue(query, json.dumps([query_id, document_id, ordinal]))
+            for ordinal, document_id in enumerate(ids, 1)
         ]
 
     def _line(self, pair: Pair) -> bytes | None:
-        query_id, key, ordinal = json.loads(pair.document)
-        if not query_id or len(key) > _LONGEST_ID:
+        query_id, document_id, ordinal = json.loads(pair.document)
+        if not query_id or len(document_id) > _LONGEST_ID:
             return None
         return _encoded(
             {
@@ -284,7 +281,7 @@ class UbiWriter(ClickWriter):
                 "query_id": query_id,
                 "timestamp": _now(),
                 "event_attributes": {
-                    "object": {"object_id": key},
+                    "object": {"object_id": document_id},
                     "position": {"ordinal": ordinal},
                 },
             }

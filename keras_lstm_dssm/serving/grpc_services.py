@@ -154,7 +154,7 @@ class Health(HealthServicer):
             raise StatusError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams of Watch"
             )
-        sent = None
+        last_status = None
         self._watches += 1
         try:
             while True:
@@ -162,8 +162,8 @@ class Health(HealthServicer):
                 status = self._statuses.get(
                     request.service, HealthCheckResponse.SERVICE_UNKNOWN
                 )
-                if status != sent:
-                    sent = status
+                if status != last_status:
+                    last_status = status
                     yield HealthCheckResponse(status=status)
                 if self._stopped:
                     return
@@ -175,10 +175,9 @@ class Health(HealthServicer):
 class Calls(grpc.aio.ServerInterceptor):
     """Checks the token, size, time and number of all gRPC calls of a server.
 
-    The interceptor also counts calls in the metrics, and converts exceptions to
-    gRPC status codes. It reads messages as bytes, because grpc.aio itself has
-    no time limit for messages (`test_calls_without_a_message`), and sends the
-    traceback if it cannot parse a message.
+    The interceptor reads messages as bytes, because grpc.aio has no time limit
+    for messages (`test_calls_without_a_message`), and sends a traceback to the
+    client if it cannot parse a message.
     """
 
     def __init__(
@@ -241,8 +240,8 @@ class Calls(grpc.aio.ServerInterceptor):
             key, name = None, method.rpartition("/")[2]
             if len(data) <= QUICK_BYTES:
                 spec = _spec(_parsed(handler, data))
-                known = self._models.known(spec.name, spec.signature_name)
-                key = (name, *known) if all(known) else None
+                names = self._models.known(spec.name, spec.signature_name)
+                key = (name, *names) if all(names) else None
             return await self._slots.run(
                 key,
                 partial(self._measured, name, handler, data, context, start),

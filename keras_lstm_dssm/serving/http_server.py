@@ -168,8 +168,8 @@ class Guard:
             for scheme in _SCHEMES if error.status_code == 401 else ():
                 reply.headers.append("www-authenticate", scheme)
         except StatusError as error:  # the body did not arrive whole
-            late = error.code is grpc.StatusCode.DEADLINE_EXCEEDED
-            status = 408 if late else HTTP_CODES[error.code.name]
+            is_late = error.code is grpc.StatusCode.DEADLINE_EXCEEDED
+            status = 408 if is_late else HTTP_CODES[error.code.name]
             reply = _error(scope, status, error.details)
             reply.headers["connection"] = "close"
         else:
@@ -344,9 +344,8 @@ def new_pages(
 class HttpServer:
     """Runs a `Guard` on a port with uvicorn, in a running event loop.
 
-    With port 0 the server takes a free port, the attribute `port`. When the
-    server stops, requests that still run after `grace_seconds` are answered
-    with 503.
+    When the server stops, requests that still run after `grace_seconds` are
+    answered with 503.
     """
 
     def __init__(

@@ -142,12 +142,9 @@ class RequestSlots(Executor):
 
     Requests run in threads, so that they do not wait for a slow model. A short
     request runs in the event loop if the last request with the same key took at
-    most `QUICK_SECONDS`, because changing threads twice would take longer.
-    After a request of 10 times this time, requests with the same key run in
-    threads for a minute.
-
-    A request holds its slot until it ends, even if the client disconnects. Only
-    the event loop may use the object.
+    most `QUICK_SECONDS`. After a request of 10 times this time, requests with
+    the same key run in threads for a minute. A request holds its slot until it
+    ends, even if the client disconnects.
     """
 
     def __init__(
@@ -176,12 +173,8 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request in a slot; raises RESOURCE_EXHAUSTED without a slot.
-
-        Requests with the same `key`, such as a model and a signature, take
-        about the same time. Requests with the key None run in threads.
-        """
-        if key is None:
+        """Runs a request; requests with the same `key` take similar times."""
+        if key is None:  # may take any time
             return await asyncio.wrap_future(self.submit(work))
         if self._loop_times.get(key, math.inf) <= time.monotonic():
             self._check()
@@ -219,9 +212,7 @@ class RequestSlots(Executor):
 class Arrivals:
     """Limits the time in which a request arrives, and the number of arrivals.
 
-    A request that has not arrived after `seconds` is refused. If more than
-    `maximum` requests are arriving, the oldest request is refused. Only the
-    thread of the event loop may use the object.
+    If more than `maximum` requests are arriving, the oldest is refused.
     """
 
     def __init__(self, seconds: float, maximum: int) -> None:
@@ -232,19 +223,15 @@ class Arrivals:
 
     @contextmanager
     def limit(self) -> Iterator[None]:
-        """Limits the time of a `with` block that receives a message.
-
-        Raises `StatusError`: DEADLINE_EXCEEDED when the time is over,
-        RESOURCE_EXHAUSTED after `end_oldest`, or UNAVAILABLE after `stop`.
-        """
+        """Limits the time of a `with` block that receives a message."""
         task = asyncio.current_task()
         assert task is not None
-        late = StatusError(
+        too_late = StatusError(
             grpc.StatusCode.DEADLINE_EXCEEDED,
             f"the request did not arrive within {self._seconds:g} seconds",
         )
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._seconds, self._end, task, late)
+        timer = loop.call_later(self._seconds, self._end, task, too_late)
         self._waiting[task] = 0
         if len(self._waiting) > self._maximum:
             self.end_oldest()

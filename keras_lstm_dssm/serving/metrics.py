@@ -90,7 +90,7 @@ class RequestMetrics:
         code: str,
         start: float,
     ) -> None:
-        """Counts a request that began at the `time.perf_counter` `start`."""
+        """Counts a request; `start` is its time by `time.perf_counter`."""
         seconds = time.perf_counter() - start
         model, signature = self._models.known(model, signature)
         if method != "Predict":

@@ -41,11 +41,7 @@ from keras_lstm_dssm.model_folders import (
     read_configs,
     version_folders,
 )
-from keras_lstm_dssm.serving.servable import (
-    InvalidError,
-    Servable,
-    StatusError,
-)
+from keras_lstm_dssm.serving.servable import InvalidError, Servable, StatusError
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,10 +67,9 @@ _NOTHING = Available({}, {})
 class ModelVersions:
     """Holds the versions of one model; one thread changes them.
 
-    Versions pass through the states of TF Serving: `load` prepares new
-    versions, `serve` makes them available, and `unload` ends old versions.
-    `available` is replaced as a whole, so that each request sees consistent
-    versions and labels.
+    `load` prepares new versions, `serve` makes them available, and `unload`
+    ends old versions. `available` is replaced as a whole, so that each request
+    sees consistent versions and labels.
     """
 
     def __init__(self, name: str, verify: bool = False) -> None:
@@ -106,14 +101,14 @@ class ModelVersions:
             if version not in self.available.versions
         }
         self._broken = {v: t for v, t in self._broken.items() if v in expected}
-        new = [
+        new_versions = [
             version
             for version in sorted(changed, reverse=True)
             if self._broken.get(version) != changed[version]
         ]
-        for version in new:
+        for version in new_versions:
             self._states[version] = VersionState(ModelVersionStatus.START)
-        for version in new:
+        for version in new_versions:
             try:
                 self._load(version, expected[version])
             except Exception as error:  # no error may stop other versions
@@ -129,13 +124,10 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads versions that are not expected; returns whether there were.
-
-        All old versions are served until an expected version is available, as
-        with TF Serving's `AvailabilityPreservingPolicy`.
-        """
+        """Unloads unexpected versions; returns whether there were any."""
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
+        # As with TF Serving's `AvailabilityPreservingPolicy`.
         if expected and len(surplus) == len(versions):
             return False
         if versions and not expected:
@@ -199,13 +191,13 @@ def _verified(folder: Path) -> Iterator[None]:
             f"{folder}: found a link to {real}, which is outside {models_dir};"
             " copy the version there"
         )
-    before = _file_states(folder)
+    states_before = _file_states(folder)
     try:
         verify_manifest(folder)
     except InputError as error:
         raise _data_loss(str(error)) from error
     yield
-    if _file_states(folder) != before:
+    if _file_states(folder) != states_before:
         raise _data_loss(f"{folder}: it changed while it was loaded")
 
 
@@ -249,12 +241,9 @@ def _status_code(error: BaseException) -> int:
 class ModelRegistry:
     """Holds the models of a folder, with their served versions in memory.
 
-    `models.config` lists the models, versions and labels to serve. (Each
-    `base_path` in the file is a path in a container and is ignored.) Without
-    the file, the newest `versions` of all models are served.
-
-    New versions of all models are loaded, then served together; then old
-    versions are unloaded.
+    `models.config` lists the models, versions and labels to serve; each
+    `base_path`, a path in a container, is ignored. Without the file, the newest
+    `versions` of all models are served.
     """
 
     def __init__(
@@ -296,9 +285,8 @@ class ModelRegistry:
     def refresh(self) -> None:
         """Loads new versions, and unloads old versions.
 
-        Logs each version that does not load. If `models.config` is wrong, the
-        file's last correct content still applies. Raises `InputError` for
-        problems of the folder.
+        Logs each version that does not load. Raises `InputError` for a wrong
+        folder or `models.config`, whose last correct content still applies.
         """
         with self._lock:
             if self._has_garbage:
@@ -409,12 +397,12 @@ class ModelRegistry:
         self, expected: Mapping[str, Mapping[int, Path]]
     ) -> None:
         """Replaces the versions of all models by the expected versions."""
-        new = {
+        new_models = {
             name: ModelVersions(name, self._verify)
             for name in expected.keys() - self._models.keys()
         }
         # A new dictionary, because other threads read the old dictionary.
-        self._models = dict(sorted({**self._models, **new}.items()))
+        self._models = dict(sorted({**self._models, **new_models}.items()))
         for name, versions in expected.items():
             self._models[name].load(versions)
         for name in expected:
@@ -505,11 +493,7 @@ class ModelRegistry:
         return sorted(self._models)
 
     def unavailable(self) -> list[str]:
-        """Returns the names of models that should be served but are not.
-
-        The models in `models.config` should be served; without the file, all
-        models with a version.
-        """
+        """Returns the models that should be served but have no version."""
         return sorted(
             name for name in self._expected if not self.versions(name)
         )

@@ -54,8 +54,8 @@ MAX_MESSAGES = 64
 """Maximum number of gRPC messages that arrive at the same time."""
 
 CONNECTION_SECONDS = 60.0
-"""Age at which a gRPC connection takes no more calls. After the same time again
-the connection is closed."""
+"""Age at which a gRPC connection takes no more calls. At twice this age the
+connection is closed."""
 
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
@@ -176,13 +176,12 @@ class PredictionServer:
 
     def _statuses(self) -> dict[str, int]:
         """Returns the state of each service and model for `Health`."""
-        yes, no = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
-        statuses = dict.fromkeys(_SERVICES, yes)
-        if self.models.unavailable():
-            statuses[""] = no
+        serves = dict.fromkeys(_SERVICES, True)
+        serves[""] = not self.models.unavailable()
         for name in self.models.names():
-            statuses[name] = yes if self.models.versions(name) else no
-        return statuses
+            serves[name] = bool(self.models.versions(name))
+        states = HealthCheckResponse.NOT_SERVING, HealthCheckResponse.SERVING
+        return {name: states[serving] for name, serving in serves.items()}
 
     def _keep_polling(self) -> None:
         logged = ""
@@ -250,8 +249,8 @@ class PredictionServer:
         elif not self._has_logged_limit:
             self._has_logged_limit = True
             _LOG.error(
-                "all files that the process may open are connections: clients "
-                "wait until others are closed; raise the limit of ulimit -n"
+                "the process cannot open more files: new clients wait until "
+                "connections are closed; raise the limit of ulimit -n"
             )
 
     async def _start_grpc(self, arrivals: Arrivals) -> grpc.aio.Server:

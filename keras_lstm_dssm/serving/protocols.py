@@ -25,11 +25,7 @@ from keras_lstm_dssm.serving.rest_json import (
     text_array,
     whole_number_of,
 )
-from keras_lstm_dssm.serving.servable import (
-    InvalidError,
-    Servable,
-    StatusError,
-)
+from keras_lstm_dssm.serving.servable import InvalidError, Servable, StatusError
 from lstm_dssm_client.signatures import distinct_values, slices_of_size
 from lstm_dssm_client.words import split_words
 
@@ -159,11 +155,9 @@ def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
 def embed(
     version: int, models: ModelRegistry, bounds: Bounds, request: Request
 ) -> Any:
-    """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere.
-
-    Names of Cohere's models mean `TOWERS`, because LlamaIndex sends no others.
-    """
+    """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere."""
     model = str(request.get("model"))
+    # LlamaIndex sends only names of Cohere's models.
     if model.startswith("embed-") and model not in models.names():
         request = {**request, "model": TOWERS}
     texts = _texts("texts", request.get("texts"), bounds)
@@ -373,15 +367,11 @@ def _cohere_error(status: int, message: str) -> Any:
 
 
 class Route(NamedTuple):
-    """How a path is answered.
+    """How a path is answered."""
 
-    `protocol` is a name in `Bounds.protocols`, `method` is the HTTP method, and
-    `label` names the method in metrics.
-    """
-
-    protocol: str
-    method: str
-    label: str
+    protocol: str  # name in `Bounds.protocols`
+    method: str  # method of HTTP
+    label: str  # name of the method in metrics
     answer: Callable[[ModelRegistry, Bounds, Request], Any]
     error: Callable[[int, str], Any]
 

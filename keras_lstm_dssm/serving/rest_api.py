@@ -47,24 +47,13 @@ from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 _LOG = logging.getLogger(__name__)
 
 HTTP_CODES = {
-    "OK": 200,
-    "CANCELLED": 499,
-    "UNKNOWN": 500,
-    "INVALID_ARGUMENT": 400,
-    "DEADLINE_EXCEEDED": 504,
-    "NOT_FOUND": 404,
-    "ALREADY_EXISTS": 409,
-    "PERMISSION_DENIED": 403,
-    "RESOURCE_EXHAUSTED": 429,
-    "FAILED_PRECONDITION": 400,
-    "ABORTED": 409,
-    "OUT_OF_RANGE": 400,
-    "UNIMPLEMENTED": 501,
-    "INTERNAL": 500,
-    "UNAVAILABLE": 503,
-    "DATA_LOSS": 500,
-    "UNAUTHENTICATED": 401,
-}
+    "OK": 200, "CANCELLED": 499, "UNKNOWN": 500, "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504, "NOT_FOUND": 404, "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403, "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400, "ABORTED": 409, "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501, "INTERNAL": 500, "UNAVAILABLE": 503,
+    "DATA_LOSS": 500, "UNAUTHENTICATED": 401,
+}  # fmt: skip
 """Name of a gRPC status code -> HTTP status code."""
 
 _MODEL = (
@@ -77,14 +66,11 @@ _GET = re.compile(_MODEL + r"(?P<metadata>/metadata)?", _FLAGS)
 
 
 class Reply(NamedTuple):
-    """A reply over HTTP: status code, JSON, and the version of the model.
-
-    `version` is "" if no model answered.
-    """
+    """A reply over HTTP."""
 
     status: int
-    body: bytes
-    version: str = ""
+    body: bytes  # JSON
+    version: str = ""  # of the model that answered, if any
 
 
 class RestApi:

@@ -26,11 +26,7 @@ _PRETTY = json.JSONEncoder(ensure_ascii=False, indent=4)
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """Parses the body of a request, a JSON object in UTF-8.
-
-    NaN, Infinity and -Infinity are numbers, as in TF Serving. Raises
-    `InvalidError`, also for half of a surrogate pair.
-    """
+    """Parses the body of a request, a JSON object in UTF-8."""
     if not body.strip():
         raise InvalidError("JSON Parse error: The document is empty")
     try:
@@ -140,19 +136,11 @@ def excerpt(value: Any) -> str:
 
 
 _NUMPY_DTYPES: dict[str, Any] = {
-    "float": np.float32,
-    "double": np.float64,
-    "int8": np.int8,
-    "int16": np.int16,
-    "int32": np.int32,
-    "int64": np.int64,
-    "uint8": np.uint8,
-    "uint16": np.uint16,
-    "uint32": np.uint32,
-    "uint64": np.uint64,
-    "bool": np.bool_,
-    "string": object,
-}
+    "float": np.float32, "double": np.float64, "bool": np.bool_,
+    "string": object, "int8": np.int8, "int16": np.int16, "int32": np.int32,
+    "int64": np.int64, "uint8": np.uint8, "uint16": np.uint16,
+    "uint32": np.uint32, "uint64": np.uint64,
+}  # fmt: skip
 """TensorFlow's name of a dtype -> NumPy's dtype; strings are bytes objects."""
 
 _MAX_RANK = 32  # limit of NumPy 1

@@ -157,8 +157,10 @@ class TokenFile:
         token = _token_of(authorization)
         digest = hashlib.sha256(token).digest()
         allowed = False
-        for known in self._tokens.digests:  # all, so that the time is constant
-            allowed |= hmac.compare_digest(digest, known)
+        for (
+            token_digest
+        ) in self._tokens.digests:  # all, so that the time is constant
+            allowed |= hmac.compare_digest(digest, token_digest)
         return allowed and bool(token)
 
     def _state(self) -> tuple[int, ...]:

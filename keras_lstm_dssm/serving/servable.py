@@ -28,11 +28,7 @@ from lstm_dssm_client.grpc_client import has_field, write_tensor
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array to the typed field of its dtype, as TF Serving does.
-
-    `tf.make_tensor_proto` would write numbers to `tensor_content`, which a
-    client for TF Serving need not read.
-    """
+    """Writes an array to the typed field of its dtype, as TF Serving does."""
     proto = TensorProto() if proto is None else proto
     if has_field(values):
         write_tensor(values, proto)
@@ -119,11 +115,7 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses inputs of any dtype whose shapes fit the signature.
-
-        Other inputs are left out, because a message of a few bytes can declare
-        a huge shape.
-        """
+        """Parses inputs of any dtype whose shapes fit the signature."""
         specs = self._specs
         if len(protos) != len(specs):
             raise InvalidError(
@@ -145,7 +137,7 @@ class SignatureCall(SavedSignature):
                 )
             if protos[alias].dtype not in _DTYPES:
                 raise InvalidError(f"tensor parsing error: {alias}")
-            if _fits(protos[alias], spec):
+            if _fits(protos[alias], spec):  # a few bytes may declare any shape
                 arrays[alias] = _array(alias, protos[alias])
         return arrays
 
