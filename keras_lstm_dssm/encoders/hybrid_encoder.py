@@ -74,20 +74,14 @@ class HybridEncoder:
     @property
     def resources(self) -> list[Any]:
         """Objects other than variables that a SavedModel needs."""
-        return [
-            resource
-            for part in self.parts.values()
-            for resource in part.encoder.resources
-        ]
+        encoders = [part.encoder for part in self.parts.values()]
+        return [item for encoder in encoders for item in encoder.resources]
 
     @property
     def extra_state(self) -> list[np.ndarray]:
         """Arrays other than weights on which the vectors depend."""
-        return [
-            array
-            for part in self.parts.values()
-            for array in part.encoder.extra_state
-        ]
+        encoders = [part.encoder for part in self.parts.values()]
+        return [array for encoder in encoders for array in encoder.extra_state]
 
     def sync_weights(self) -> None:
         """Brings lazily updated weights up to date."""

@@ -23,15 +23,6 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 
-def clicked_first(values: tf.Tensor) -> tf.Tensor:
-    """Flattens `(batch, 1 + k, ...)`: all first columns, then each row's rest.
-
-    This is the order in which `PairHasher` hashes the titles.
-    """
-    shape = tf.concat([[-1], tf.shape(values)[2:]], axis=0)
-    return tf.concat([values[:, 0], tf.reshape(values[:, 1:], shape)], axis=0)
-
-
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, titles: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -140,13 +131,8 @@ class PairHasher(Hasher):
             documents = hashing[1].distinct(titles)
             index = documents.text_index
         clicked = index[:rows]
-        candidates = tf.concat(
-            [
-                clicked[:, tf.newaxis],
-                tf.reshape(index[rows:], tf.shape(negatives)),
-            ],
-            axis=1,
-        )
+        negative_index = tf.reshape(index[rows:], tf.shape(negatives))
+        candidates = tf.concat([clicked[:, tf.newaxis], negative_index], axis=1)
         titles_index, count = None, documents.text_count
         if self.tied:  # the distinct texts include the queries
             titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
@@ -162,7 +148,9 @@ class PairHasher(Hasher):
                     self.document_hashing.max_words,
                     self.document_hashing.split,
                 ),
-                clicked_first(candidates),
+                tf.concat(
+                    [candidates[:, 0], tf.reshape(candidates[:, 1:], [-1])], 0
+                ),
                 count,
             )
         return HashedPairs(
@@ -262,11 +250,7 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
             f"validation_split={share} of {len(query)} pairs leaves none on "
             "one side: expected a share between 0 and 1, and more pairs"
         )
-    return (
-        query[:first],
-        document[:first],
-        (query[first:], document[first:]),
-    )
+    return (query[:first], document[:first], (query[first:], document[first:]))
 
 
 def _two_lists(x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:

@@ -29,10 +29,7 @@ from keras_lstm_dssm.models.text_model import (
     sample_weights,
 )
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.many_texts import (
-    HashedTextCache,
-    score_in_batches,
-)
+from keras_lstm_dssm.text.many_texts import HashedTextCache, score_in_batches
 from keras_lstm_dssm.text.word_hashing import WordBatch, as_strings
 from lstm_dssm_client.signatures import as_bytes, pairs_as_bytes, query_as_bytes
 
@@ -198,11 +195,7 @@ class PairScorer(TextModel):
     )
 
     def __init__(
-        self,
-        words: WordVectors,
-        matcher: Matcher,
-        seed: int = 0,
-        **kwargs: Any,
+        self, words: WordVectors, matcher: Matcher, seed: int = 0, **kwargs: Any
     ) -> None:
         super().__init__(TripleHasher(words), seed, **kwargs)
         if matcher.word_dimension != words.dimension:
@@ -246,16 +239,12 @@ class PairScorer(TextModel):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> np.ndarray:
-        """Returns the scores of pairs, `(pairs,)`, in their order.
+        """Returns the scores of pairs, float `(pairs,)`.
 
-        `score_pairs` is faster for many pairs of texts of different lengths.
-
-        Args:
-            x: List of queries, or a dataset of batches `(query, document)`.
-            y: List of documents if x is a list.
-            batch_size: Pairs in a batch of lists. Default 256.
-            verbose: See `keras.Model.predict`.
-            **kwargs: See `keras.Model.predict`.
+        x and y are lists of queries and documents, or x is a dataset of batches
+        `(query, document)`. `score_pairs` is faster for texts of different
+        lengths. For the other arguments see `keras.Model.predict`;
+        `batch_size` is 256 by default.
         """
         pairs = pair_batches(x, y, batch_size)
         if is_empty(pairs):  # Keras would raise UnboundLocalError
@@ -285,10 +274,6 @@ class PairScorer(TextModel):
 
         Raises:
             InputError: `query` is not one text, or `documents` no texts.
-
-        Example:
-        >>> scorer.score("angle bracket", ["12-Gauge Angle", "Wood glue"])
-        array([ 1.3, -0.2], dtype=float32)
         """
         texts = as_bytes(documents)
         by_numpy = self.matcher.scores_by_numpy
@@ -463,6 +448,4 @@ class PairScorer(TextModel):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "PairScorer":
         """Rebuilds the model with its layers."""
-        deserialize = keras.saving.deserialize_keras_object
-        layers = {key: deserialize(config[key]) for key in ("words", "matcher")}
-        return cls(**{**config, **layers})
+        return cls(**keras.saving.deserialize_keras_object(config))

@@ -27,8 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER = tf.uint8
-"""Dtype of tensors that replace `None`. No field of a batch has this dtype."""
+_MARKER = tf.uint8  # dtype of tensors that replace `None`; no field has it
 
 
 class Hasher:
@@ -207,31 +206,18 @@ class TextModel(BuiltModel):
     `batches_of` or overrides `_batches`. `seed` shuffles the lists of `fit`.
     """
 
-    kind: str
-    """The name of the `ModelKind`."""
-
-    takes_metrics = False
-    """Whether `compile` accepts further metrics."""
-
-    given_metrics = False
-    """Whether `compile` got further metrics."""
-
+    kind: str  # the name of the `ModelKind`
+    takes_metrics = False  # whether `compile` accepts further metrics
+    given_metrics = False  # whether `compile` got further metrics
+    # For error messages: the model's metrics, how to measure rankings, and what
+    # to give instead of labels or weights.
     own_metrics = "two metrics, loss and accuracy"
-    """The model's metrics, for an error message."""
-
     rankings_hint: str
-    """How to measure rankings, for an error message."""
-
     weights_hint: str
-    """What to give instead of labels or weights, for an error message."""
-
+    # From examples, batch size and shuffle seed to batches of strings.
     batches_of: Callable[..., tf.data.Dataset]
-    """Function from examples, batch size and shuffle seed to string batches."""
-
     train_function: Any
-
-    exchange = OneProcess()
-    """The training step's communication with other processes."""
+    exchange = OneProcess()  # communication with other processes
 
     def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -254,14 +240,13 @@ class TextModel(BuiltModel):
         raise NotImplementedError(f"{type(self).__name__}.batch_loss")
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
-        """Sets optimizer and loss.
+        """Sets any Keras optimizer and loss.
 
         Args:
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: Any Keras loss.
-            **kwargs: See `keras.Model.compile`, such as
-                `steps_per_execution`. `jit_compile` must be `False`. Only
-                `TwoTower` accepts `metrics`.
+            **kwargs: See `keras.Model.compile`. `jit_compile` must be `False`.
+                Only `TwoTower` accepts `metrics`.
 
         Raises:
             InputError: Metrics, XLA or half precision are requested, or the
@@ -434,17 +419,8 @@ class TextModel(BuiltModel):
         """Runs one training step on all examples of lists.
 
         For many steps `fit` is faster, because `train_on_batch` also updates
-        all rows of trigram tables.
-
-        Args:
-            x: List or lists, as for `fit`.
-            y: List of titles for a `TwoTower`; else `None`.
-            sample_weight: See `fit`.
-            class_weight: Not supported; must be `None`.
-            return_dict: See `keras.Model.train_on_batch`.
-
-        Raises:
-            InputError: See `fit`.
+        all rows of trigram tables. For x, y, `sample_weight` and errors see
+        `fit`. `class_weight` must be `None`.
         """
         self._refuse(class_weight=class_weight)
         batch = self._only_batch(x, y, sample_weight)

@@ -117,6 +117,13 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return clicked > best_negative
 
 
+def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Converts labels that are columns of `scores` to one-hot labels."""
+    if labels.shape.rank > 1:
+        return labels
+    return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
+
+
 class EpochBounds(keras.callbacks.Callback):
     """Clears outdated caches before an epoch, and syncs weights after it."""
 
@@ -269,13 +276,7 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes statistics of titles, such as document frequencies of words.
-
-        Only `CombinedEncoder` needs them.
-
-        Args:
-            titles: The distinct document titles.
-        """
+        """Computes statistics of distinct titles, which some encoders need."""
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
             tower.adapt(titles, cache=cache)
@@ -296,15 +297,12 @@ class TwoTower(SyncedWeights, TextModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`, such as
-                `steps_per_execution`, and `metrics` in addition to loss and
-                accuracy, such as
-                `[keras.metrics.TopKCategoricalAccuracy(k=5)]`. A metric's
-                `y_pred` are cosines with the candidates, `(batch,
-                candidates)`, without the logQ correction, and -1 for a random
-                negative that equals the clicked title. `y_true` is 1.0 for the
-                clicked title and 0.0 for negatives. For rankings of all
-                documents use `RankingEvaluation`.
+            **kwargs: See `keras.Model.compile`. `metrics` are in addition to
+                loss and accuracy. Their `y_pred` are cosines with the
+                candidates, `(batch, candidates)`, without the logQ correction,
+                and -1 for a random negative that equals the clicked title.
+                `y_true` is 1.0 for the clicked title and 0.0 for negatives. For
+                rankings of all documents use `RankingEvaluation`.
 
         Raises:
             InputError: XLA, half precision or the metric accuracy, which is
@@ -527,11 +525,8 @@ class TwoTower(SyncedWeights, TextModel):
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         """Converts indices to one-hot labels if the loss needs them."""
-        if labels.shape.rank == 1 and not getattr(
-            self.loss, "takes_indices", False
-        ):
-            return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
-        return labels
+        takes_indices = getattr(self.loss, "takes_indices", False)
+        return labels if takes_indices else _one_hot(labels, scores)
 
     def _update_metrics(
         self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
@@ -539,11 +534,9 @@ class TwoTower(SyncedWeights, TextModel):
         """Updates the metrics that `compile` got."""
         if not self.given_metrics:
             return
-        if labels.shape.rank == 1:
-            y = tf.one_hot(labels, tf.shape(cosines)[1], dtype=cosines.dtype)
-        else:
-            cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
-            y = tf.maximum(labels, 0)
+        labels = _one_hot(labels, cosines)
+        cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
+        y = tf.maximum(labels, 0)
         self.compute_metrics(None, y, cosines, weights)
 
     def predict(

@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
     )
 
 
+@dataclass(eq=False)
 class LazyRows:
     """Updates a row of a table W only when a batch reads the row.
 
@@ -57,20 +59,12 @@ class LazyRows:
         steps: Number of complete training steps.
     """
 
-    def __init__(
-        self,
-        table: tf.Variable,
-        velocity: tf.Variable,
-        updated: tf.Variable,
-        mu: tf.Variable,
-        steps: tf.Variable,
-    ) -> None:
-        self.table = table
-        self.velocity = velocity
-        self.updated = updated
-        self.mu = mu
-        self.steps = steps
-        self._last_read: _ReadRows | None = None
+    table: tf.Variable
+    velocity: tf.Variable
+    updated: tf.Variable
+    mu: tf.Variable
+    steps: tf.Variable
+    _last_read: _ReadRows | None = field(default=None, init=False)
 
     def read(self, indices: tf.Tensor) -> tf.Tensor:
         """Returns rows at the look-ahead point, `[r, units]`.
@@ -320,12 +314,8 @@ class NesterovMomentum(JointUpdateOptimizer):
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
         """Replaces the tables that are updated lazily, see `LazyRows`.
 
-        Args:
-            tables: Variables `[rows, units]` of the built optimizer. Each
-                training step must read each table once, by its `row_reader`.
-
-        Raises:
-            InputError: The optimizer has an option that needs all rows.
+        Each training step must read each table `[rows, units]` once, by its
+        `row_reader`. Raises `InputError` if an option needs all rows.
         """
         for option in _ALL_ROWS:
             if tables and getattr(self, option):
@@ -382,10 +372,8 @@ class NesterovMomentum(JointUpdateOptimizer):
     ) -> Callable[[Any], Any]:
         """Wraps a train function to start and end with the variables at W.
 
-        Args:
-            train_function: See `keras.Model.make_train_function`.
-            steps: The maximum number of training steps in a call.
-            eager: Whether the training steps run eagerly.
+        A call of `train_function` runs up to `steps` training steps, which run
+        eagerly if `eager`.
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function

@@ -19,8 +19,7 @@ from keras_lstm_dssm.training.word_fit import fit_words
 from lstm_dssm_client.bm25 import TERM_PARTS
 from lstm_dssm_client.hybrid import HUBNESS
 
-OOV_BUCKETS = 8192
-"""`oov_buckets` of fitted words if there is no run with this setting."""
+OOV_BUCKETS = 8192  # setting of fitted words if there is no run
 
 
 class HybridParts(NamedTuple):

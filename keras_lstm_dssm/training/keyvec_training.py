@@ -1,7 +1,6 @@
 """The training of a `KeyVec`: its model, its documents and their order."""
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -253,17 +252,15 @@ class KeyVecTraining(Training):
             ),
         ):
             if number:
-                print(
-                    f"warning: {self.spec}: {number / counts.documents:.1%} of"
-                    f" {counts.documents:,} documents to train on {problem}",
-                    file=sys.stderr,
+                self.print_warning(
+                    f"{number / counts.documents:.1%} of {counts.documents:,}"
+                    f" documents to train on {problem}"
                 )
         if self.recipe.patience and not self.folder.count("dev"):
-            print(
-                f"warning: {self.spec}: found no document of the split dev:"
-                f" without a validation loss, all {self.recipe.epochs} epochs"
-                " are trained, and the last one is the model",
-                file=sys.stderr,
+            self.print_warning(
+                "found no document of the split dev: without a validation"
+                f" loss, all {self.recipe.epochs} epochs are trained, and the"
+                " last one is the model"
             )
 
     def _without_key_words(self, model: KeyVec) -> int:

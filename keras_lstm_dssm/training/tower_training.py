@@ -396,14 +396,10 @@ class TowerTraining(Training):
         return list(dict.fromkeys(pair.query for pair in self.clicks))
 
     @cached_property
-    def data_titles(self) -> list[str]:
-        """The distinct titles of the data."""
-        return self._source.titles(self.clicks)
-
-    @property
     def all_titles(self) -> list[str]:
         """The distinct titles of the argument `titles` and of the data."""
-        return list(dict.fromkeys([*self.titles, *self.data_titles]))
+        titles = self._source.titles(self.clicks)
+        return list(dict.fromkeys([*self.titles, *titles]))
 
     def warn(self, model: TwoTower) -> None:
         """Warns of letters in the clicks that the encoders cannot read."""

@@ -97,9 +97,7 @@ ONE_PROCESS = Processes()
 class Training(ABC):
     """Base class of the trainings: opens data, makes the model and batches."""
 
-    examples_name = "pairs"
-    """What messages call the training examples."""
-
+    examples_name = "pairs"  # what messages call the training examples
     spec: str  # data specification, to open the data when resuming
     log: ClickLog | None = None  # the click log, if the examples are clicks
     progress: bool = False  # whether encoding and mining show progress bars
@@ -143,7 +141,11 @@ class Training(ABC):
 
     @abstractmethod
     def warn(self, model: Any) -> None:
-        """Prints warnings about the data on standard error."""
+        """Prints warnings about the data, if any."""
+
+    def print_warning(self, text: str) -> None:
+        """Prints a warning about the data on standard error."""
+        print(f"warning: {self.spec}: {text}", file=sys.stderr)
 
     @abstractmethod
     def dev_task(self, spec: str) -> Any:
