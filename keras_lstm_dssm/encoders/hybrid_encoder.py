@@ -41,8 +41,7 @@ class HybridEncoder:
         weights: Name of a part -> its weight. Parts with weight 0 are left out.
 
     Attributes:
-        weighted: The `WeightedParts` of distinct texts, before scaling to
-            length 1.
+        weighted: The `WeightedParts`, which encode distinct texts.
         parts: Name of a part -> its `HybridPart`.
         encoders: A list of one Keras layer, which contains all used layers.
 

@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import PRECISIONS, InputError
-from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.private_api import all_layers
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_hashing import as_strings, split_words
@@ -220,12 +219,8 @@ class LayerEncoder(TextEncoder):
         vectors = self.layer(words.texts, training=training)
         return tf.cast(vectors, self.compute_dtype)
 
-    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes a batch of one text."""
-        return unit(self(text))
-
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns `False`: there is no faster graph for single texts."""
+        """Returns `False`, because `unit_vector` would not be faster."""
         return tf.constant(False)
 
     @property

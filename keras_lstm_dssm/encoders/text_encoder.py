@@ -207,11 +207,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def compute_output_spec(
         self, inputs: Any, training: bool = False
     ) -> keras.KerasTensor:
-        """Returns shape and dtype of the output in a functional model.
-
-        Raises:
-            InputError: The input is not a batch of strings.
-        """
+        """Returns shape and dtype of the vectors of strings `(batch,)`."""
         check_string_input("an encoder", inputs)
         return keras.KerasTensor(
             self.compute_output_shape(inputs.shape), self.compute_dtype

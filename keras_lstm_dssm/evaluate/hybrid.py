@@ -247,14 +247,8 @@ def measure_hybrid(
         BM25: bm25_system(alone, task.fields),
         HYBRID: system,
     }
-    measured = measured_systems(
-        task,
-        systems,
-        HYBRID,
-        {"hybrid_settings": chosen.to_dict(), **about},
-        settings,
-        report,
-    )
+    about = {"hybrid_settings": chosen.to_dict(), **about}
+    measured = measured_systems(task, systems, HYBRID, about, settings, report)
     calibration = _calibration(measured)
     report(
         f"probabilities of the first {_FIRST} titles: expected calibration"
@@ -359,7 +353,7 @@ def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
 def _candidates(
     system: HybridSystem, task: Task
 ) -> list[tuple[np.ndarray, JudgedList]]:
-    """Returns rows of titles, and judged candidates, for each query.
+    """Returns each query's candidates: indices of titles, and a `JudgedList`.
 
     Candidates are the relevant titles, and the best titles of each part.
     """

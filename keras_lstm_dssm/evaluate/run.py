@@ -112,18 +112,10 @@ def evaluate_run(
                 f"--{name} is about rankings of titles: leave it out for the "
                 f"{kind_of(model).noun} in {folder.path}"
             )
+        max_bad_lines = folder.read_config().get("max_bad_lines", 0)
+        documents = open_documents(data, max_bad_lines, model.max_sentences)
         tasks, measured = measure_documents(
-            model,
-            open_documents(
-                data,
-                folder.read_config().get("max_bad_lines", 0),
-                model.max_sentences,
-            ),
-            split,
-            min_relevant,
-            baselines,
-            progress,
-            report,
+            model, documents, split, min_relevant, baselines, progress, report
         )
         results: dict[str, Any] = {
             name: means(by_system) for name, by_system in measured.items()
@@ -133,13 +125,10 @@ def evaluate_run(
         fields = None if encoder else folder.read_fields()
         collection = open_collection(data, fields)
         if settings.hybrid:
+            stored = folder.read_hybrid()
+            queries = training_queries(folder.read_config())
             evaluation = measure_hybrid(
-                model,
-                collection,
-                settings,
-                report,
-                folder.read_hybrid(),
-                training_queries(folder.read_config()),
+                model, collection, settings, report, stored, queries
             )
         else:
             evaluation = measure_titles(model, collection, settings, report)
@@ -160,9 +149,9 @@ def evaluate_run(
     if split != "train":  # "train" has the metrics of the training
         folder.add_metrics(split, latest)
     for name, by_system in measured.items():
-        documents = len(tasks[name].documents)
+        count = len(tasks[name].documents)
         record_evaluation(
-            folder.path, f"{split}/{name}", data, by_system, documents
+            folder.path, f"{split}/{name}", data, by_system, count
         )
         folder.add_metrics(f"{split}/{name}", results[name])
     return {split: {**latest, **findings}}

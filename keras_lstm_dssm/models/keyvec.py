@@ -376,15 +376,10 @@ class KeyVec(TextModel):
     def key_sentences(
         self, document: str | Sequence[str], n: int = 3
     ) -> list[tuple[str, float]]:
-        """Returns the sentences of a document with the largest p_i.
+        """Returns the n sentences of a document with the largest p_i.
 
-        Args:
-            document: A string or a list of sentences.
-            n: Number of sentences, default 3; a short document has fewer.
-
-        Returns:
-            Pairs of a sentence and its p_i, the largest first. Sentences with
-            equal p_i keep their order.
+        The result has pairs of a sentence and its p_i, the largest first.
+        Sentences with equal p_i keep their order.
 
         Raises:
             InputError: `document` is no document, or n is below 1.

@@ -24,18 +24,18 @@ from keras_lstm_dssm.text.word_hashing import (
 
 
 def log_q_sums(
-    log_q: tf.Tensor, candidates: tf.Tensor, titles: tf.Tensor
+    log_q: tf.Tensor, candidates: tf.Tensor, title_count: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sums `log_q` over the candidates with the same title, and counts them.
 
     `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)` for all
-    `candidates` `(batch, 1 + k)`, which are indices below `titles`. Returns
+    candidates. `candidates` are indices of titles, `(batch, 1 + k)`. Returns
     sums and counts, float `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
-    count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [titles])
-    total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [titles])
+    count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [title_count])
+    total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [title_count])
     return total, count
 
 
@@ -46,8 +46,8 @@ class HashedPairs(NamedTuple):
         query: The queries. `text_index` is `[batch]`.
         document: The titles: clicked documents and negatives; with tied towers
             also the queries. `text_index` `[batch]` has the clicked documents.
-        candidates: Indices of the clicked title and the k negatives of each
-            row, int32 `[batch, 1 + k]`.
+        candidates: For each row, the indices of the clicked title and of k
+            negatives among the titles, int32 `[batch, 1 + k]`.
         titles: Indices of the titles among the distinct texts of `document`,
             int32 `[titles]`; `None` if all texts are titles.
         log_q: See `log_q_sums`, float `[titles]` each; or `None`.
@@ -70,8 +70,8 @@ class PairHasher(Hasher):
     """Hashes batches of texts for two towers.
 
     With tied towers, queries and documents are hashed together, so that a
-    training step reads each row of the table once. `fingerprints`: whether
-    batches have fingerprints of titles, for a training by several workers.
+    training step reads each row of the table once. Batches have fingerprints
+    of titles if `fingerprints` is set, for a training by several workers.
     """
 
     hashed = HashedPairs
@@ -92,7 +92,7 @@ class PairHasher(Hasher):
         caches = [query_encoder.training_cache(self.query_cache)] * 2
         if not self.tied:
             caches[1] = document_encoder.training_cache(self.document_cache)
-        self._training_caches = (*caches,)
+        self._training_caches = tuple(caches)
 
     def __call__(
         self,
@@ -205,10 +205,10 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of lists of queries and documents; checks a dataset.
+    """Makes batches of two lists, or checks and returns a dataset.
 
     Lists are shuffled by `shuffle_seed`, and with `reshuffle` differently in
-    each pass. `None` keeps the order.
+    each pass. Without a seed they keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:

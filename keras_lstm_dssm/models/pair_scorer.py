@@ -87,10 +87,10 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of three lists of texts; checks a dataset.
+    """Makes batches of three lists of texts, or checks and returns a dataset.
 
-    Lists are shuffled by `shuffle_seed`, differently in each pass; `None` keeps
-    the order.
+    Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
+    seed they keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
@@ -294,16 +294,10 @@ class PairScorer(TextModel):
         batch_size: int = 256,
         progress: bool = False,
     ) -> np.ndarray:
-        """Scores many pairs, in batches of documents of similar length.
+        """Returns the scores of many pairs of texts, float `[pairs]`.
 
-        Args:
-            queries: Any iterable of texts.
-            documents: Any iterable of texts, one for each query.
-            batch_size: Number of pairs in a batch. Default 256.
-            progress: Whether to show a progress bar. Default `False`.
-
-        Returns:
-            Float `[pairs]`, in the order of the pairs.
+        `queries` and `documents` are iterables of equally many texts. A batch
+        has documents of similar length.
 
         Raises:
             InputError: The texts are not strings, or the numbers of queries and

@@ -240,13 +240,9 @@ class TextModel(BuiltModel):
         raise NotImplementedError(f"{type(self).__name__}.batch_loss")
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
-        """Sets any Keras optimizer and loss.
+        """Sets any Keras optimizer and loss, see `keras.Model.compile`.
 
-        Args:
-            optimizer: `NesterovMomentum`, or any Keras optimizer.
-            loss: Any Keras loss.
-            **kwargs: See `keras.Model.compile`. `jit_compile` must be `False`.
-                Only `TwoTower` accepts `metrics`.
+        `jit_compile` must be `False`. Only `TwoTower` accepts `metrics`.
 
         Raises:
             InputError: Metrics, XLA or half precision are requested, or the
@@ -458,17 +454,11 @@ class TextModel(BuiltModel):
     ) -> list[Path]:
         """Publishes the trained model for TF Serving, by `export_models`.
 
-        Args:
-            filepath: Folder of the models. The first export of two towers makes
-                the SavedModels `query_encoder/1` and `document_encoder/1`; the
-                second export makes version 2 of both.
-            format: `"tf_saved_model"`; other formats have no string
-                operations.
-            verbose: Whether to show a progress bar of the documents.
-            **options: Arguments of `export_models`, such as `documents`.
-
-        Returns:
-            The folders of the new versions.
+        The first export of two towers into a folder makes the SavedModels
+        `query_encoder/1` and `document_encoder/1`; the second export makes
+        version 2 of both. `format` must be `"tf_saved_model"`. With `verbose`,
+        a progress bar is shown. `options` are arguments of `export_models`.
+        Returns the folders of the new versions.
 
         Raises:
             InputError: `format` is not supported; see also `export_models`.

@@ -102,10 +102,8 @@ class LazyRows:
 
     def sync(self) -> None:
         """Brings all rows up to date with the last complete training step."""
-        if (
-            tf.executing_eagerly()
-            and self.updated.numpy().min() >= self.steps.numpy()
-        ):
+        eager = tf.executing_eagerly()
+        if eager and self.updated.numpy().min() >= self.steps.numpy():
             return
         decay, distance = self._powers(self.updated, self.steps)
         self.table.assign_add(self.velocity * distance)
@@ -129,11 +127,11 @@ class LazyRows:
         distance = tf.where(
             rest > 0, mu * (1 - decay) / tf.where(rest > 0, rest, 1), m
         )
-        dtype = self.table.dtype
-        return (
-            tf.expand_dims(tf.cast(decay, dtype), 1),
-            tf.expand_dims(tf.cast(distance, dtype), 1),
+        decay, distance = (
+            tf.cast(power, self.table.dtype)[:, tf.newaxis]
+            for power in (decay, distance)
         )
+        return decay, distance
 
 
 class LazyTables:
@@ -377,8 +375,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
-        # Calling the `tf.function` itself would warn of retracing, because all
-        # optimizers share it.
+        # Concrete functions, because a `tf.function` would warn of retracing.
         graph = cache(
             tf.function(self._begin, autograph=False).get_concrete_function
         )
@@ -399,6 +396,7 @@ class NesterovMomentum(JointUpdateOptimizer):
                 self._shift(0.0)
 
     def _begin(self, steps: int, keys: tuple[str, ...]) -> None:
+        """Moves the variables with these keys to the look-ahead point."""
         self._steps_left.assign(steps)
         self._set_mu()
         self._shift(self._mu)

@@ -31,7 +31,7 @@ from keras_lstm_dssm.training.salience import (
 )
 from lstm_dssm_client.signatures import as_bytes
 
-KEY_WORDS = 30  # largest number of key words of a document, as in the paper
+KEY_WORDS = 30  # the largest number for a document, as in Bi and Ma 2017
 _DOCUMENTS_AT_ONCE = 256
 
 
@@ -91,8 +91,8 @@ class KeyWords:
             self._frequency.update(set(words))
         if not self.documents:
             raise InputError(
-                "found no training documents, expected those that key words"
-                " are weighted by: add some with the split train"
+                "found no training documents, expected some for the IDF of"
+                " words: add documents with the split train"
             )
 
     def idf(self, word: str) -> float:
@@ -153,8 +153,7 @@ class Target(NamedTuple):
 class DocumentTargets:
     """The targets of all training documents of a `KeyVec`.
 
-    A run writes its targets to a file, because a resumed run needs the same
-    targets even if the teacher has changed.
+    A run stores its targets in a file for resuming.
 
     Args:
         targets: Document id -> target.
@@ -192,8 +191,7 @@ class DocumentTargets:
             InputError: No document has a summary to choose key words from.
         """
         similarities = list(teacher.similarities(documents))
-        if theta is None:
-            theta = teacher.theta
+        theta = teacher.theta if theta is None else theta
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
@@ -213,9 +211,8 @@ class DocumentTargets:
     def of(self, document: Document) -> Target:
         """Returns the target of a document.
 
-        Raises:
-            InputError: The document has no target, or had another number of
-                sentences when its target was computed.
+        Raises `InputError` if there is none, or if the document had another
+        number of sentences when its target was computed.
         """
         target = self.targets.get(document.id)
         sentences = target and target.sentences

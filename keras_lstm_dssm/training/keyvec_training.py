@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -60,26 +60,17 @@ def new_keyvec(
         for stem, word in zip(normal, vocabulary, strict=True):
             key_words.setdefault(stem, word)
         vocabulary = list(key_words.values())
+    train_vectors = partial(
+        skip_gram_vectors, sentences, epochs=recipe.skip_gram_epochs, seed=seed
+    )
     vectors = None
     if recipe.words != "trigrams" and recipe.skip_gram:
-        vectors = skip_gram_vectors(
-            sentences,
-            stems or vocabulary,
-            recipe.word_dimension,
-            epochs=recipe.skip_gram_epochs,
-            seed=seed,
-            split=recipe.split,
-        )
+        words, width = stems or vocabulary, recipe.word_dimension
+        vectors = train_vectors(words, width, split=recipe.split)
     model = build_keyvec(recipe, seed, vocabulary, vectors, stems)
     if recipe.key_word_start:
         # With equal arguments as above, these vectors come from a cache.
-        vectors = skip_gram_vectors(
-            sentences,
-            vocabulary,
-            recipe.dimension,
-            epochs=recipe.skip_gram_epochs,
-            seed=seed,
-        )
+        vectors = train_vectors(vocabulary, recipe.dimension)
         model.word_scores.kernel.assign(
             recipe.key_word_start * _directions(vectors).T
         )
@@ -122,14 +113,11 @@ class KeyVecTraining(Training):
         if self.resumed:
             self.targets = DocumentTargets.from_file(path)
         else:
-            salience = self.config.salience
-            self.targets = (
-                salience
-                if isinstance(salience, DocumentTargets)
-                else targets_of(
-                    self.folder, salience, self.recipe.key_words_of, "dev"
+            self.targets = self.config.salience
+            if not isinstance(self.targets, DocumentTargets):
+                self.targets = targets_of(
+                    self.folder, self.targets, self.recipe.key_words_of, "dev"
                 )
-            )
             self.targets.write(path)
 
     def count(self) -> int:

@@ -150,8 +150,7 @@ class HardNegatives:
         seed: Seed of mining and of drawing negatives. Default 0.
         from_start: Whether to mine before the first epoch, too, because the
             model is already trained. Default `False`.
-        known: See `mine_negatives`; read again at each mining.
-        titles: See `mine_negatives`.
+        known, titles: See `mine_negatives`. `known` is read at each mining.
 
     Example:
     >>> clicks = dssm.data.open_log("parts")

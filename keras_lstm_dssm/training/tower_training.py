@@ -84,7 +84,7 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # Each of these blocks has at least one click.
+        # Reads `rows` blocks with clicks, and so at least `rows` clicks.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -104,7 +104,7 @@ class Replay:
         return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
 
 
-_SEEDS_PER_RUN = 2**32  # more than the number of epochs
+_SEEDS_PER_PROCESS = 2**32  # more than the number of epochs
 
 
 def check_same_teacher(
@@ -245,7 +245,7 @@ class TowerTraining(Training):
             self.corpus = CorpusNegatives(
                 self.log.documents(),
                 recipe.n,
-                seed + self.processes.rank * _SEEDS_PER_RUN,
+                seed + self.processes.rank * _SEEDS_PER_PROCESS,
                 self.split_of_titles,
             )
         self.negatives: GivenNegatives | HardNegatives | None = None

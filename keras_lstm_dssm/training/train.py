@@ -173,8 +173,8 @@ class Training(ABC):
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Returns batches for the validation loss after each epoch.
 
-        The order is random, so that negatives are as in training, and equal in
-        all epochs.
+        The random order makes negatives as different as in training. It is the
+        same in all epochs.
         """
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
