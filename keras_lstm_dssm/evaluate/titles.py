@@ -99,12 +99,10 @@ def title_task(
 ) -> Task:
     """Makes the task of a split, by default of `settings.split`."""
     assert settings.mode is not None, "see with_mode"
+    split = split or settings.split
+    minimum, depth = settings.min_relevant, settings.depth
     return Task.from_collection(
-        collection,
-        split or settings.split,
-        settings.mode,
-        settings.min_relevant,
-        settings.depth,
+        collection, split, settings.mode, minimum, depth
     )
 
 

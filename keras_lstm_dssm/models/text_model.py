@@ -101,8 +101,8 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Returns an operation for `tf.control_dependencies`, because a graph may know
-    the numbers only when it runs. It raises `tf.errors.InvalidArgumentError`.
+    Returns an operation for `tf.control_dependencies`. The operation raises
+    `tf.errors.InvalidArgumentError` if numbers differ when a graph runs.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     known = {name: part.shape[0] for name, part in parts.items()}
@@ -185,7 +185,7 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns the clicked titles of all processes, and a first row."""
+        """Returns all clicked titles, and the first row of this process."""
         return batch.candidates[:, 0], 0
 
     def sum(

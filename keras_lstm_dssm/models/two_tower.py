@@ -76,7 +76,7 @@ def random_negatives(
         query: Vectors of the queries, `(batch, d)`.
         document: Vectors of distinct titles, `(distinct, d)`.
         candidates: Indices in `document` for each query, `(batch, 1 + k)`: the
-            clicked title, then k given negatives.
+            clicked title, then k further negatives.
         n: Number of negatives to draw.
         seed: Seed of the draw, int32 `(2,)`.
         all_clicked: Indices of the clicked titles of all workers' batches.
@@ -94,8 +94,8 @@ def random_negatives(
     )
     rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
     rows = rows[first_row : first_row + tf.shape(candidates)[0]]
-    clicked, given = candidates[:, :1], candidates[:, 1:]
-    negatives = tf.concat([tf.gather(all_clicked, rows), given], axis=1)
+    clicked, further = candidates[:, :1], candidates[:, 1:]
+    negatives = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
     vectors = tf.gather(document, tf.concat([clicked, negatives], axis=1))
     equal = tf.cast(tf.equal(negatives, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
@@ -118,7 +118,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Converts labels that are columns of `scores` to one-hot labels."""
+    """Converts column indices to one-hot labels; returns other labels."""
     if labels.shape.rank > 1:
         return labels
     return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
@@ -204,7 +204,7 @@ class TwoTower(SyncedWeights, TextModel):
         negatives: `"random"` (default): `n` titles of the batch for each query.
             `"in_batch"`: all other titles of the batch. `"corpus"`, as printed
             in the paper: `n` of all training titles. With `"corpus"`, `fit` and
-            `evaluate` draw from the titles of a list; a dataset needs
+            `evaluate` draw from a given list of titles; a dataset needs
             `CorpusNegatives`.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.

@@ -131,9 +131,10 @@ def _with_keys(
 def _sample(
     keys: list[str], size: int, random: np.random.Generator
 ) -> list[str]:
+    """Draws up to `size` keys, and keeps their order."""
     size = min(size, len(keys))
-    rows = np.sort(random.choice(len(keys), size, replace=False))
-    return [keys[row] for row in rows.tolist()]
+    indices = np.sort(random.choice(len(keys), size, replace=False))
+    return [keys[index] for index in indices.tolist()]
 
 
 @dataclass(eq=False)

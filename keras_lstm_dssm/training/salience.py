@@ -273,12 +273,10 @@ def _trigram_vectors(texts: list[str]) -> Any:
     from scipy import sparse
 
     words = split_words(as_strings(texts))
-    ids, word_index = (
-        array.numpy() for array in trigram_ids(words.flat_values)
-    )
-    text_index = words.value_rowids().numpy()[word_index]
+    ids, word_index = trigram_ids(words.flat_values)
+    text_index = words.value_rowids().numpy()[word_index.numpy()]
     counts = sparse.csr_array(
-        (np.ones(len(ids)), (text_index, ids)), (len(texts), TRIGRAMS)
+        (np.ones(len(ids)), (text_index, ids.numpy())), (len(texts), TRIGRAMS)
     )
     lengths = np.sqrt((counts * counts).sum(axis=1))
     return sparse.diags_array(1 / lengths) @ counts

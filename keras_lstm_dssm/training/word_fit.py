@@ -163,7 +163,7 @@ def fit_word_sum(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Raises `InputError` if an encoder was not fitted to this teacher."""
+    """Checks that an encoder has fitted vectors of the teacher's width."""
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(
@@ -263,8 +263,8 @@ def _targets(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Computes A' W^2 T and X_0, both `[words, d]`, from blocks of T.
 
-    `matrix` is A, and `text_weights` the diagonal of W^2. `single` has the word
-    of each text with one word, and -1 for all other texts.
+    `matrix` is A, and `text_weights` the diagonal of W^2. `single` has the
+    index of the word of each text with one word, and -1 for all other texts.
     """
     for number, first in enumerate(range(0, len(single), BLOCK)):
         words = single[first : first + BLOCK]
