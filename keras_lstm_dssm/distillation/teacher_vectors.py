@@ -62,10 +62,10 @@ def teach(
         encoder: Name of the encoder, see `open_outside_encoder`.
         output: Folder for the vectors, see `TeacherFolder`.
         titles: Further titles. Default: none.
-        words: Whether to encode each word of the texts, too, as the preset
-            `word_sum` needs. Default `False`.
-        spans: Number of random spans of each title to encode, too. Spans are as
-            short as queries, see `spans_of`. Default 0.
+        words: Whether to encode each word of the texts as a further text, as
+            the preset `word_sum` needs. Default `False`.
+        spans: Number of random spans of each title to encode as further texts.
+            Spans are as short as queries, see `spans_of`. Default 0.
         min_relevant: Grade from which a judged title of a BEIR folder counts
             as clicked. Default 1.
         max_bad_lines: Largest number of bad lines of click files. Default 0.

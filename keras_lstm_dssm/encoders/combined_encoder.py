@@ -197,8 +197,8 @@ class CombinedEncoder(TextEncoder):
         """Sets the IDF of words, and `long`, from the titles of documents.
 
         Call `adapt` before training; `dssm.train` calls it. `texts` are the
-        distinct titles of all documents. `cache` hashes them, and can be reused
-        in training.
+        distinct titles of all documents. `cache` hashes the titles, and can be
+        reused in training.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct

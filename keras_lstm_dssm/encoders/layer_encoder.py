@@ -29,10 +29,10 @@ _LEFT_OUT = frozenset((
 def layer_settings(layer: keras.layers.Layer) -> bytes:
     """Returns all settings of a layer and its sublayers, as canonical JSON.
 
-    The settings come from `keras.saving.serialize_keras_object`, without names
-    of layers, which differ between copies of a model, and without settings that
-    do not change vectors. If Keras cannot serialise the layer, the result has
-    the settings of its serialisable sublayers.
+    The settings come from `keras.saving.serialize_keras_object`. Settings that
+    do not change vectors are left out, and names of layers, because copies of a
+    model have different names. If Keras cannot serialise the layer, the result
+    has the settings of its serialisable sublayers.
     """
     layers = all_layers(layer)
     serialised = _serialise(layer)

@@ -206,14 +206,14 @@ def measure_hybrid(
     titles = list(task.documents.values())
     dev_data = open_collection(dev, collection.fields) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
-    chosen = (not has_dev and stored) or HybridSettings()
+    hybrid = (not has_dev and stored) or HybridSettings()
     if settings.bm25_words != MODEL:
         if settings.bm25_words not in BM25_TERMS:
             raise InputError(
                 f"--bm25_words={settings.bm25_words}: expected one of"
                 f" {', '.join(BM25_TERMS)} with --hybrid"
             )
-        chosen = chosen.replace(bm25_words=settings.bm25_words)
+        hybrid = hybrid.replace(bm25_words=settings.bm25_words)
     report(
         f"{split}: {len(task.queries)} queries, {len(titles)} documents in the"
         " corpus"
@@ -223,7 +223,7 @@ def measure_hybrid(
     if has_dev:
         dev_task = title_task(settings, dev_data, "dev")
         measure = settings.select or MAIN_MEASURES["retrieve"]
-        system, best = fit_hybrid(vectors, chosen, dev_task, measure, queries)
+        system, best = fit_hybrid(vectors, hybrid, dev_task, measure, queries)
         about = report_choice(HYBRID, best, dev_task, measure, report)
         fixed_words = settings.bm25_words != MODEL
         alone = tuned_bm25(system.settings, dev_task, measure, fixed_words)
@@ -232,22 +232,22 @@ def measure_hybrid(
             " the best on dev"
         )
     else:
-        alone = parts.settled(chosen, titles, queries)
+        alone = parts.settled(hybrid, titles, queries)
         system = HybridSystem(vectors, alone, queries)
         reason = "dev is measured"
         if split != "dev" or dev:
             reason = "there is no dev"
         source = "of hybrid.json" if stored else f"by default, as {reason}"
         report(f"hybrid: weights {source}")
-    chosen, system.fields = system.settings, task.fields
-    report(chosen.describe(parts.names))
+    hybrid, system.fields = system.settings, task.fields
+    report(hybrid.describe(parts.names))
     systems: dict[str, System] = {
         MODEL: system_of(model, batch_size=settings.batch_size),
         **vectors,
         BM25: bm25_system(alone, task.fields),
         HYBRID: system,
     }
-    about = {"hybrid_settings": chosen.to_dict(), **about}
+    about = {"hybrid_settings": hybrid.to_dict(), **about}
     measured = measured_systems(task, systems, HYBRID, about, settings, report)
     calibration = _calibration(measured)
     report(

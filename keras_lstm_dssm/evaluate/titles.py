@@ -329,7 +329,7 @@ def timed_encoder(name: str) -> TimedEncoder | None:
 
 
 def _outside_encoder(flag: str, name: str, expected: str) -> Encode:
-    """Opens an outside encoder; errors say what else was `expected`."""
+    """Opens an outside encoder; `flag` and `expected` are for the error."""
     try:
         return open_outside_encoder(name)
     except InputError as error:

@@ -43,9 +43,9 @@ class KeyVec(TextModel):
     Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
     reads the sentences. Its state h_i at sentence i gives p_i, the probability
     that sentence i is a key sentence. The vector of the document is
-    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. In
-    training, summaries determine key sentences, which the p_i should identify,
-    and key words, which the vector should predict.
+    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. The
+    training targets come from summaries: the p_i learn to identify key
+    sentences, and the vector learns to predict key words.
 
     A document is a string, which `split_sentences` splits, or a list of
     sentences. `words.max_words` limits each sentence.
@@ -83,7 +83,7 @@ class KeyVec(TextModel):
 
     Returns:
         Vectors `(batch, dimension)`, each number between -1 and 1. Compare
-        them by their cosine.
+        vectors by cosine.
 
     Raises:
         InputError: An argument is not supported.

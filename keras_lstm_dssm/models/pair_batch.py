@@ -291,15 +291,15 @@ def _check_spec(spec: Any) -> None:
 
 
 def _check_extras(spec: Any) -> None:
-    known = {
+    allowed = {
         "negatives": (tf.string, (2,)),
         "sample_weight": (tf.float32, (1,)),
         "log_q": (tf.float32, (1, 2)),
     }
     if not isinstance(spec, dict) or not all(
-        name in known
-        and part.dtype == known[name][0]
-        and part.shape.rank in (*known[name][1], None)
+        name in allowed
+        and part.dtype == allowed[name][0]
+        and part.shape.rank in (*allowed[name][1], None)
         for name, part in spec.items()
     ):
         raise InputError(

@@ -105,9 +105,9 @@ def check_rows(**parts: Any) -> Any:
     `tf.errors.InvalidArgumentError` if numbers differ when a graph runs.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
-    known = {name: part.shape[0] for name, part in parts.items()}
-    if len({*known.values()} - {None}) > 1:
-        listed = ", ".join(f"{rows} {name}" for name, rows in known.items())
+    counts = {name: part.shape[0] for name, part in parts.items()}
+    if len({*counts.values()} - {None}) > 1:
+        listed = ", ".join(f"{rows} {name}" for name, rows in counts.items())
         raise InputError(f"{message} {listed}")
     rows = tf.stack([tf.shape(part)[0] for part in parts.values()])
     return tf.Assert(

@@ -305,8 +305,8 @@ class TwoTower(SyncedWeights, TextModel):
                 rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: XLA, half precision or the metric accuracy, which is
-                always present, are requested.
+            InputError: XLA or half precision are requested, or accuracy, which
+                is always a metric.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)

@@ -231,8 +231,8 @@ class NesterovMomentum(JointUpdateOptimizer):
     constant, the updates equal Keras's `SGD(nesterov=True)`. At the end of
     `fit`, `finalize_variable_values` moves the variables back to W. In the
     models of this package, and in other models with the callback
-    `NesterovSchedule`, they are back at W before any callback or validation
-    runs, and after an exception.
+    `NesterovSchedule`, the variables are back at W before any callback or
+    validation runs, and after an exception.
 
     Before the update, the gradient of each tower is renormalised separately:
     a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).

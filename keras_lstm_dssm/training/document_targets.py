@@ -106,9 +106,9 @@ class KeyWords:
         Key words are normalised and not single ASCII letters. They are in
         descending order of TF-IDF, then in order of occurrence.
         """
-        whole = self.source == "document"
+        from_document = self.source == "document"
         for words in self._words(
-            _whole_text(document) if whole else document.summary
+            _whole_text(document) if from_document else document.summary
             for document in documents
         ):
             counts = Counter(filter(self._may_be_key, words))

@@ -143,7 +143,7 @@ def _fit_teacher_words(
             "found a teacher's vectors that are in no folder: expected those of"
             " TeacherVectors.open, whose texts words are fitted to"
         )
-    fitted = fit_words(folder, WordSumEncoder(**hashing).trigrams)
-    encoder = WordSumEncoder(**(hashing | fitted.config))
-    fitted.write_to(encoder.word_rows)
+    words = fit_words(folder, WordSumEncoder(**hashing).trigrams)
+    encoder = WordSumEncoder(**(hashing | words.config))
+    words.write_to(encoder.word_rows)
     return encoder

@@ -255,9 +255,9 @@ class KeyVecTraining(Training):
         """Counts training documents with no key word in the vocabulary."""
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
-        known = {word for word, i in zip(words, ids, strict=True) if i}
+        known_words = {word for word, i in zip(words, ids, strict=True) if i}
         return sum(
-            not known.intersection(self.targets.of(document).key_words)
+            not known_words.intersection(self.targets.of(document).key_words)
             for document in self.folder.of("train")
             if document.summary or self.recipe.key_words_of == "document"
         )

@@ -53,9 +53,9 @@ def mine_negatives(
         clusters: Number of clusters of titles that are searched for each query,
             see `IVFIndex`. Clusters replace sampling, but miss some of the
             nearest titles. Default 0: exact search.
-        known: Further clicks, which are excluded from the negatives, too. They
-            are streamed, and may exceed memory.
-        titles: Further titles, which may be mined, too.
+        known: Further clicks to exclude from the negatives. Known clicks are
+            streamed, and may exceed memory.
+        titles: Further titles to search. Default: the titles of `clicks` only.
         progress: Whether to show progress bars. Default `False`.
 
     Returns:

@@ -42,8 +42,8 @@ class ScorerTraining(Training):
     def open(self) -> None:
         """Opens judged lists, or opens clicks and mines negatives.
 
-        Data whose training split has documents that are judged not relevant are
-        judged lists. A resumed run reads the mined negatives from its folder.
+        The data have judged lists if a document of the training split is judged
+        not relevant. A resumed run reads the mined negatives from its folder.
         """
         config, recipe = self.config, self.recipe
         data, negatives_from = config.data, config.negatives_from

@@ -96,9 +96,9 @@ def _train(
     seed: int,
     split: str,
 ) -> np.ndarray:
-    known = {word.encode(): word for word in vocabulary}
+    word_of = {word.encode(): word for word in vocabulary}
     sentences = [
-        [known[word] for word in text if word in known]
+        [word_of[token] for token in text if token in word_of]
         for batch in split_in_batches(texts, split)
         for text in batch.to_list()
     ]

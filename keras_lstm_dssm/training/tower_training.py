@@ -183,7 +183,7 @@ class TowerTraining(Training):
     def _text_arguments(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Returns the arguments `titles` and `judged`; stores them."""
+        """Checks `titles` and `judged`, and stores or reads these arguments."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_stored_texts(path)

@@ -456,9 +456,9 @@ def _write_results(
     bad_lines = {"data": training.bad_lines}
     if validation:
         bad_lines["validation"] = validation.bad_lines()
-    for name, bad in bad_lines.items():
-        if bad:
-            run.add_metrics(f"bad_lines/{name}", dict(bad))
+    for name, counts in bad_lines.items():
+        if counts:
+            run.add_metrics(f"bad_lines/{name}", dict(counts))
     record_training(run.path, training.log)
 
 

@@ -1,6 +1,6 @@
 """`fit_words`: fits word vectors, so that sums approximate a teacher's vectors.
 
-The teacher is a sentence encoder whose vectors of texts are stored in a folder.
+The teacher is a sentence encoder. `teach` has stored its vectors in a folder.
 """
 
 import os
@@ -131,10 +131,10 @@ def with_fitted_words(
     `seed` the seed of all other weights. A damaged folder raises `InputError`.
     """
     hashing = build_towers(recipe, seed).query_encoder.trigrams
-    fitted = fit_words(teacher, hashing)
-    model: Any = build_towers(recipe, seed, **fitted.config)
+    words = fit_words(teacher, hashing)
+    model: Any = build_towers(recipe, seed, **words.config)
     for tower in dict.fromkeys(model.towers):
-        fitted.write_to(tower.word_rows)
+        words.write_to(tower.word_rows)
     return model
 
 
