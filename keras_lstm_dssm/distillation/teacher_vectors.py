@@ -1,4 +1,4 @@
-"""`teach`: the vectors of a teacher, computed once for all texts."""
+"""`teach` stores a teacher's vectors of texts in a folder."""
 
 import functools
 import os
@@ -50,27 +50,25 @@ def teach(
 ) -> TeacherVectors:
     """Computes a teacher's vectors of all texts that a training reads.
 
-    The texts are the queries of the training clicks and all known titles,
-    clicked or not. Queries of dev and test are not encoded.
+    The texts are the queries of the training clicks and all titles, clicked or
+    not. Queries of dev and test are not encoded.
 
-    Vectors are written in blocks of 1,024 texts. A call that was stopped or
-    killed is continued by the same call; a finished one is only read.
+    Vectors are written in blocks of 1,024 texts. If a call was stopped, the
+    same call continues it. If the vectors are complete, they are only read.
 
     Args:
-        data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or
-            `None`: there are titles only.
+        data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or `None`
+            for `titles` only.
         encoder: Name of the encoder, see `open_outside_encoder`.
         output: Folder for the vectors, see `TeacherFolder`.
-        titles: Titles beyond those of `data`. Default: none.
-        words: Whether to encode each word of the texts, too, which the preset
-            `word_sum` needs. Default `False`.
-        spans: Number of spans of each title that are encoded, too, see
-            `spans_of`: texts as short as queries, from which `word_sum` learns
-            what its words are in queries. Default 0.
+        titles: Further titles. Default: none.
+        words: Whether to encode each word of the texts as a further text, as
+            the preset `word_sum` needs. Default `False`.
+        spans: Number of random spans of each title to encode as further texts.
+            Spans are as short as queries, see `spans_of`. Default 0.
         min_relevant: Grade from which a judged title of a BEIR folder counts
             as clicked. Default 1.
-        max_bad_lines: Number of bad lines of click files to leave out.
-            Default 0.
+        max_bad_lines: Largest number of bad lines of click files. Default 0.
         progress: Whether to show a progress bar. Default `False`.
 
     Returns:
@@ -92,28 +90,28 @@ def teach(
         for partial in files.path.glob("**/.partial-*"):
             partial.unlink()
         queries: set[str] = set()
-        known = dict.fromkeys(map(one_line, titles))
+        all_titles = dict.fromkeys(map(one_line, titles))
         if data is not None:
             source = DataSource(data)
             pairs = functools.partial(source.pairs, max_bad_lines, min_relevant)
             queries = {one_line(query) for query, _ in pairs()}
-            known |= dict.fromkeys(map(one_line, source.titles(pairs())))
-        texts = list(dict.fromkeys([*sorted(queries), *known]))
+            all_titles |= dict.fromkeys(map(one_line, source.titles(pairs())))
+        texts = list(dict.fromkeys([*sorted(queries), *all_titles]))
         settings = {
             "version": __version__,
             "data": data and absolute_spec(data),
             "encoder": absolute_encoder(encoder),
             "queries": len(queries),
-            "titles": len(known),
+            "titles": len(all_titles),
         }
         if spans:
-            whole = len(texts)
-            texts = list(dict.fromkeys([*texts, *spans_of(known, spans)]))
-            settings["spans"] = len(texts) - whole
+            count = len(texts)
+            texts = list(dict.fromkeys([*texts, *spans_of(all_titles, spans)]))
+            settings["spans"] = len(texts) - count
         if words:
-            whole = len(texts)
+            count = len(texts)
             texts = list(dict.fromkeys([*texts, *vocabulary_of(texts)]))
-            settings["words"] = len(texts) - whole
+            settings["words"] = len(texts) - count
         if licence := licence_of(encoder):
             settings["licence"] = licence
         settings |= {"texts": len(texts), "sha256": fingerprint(texts)}
@@ -131,11 +129,10 @@ SPAN_WORDS = 3, 9
 
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
-    """Draws spans of words from titles, always the same from the same titles.
+    """Yields up to `count` random spans of words of each title.
 
-    Args:
-        titles: Titles; one that has no more words than a span has none.
-        count: Number of spans that are drawn from each title.
+    The same titles always give the same spans. A span is shorter than its
+    title.
     """
     random = Random(0)
     for title in titles:
@@ -149,10 +146,10 @@ def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
 
 def _check_content(files: TeacherFolder) -> None:
     """Checks that a folder is new, empty or a teacher's."""
-    own = (files.settings.name, files.texts.name, "vectors")
+    names = (files.settings.name, files.texts.name, "vectors")
     if files.path.is_dir() and not files.settings.exists():
         for entry in files.path.iterdir():
-            if entry.name not in own and not entry.name.startswith("."):
+            if entry.name not in names and not entry.name.startswith("."):
                 raise InputError(
                     f"{files.path}: found {entry.name}, expected a new folder"
                     " or one of a teacher: name another"
@@ -160,14 +157,14 @@ def _check_content(files: TeacherFolder) -> None:
 
 
 def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
-    """Checks that a folder was begun with the same texts and encoder."""
-    before = files.read_settings()
-    for what, key in (("data", "sha256"), ("encoder", "encoder")):
-        if before[key] != settings[key]:
+    """Checks that a folder's vectors have the same texts and encoder."""
+    stored = files.read_settings()
+    for name, key in (("data", "sha256"), ("encoder", "encoder")):
+        if stored[key] != settings[key]:
             raise InputError(
-                f"{files.path}: found vectors of the {what}"
-                f" {before.get(what)} ({before['texts']} texts), expected"
-                f" {settings[what]} ({settings['texts']} texts): name another"
+                f"{files.path}: found vectors of the {name}"
+                f" {stored.get(name)} ({stored['texts']} texts), expected"
+                f" {settings[name]} ({settings['texts']} texts): name another"
                 " folder for other data or another encoder"
             )
 
@@ -175,7 +172,7 @@ def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
 def _encode_blocks(
     files: TeacherFolder, texts: list[str], spec: str, progress: bool
 ) -> None:
-    """Encodes the blocks of texts that have no file of vectors."""
+    """Encodes blocks of texts that have no file of vectors yet."""
     blocks = text_blocks(texts)
     numbers = range(len(blocks))
     left = [number for number in numbers if not files.block(number).exists()]
@@ -185,15 +182,17 @@ def _encode_blocks(
     done = [number for number in numbers if number not in set(left)]
     width = None
     if done:
-        first = files.read_block(done[0], len(blocks[done[0]]))
-        checked = blocks[done[0]][:CHECKED_TEXTS]
-        if not is_same_encoder(encode, checked, first[:CHECKED_TEXTS]):
+        block = blocks[done[0]]
+        vectors = files.read_block(done[0], len(block))
+        if not is_same_encoder(
+            encode, block[:CHECKED_TEXTS], vectors[:CHECKED_TEXTS]
+        ):
             raise InputError(
                 f"{files.path}: the encoder gives other vectors now than when"
                 " the folder was begun: name another folder, or restore the"
                 " encoder"
             )
-        width = first.shape[1]
+        width = vectors.shape[1]
     files.block(0).parent.mkdir(exist_ok=True)
     with tqdm(
         total=len(texts),

@@ -139,15 +139,10 @@ def activations(encoder: TextEncoder, text: str) -> Activations:
 def each_activations(
     encoder: TextEncoder, texts: Sequence[str], batch_size: int = 256
 ) -> Iterator[Activations]:
-    """Yields the activations of a recurrent encoder for each text.
+    """Yields the `activations` of a recurrent encoder for each text.
 
-    Args:
-        encoder: An LSTM, bidirectional LSTM, RNN or combined encoder.
-        texts: The texts to read.
-        batch_size: Number of texts in a computation. Default 256.
-
-    Raises:
-        InputError: The encoder is not recurrent (DSSM, CLSM).
+    `batch_size` is the number of texts in a computation. An encoder that is not
+    recurrent raises `InputError`.
 
     Example:
     >>> encoder = dssm.RNNEncoder(units=4)

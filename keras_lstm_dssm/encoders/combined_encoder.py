@@ -196,13 +196,9 @@ class CombinedEncoder(TextEncoder):
     ) -> None:
         """Sets the IDF of words, and `long`, from the titles of documents.
 
-        Call `adapt` before training; `dssm.train` calls it.
-
-        Args:
-            texts: The distinct titles of all documents.
-            batch_size: Number of titles in a batch. Default 2048.
-            cache: Cache of hashed texts, for reuse in training. Default
-                `None`: a new `trigrams.cache()`.
+        Call `adapt` before training; `dssm.train` calls it. `texts` are the
+        distinct titles of all documents. `cache` hashes the titles, and can be
+        reused in training.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct
@@ -251,8 +247,7 @@ class CombinedEncoder(TextEncoder):
 MAX_BYTES = 1 << 28
 """Default size of a cache in bytes: 131,072 rows of 512 float32 numbers."""
 
-_PADDED_ROWS = 64
-"""Rows to which batches are padded: a multiple of any CPU's vector width."""
+_PADDED_ROWS = 64  # a multiple of the numbers in a vector of any CPU
 
 
 class UntrainedColumnCache:

@@ -41,8 +41,7 @@ class HybridEncoder:
         weights: Name of a part -> its weight. Parts with weight 0 are left out.
 
     Attributes:
-        weighted: The `WeightedParts` of distinct texts, before scaling to
-            length 1.
+        weighted: The `WeightedParts`, which encode distinct texts.
         parts: Name of a part -> its `HybridPart`.
         encoders: A list of one Keras layer, which contains all used layers.
 
@@ -74,20 +73,14 @@ class HybridEncoder:
     @property
     def resources(self) -> list[Any]:
         """Objects other than variables that a SavedModel needs."""
-        return [
-            resource
-            for part in self.parts.values()
-            for resource in part.encoder.resources
-        ]
+        encoders = [part.encoder for part in self.parts.values()]
+        return [item for encoder in encoders for item in encoder.resources]
 
     @property
     def extra_state(self) -> list[np.ndarray]:
         """Arrays other than weights on which the vectors depend."""
-        return [
-            array
-            for part in self.parts.values()
-            for array in part.encoder.extra_state
-        ]
+        encoders = [part.encoder for part in self.parts.values()]
+        return [array for encoder in encoders for array in encoder.extra_state]
 
     def sync_weights(self) -> None:
         """Brings lazily updated weights up to date."""

@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import PRECISIONS, InputError
-from keras_lstm_dssm.ops import unit
 from keras_lstm_dssm.private_api import all_layers
 from keras_lstm_dssm.registration import register
 from keras_lstm_dssm.text.word_hashing import as_strings, split_words
@@ -30,10 +29,10 @@ _LEFT_OUT = frozenset((
 def layer_settings(layer: keras.layers.Layer) -> bytes:
     """Returns all settings of a layer and its sublayers, as canonical JSON.
 
-    The settings come from `keras.saving.serialize_keras_object`, without names
-    of layers, which differ between copies of a model, and without settings that
-    do not change vectors. If Keras cannot serialise the layer, the result has
-    the settings of its serialisable sublayers.
+    The settings come from `keras.saving.serialize_keras_object`. Settings that
+    do not change vectors are left out, and names of layers, because copies of a
+    model have different names. If Keras cannot serialise the layer, the result
+    has the settings of its serialisable sublayers.
     """
     layers = all_layers(layer)
     serialised = _serialise(layer)
@@ -220,12 +219,8 @@ class LayerEncoder(TextEncoder):
         vectors = self.layer(words.texts, training=training)
         return tf.cast(vectors, self.compute_dtype)
 
-    def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes a batch of one text."""
-        return unit(self(text))
-
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns `False`: there is no faster graph for single texts."""
+        """Returns `False`, because `unit_vector` would not be faster."""
         return tf.constant(False)
 
     @property

@@ -138,11 +138,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     True
     """
 
-    dimension: int
-    """Width of the vectors."""
-
-    fitted = False
-    """Whether the vectors are fitted to a teacher instead of trained."""
+    dimension: int  # width of the vectors
+    fitted = False  # whether vectors are fitted to a teacher, not trained
 
     def __init__(
         self,
@@ -178,15 +175,10 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Does nothing: the constructor has created all weights."""
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Computes the vector of each distinct text from its words.
+        """Computes the vector of each distinct text, `(texts, dimension)`.
 
-        Args:
-            words: Hashed batch of texts.
-            training: Whether a gradient will be computed, default `False`.
-
-        Returns:
-            `(texts, dimension)`. `words.text_index` maps the rows of the batch
-            to these texts.
+        `words` are the hashed texts; their `text_index` maps the rows of the
+        batch to the distinct texts.
         """
         raise NotImplementedError(f"{type(self).__name__}.compose")
 
@@ -215,11 +207,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def compute_output_spec(
         self, inputs: Any, training: bool = False
     ) -> keras.KerasTensor:
-        """Returns shape and dtype of the output in a functional model.
-
-        Raises:
-            InputError: The input is not a batch of strings.
-        """
+        """Returns shape and dtype of the vectors of strings `(batch,)`."""
         check_string_input("an encoder", inputs)
         return keras.KerasTensor(
             self.compute_output_shape(inputs.shape), self.compute_dtype
@@ -265,16 +253,10 @@ class TextEncoder(SyncedWeights, keras.Model):
         return self._encode_batch(texts)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one short text into a unit vector, with few operations.
+        """Encodes one short text `(1,)` into a unit vector `(1, dimension)`.
 
-        Served models have this graph for single texts. Its results equal
-        `unit_vectors` up to rounding.
-
-        Args:
-            text: String tensor `(1,)` for which `is_short` is true.
-
-        Returns:
-            `(1, dimension)`.
+        Served models have this faster graph for texts for which `is_short` is
+        true. The results equal `unit_vectors` up to rounding.
         """
         return unit(self.compose(self.trigrams.single(text)))
 
@@ -294,15 +276,10 @@ class TextEncoder(SyncedWeights, keras.Model):
         return self._graph(texts)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> np.ndarray:
-        """Encodes texts into vectors that are not scaled to length 1.
+        """Encodes texts into vectors `[texts, dimension]`, not of length 1.
 
-        Args:
-            x: Dataset of string batches, or any sequence of strings.
-            *args: See `keras.Model.predict`.
-            **kwargs: See `keras.Model.predict`.
-
-        Returns:
-            Array `[texts, dimension]`.
+        x is a dataset of string batches, or any sequence of strings. For the
+        other arguments see `keras.Model.predict`.
         """
         self.sync_weights()
         if not isinstance(x, tf.data.Dataset):
@@ -338,13 +315,8 @@ class TextEncoder(SyncedWeights, keras.Model):
         batching and warm-up. To load the SavedModel in Python, import
         `tensorflow_text` first.
 
-        Args:
-            filepath: Folder to write.
-            format: `"tf_saved_model"`; other formats have no string
-                operations.
-            verbose: Whether to print a message.
-            input_signature: Default `None`, strings `(batch,)`.
-            **kwargs: See `keras.Model.export`.
+        `format` must be `"tf_saved_model"`, because other formats have no
+        string operations. `input_signature` is strings `(batch,)` by default.
 
         Raises:
             InputError: `format` is not `"tf_saved_model"`.
@@ -372,12 +344,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return False
 
     def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
-        """Computes statistics of titles; does nothing in most encoders.
-
-        Args:
-            texts: The distinct titles of all documents.
-            **kwargs: See `CombinedEncoder.adapt`.
-        """
+        """Computes statistics of distinct titles; most encoders have none."""
 
     def training_cache(self, cache: HashedTextCache) -> Any:
         """Returns the cache that hashes texts in training."""

@@ -1,4 +1,4 @@
-"""Evaluate the model of a run beside baselines (`lstm-dssm-evaluate`)."""
+"""Compares the model of a run with baselines, for `lstm-dssm-evaluate`."""
 
 from keras_lstm_dssm.evaluate.run import evaluate_run
 

@@ -1,6 +1,5 @@
 """Compares a model with BM25, and lists the queries on which it fails."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_lstm_dssm.evaluate.titles import BM25, MODEL, Measured, Report
-from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
+from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.significance import (
     randomisation_test,
     spread_of,
@@ -18,17 +17,15 @@ from keras_lstm_dssm.pages import Section, Table, write_html
 from keras_lstm_dssm.settings.fields import RANDOM_ORDER
 from keras_lstm_dssm.settings.programs import TitleSettings
 
-PAGE = 10
-"""Number of titles on a page of results."""
-
-_SHOWN = 3  # titles of a query
+PAGE = 10  # number of titles on a page of results
+_SHOWN = 3  # number of titles for a query
 _WIDTH = 60  # characters of a title in a terminal
-_LEVEL = 0.05  # a difference is significant if p is below
+_LEVEL = 0.05  # a difference is significant if p is smaller
 _RESAMPLES = 10_000
-_ANY_ORDER = 0.995  # if random order has this, the task is useless
+_USELESS = 0.995  # a task is useless if a random order has this result
 
 Failures = dict[str, Any]
-"""The result of `find_failures`, in the form that `--json` writes."""
+"""The result of `find_failures`, which `--json` writes."""
 
 
 def tell_failures(
@@ -37,40 +34,40 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints and returns `verdict` and `failures`, and writes the page."""
+    """Prints and returns `verdict` and `failures`, and writes an HTML page."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])
-    if measured.ranked != MODEL and MODEL in measured.by_query:
-        ranked, model = (
-            100 * mean(measured.by_query[name], [measure])[measure]
-            for measure in [verdict["measure"]]
-            for name in (measured.ranked, MODEL)
+    ranked, by_query = measured.ranked, measured.by_query
+    if ranked != MODEL and MODEL in by_query:
+        measure = verdict["measure"]
+        value, model = (
+            100 * mean(by_query[name], [measure])[measure]
+            for name in (ranked, MODEL)
         )
-        if model > ranked:
+        if model > value:
             report(
-                f"The model alone is better than the {measured.ranked} here:"
-                f" {verdict['measure']} {model:.2f} against {ranked:.2f}"
+                f"The model alone is better than the {ranked} here: {measure}"
+                f" {model:.2f} against {value:.2f}"
             )
     report("\n".join(failure_lines(failures)))
     if settings.html:
-        title = f"{measured.ranked}: {settings.split}, {measured.mode}"
-        write_failures(settings.html, title, measured, verdict, failures)
+        title = f"{ranked}: {settings.split}, {measured.mode}"
+        sections = failure_sections(measured, failures)
+        write_html(settings.html, title, sections, f"{verdict['sentence']}.")
         report(f"wrote {settings.html}")
     return {"verdict": verdict, "failures": failures}
 
 
 def compare_with_bm25(measured: Measured) -> dict[str, Any]:
-    """Tests whether the evaluated system differs from BM25 over the queries.
+    """Tests whether the evaluated system and BM25 differ significantly.
 
-    Returns:
-        `measure`; the `difference` of means; `interval`, half of the 95 %
-        interval; `p` of a paired randomisation test; and the verdict as a
-        `sentence`.
+    Returns `measure`; the `difference` of means; `interval`, half the width of
+    the 95 % interval; `p` of a paired randomisation test; and a `sentence`.
     """
     name, by_query = measured.ranked, measured.by_query
     measure = MAIN_MEASURES[measured.mode]
-    model, bm25, any_order = (
+    model, bm25, random_order = (
         mean(by_query[system], [measure])[measure]
         for system in (name, BM25, RANDOM_ORDER)
     )
@@ -89,10 +86,10 @@ def compare_with_bm25(measured: Measured) -> dict[str, Any]:
         f" {len(differences):,} queries)"
     )
     chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    if any_order >= _ANY_ORDER:
+    if random_order >= _USELESS:
         sentence = (
             "These judgements cannot tell systems apart: a random order has"
-            f" {measure} {100 * any_order:.2f}; give --mode=retrieve"
+            f" {measure} {100 * random_order:.2f}; give --mode=retrieve"
         )
     elif not any(differences):
         sentence = (
@@ -124,20 +121,18 @@ def find_failures(
 ) -> Failures:
     """Lists the worst and the most frequent queries of an evaluation.
 
-    Args:
-        measured: The evaluation.
-        clicks: Query id -> number of clicks. If it is empty, results about
-            frequent queries are left out.
-        listed: Number of queries in each list.
+    `clicks` maps query ids to numbers of clicks; if `clicks` is empty,
+    `frequent`, `head` and `tail` are missing. `listed` is the length of lists.
 
     Returns:
         `measure`: the name of the measure.
-        `worst`, `frequent`: lists of queries. Each has `query`, the value of
-            the measure, `rank` of the first relevant document, `clicks`, and
-            the first titles that were `clicked` and `found`.
-        `head`: the number of `queries` that have half of all clicks, most
-            frequent first, and the mean of each system over them.
-        `tail`: the same of the other queries.
+        `worst`, `frequent`: lists of queries. An entry has `query`, the value
+            of the measure, `rank` of the first relevant title, `clicks`, and
+            the first `clicked` and `found` titles.
+        `head`: the most frequent queries, which have half of all clicks: number
+            of `queries`, and the mean of each system.
+        `tail`: all other queries: number of `queries`, and the mean of each
+            system.
         `on_pages`: the titles on most pages of results; only for retrieval.
     """
     measure = MAIN_MEASURES[measured.mode]
@@ -160,15 +155,15 @@ def find_failures(
         failures["frequent"] = entries(frequent[:listed])
         total = np.cumsum([clicks[query] for query in frequent])
         size = int(np.searchsorted(total, total[-1] / 2)) + 1
-        for name, part in (
+        for name, queries in (
             ("head", frequent[:size]),
             ("tail", frequent[size:]),
         ):
-            if part:
-                failures[name] = {
-                    "queries": len(part),
-                    **_means_of(measured.by_query, part, measure),
-                }
+            if queries:
+                failures[name] = {"queries": len(queries)}
+                for system, by_id in measured.by_query.items():
+                    subset = {query: by_id[query] for query in queries}
+                    failures[name][system] = mean(subset, [measure])[measure]
     if measured.mode == RETRIEVE:
         failures["on_pages"] = _on_pages(measured)
     return failures
@@ -193,43 +188,33 @@ def _entry(
     }
 
 
-def _means_of(
-    by_query: Mapping[str, QueryMeasures], part: Sequence[str], measure: str
-) -> dict[str, float]:
-    """Returns the mean of each system over the queries of a part."""
-    return {
-        name: mean({q: values[q] for q in part}, [measure])[measure]
-        for name, values in by_query.items()
-    }
-
-
 def _on_pages(measured: Measured) -> list[dict[str, Any]]:
     """Returns the titles on most pages of results, with the share of pages."""
     documents = measured.task.documents
-    pages = Counter(
+    page_counts = Counter(
         title
         for ranked in measured.run.values()
         for title in {documents[d] for d in list(ranked)[:PAGE]}
     )
-    most = sorted(pages.items(), key=lambda pair: (-pair[1], pair[0]))
+    most = sorted(page_counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return [
-        {"title": title, "share": number / len(measured.run)}
-        for title, number in most[:_SHOWN]
+        {"title": title, "share": count / len(measured.run)}
+        for title, count in most[:_SHOWN]
     ]
 
 
 def failure_lines(failures: Failures) -> Iterator[str]:
     """Yields the results of `find_failures` as lines for a terminal."""
     measure = failures["measure"]
-    for part, what in (
+    for name, queries in (
         ("head", "most frequent queries, with half of the clicks"),
         ("tail", "rarer queries"),
     ):
-        if part in failures:
-            by_system = {**failures[part]}
-            number = by_system.pop("queries")
+        if name in failures:
+            by_system = {**failures[name]}
+            count = by_system.pop("queries")
             yield (
-                f"{part} ({number:,} {what}): {measure} "
+                f"{name} ({count:,} {queries}): {measure} "
                 + ", ".join(f"{n} {100 * v:.2f}" for n, v in by_system.items())
             )
     for page in failures.get("on_pages", [])[:1]:
@@ -237,11 +222,11 @@ def failure_lines(failures: Failures) -> Iterator[str]:
             f"the most frequent title is on {100 * page['share']:.1f} % of the"
             f" pages of {PAGE} results: {_short(page['title'])}"
         )
-    for part in ("worst", "frequent"):
-        if not failures.get(part):
+    for name, heading in _HEADINGS.items():
+        if not failures.get(name):
             continue
-        yield f"\n{_HEADINGS[part]} ({measure}, rank of the first relevant)"
-        for entry in failures[part]:
+        yield f"\n{heading} ({measure}, rank of the first relevant)"
+        for entry in failures[name]:
             clicks = _clicks(entry)
             yield (
                 f"{100 * entry[measure]:7.2f} {_rank(entry):>5}"
@@ -270,39 +255,25 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
-def write_failures(
-    path: str | os.PathLike[str],
-    title: str,
-    measured: Measured,
-    verdict: Mapping[str, Any],
-    failures: Failures,
-) -> None:
-    """Writes the metrics, the verdict and the failures as an HTML page."""
-    sections = failure_sections(measured, failures)
-    write_html(path, title, sections, verdict["sentence"] + ".")
-
-
 def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
-    """Returns the metrics of all systems, and the failures, for a page."""
+    """Returns the sections of a page: metrics of all systems, and failures."""
     measure = failures["measure"]
     results = means(measured.by_query)
-    names = list(results[measured.ranked])
+    measures = list(results[measured.ranked])
     rows = [
-        [system, *(f"{100 * values[name]:.2f}" for name in names)]
+        [system, *(f"{100 * values[name]:.2f}" for name in measures)]
         for system, values in results.items()
     ]
     sections = [
-        Section("Metrics, in percent", [Table(["system", *names], rows)])
+        Section("Metrics, in percent", [Table(["system", *measures], rows)])
     ]
-    parts = {
-        name: failures[name] for name in ("head", "tail") if name in failures
-    }
-    if parts:
-        rows = [
-            [name, f"{values['queries']:,}"]
-            + [f"{100 * values[system]:.2f}" for system in results]
-            for name, values in parts.items()
-        ]
+    rows = [
+        [name, f"{failures[name]['queries']:,}"]
+        + [f"{100 * failures[name][system]:.2f}" for system in results]
+        for name in ("head", "tail")
+        if name in failures
+    ]
+    if rows:
         sections.append(
             Section(
                 "Frequent and rare queries",
@@ -313,8 +284,8 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
         )
     clicks = ["clicks"] * ("frequent" in failures)
     header = ["query", measure, "rank", *clicks, "clicked titles", "found"]
-    for part, heading in _HEADINGS.items():
-        if failures.get(part):
+    for name, heading in _HEADINGS.items():
+        if failures.get(name):
             rows = [
                 [
                     entry["query"],
@@ -323,7 +294,7 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
                     *[_clicks(entry)] * len(clicks),
                     *(" | ".join(entry[k]) for k in ("clicked", "found")),
                 ]
-                for entry in failures[part]
+                for entry in failures[name]
             ]
             last = len(header) - 1
             table = Table(header, rows, text_columns=(last - 1, last))

@@ -24,11 +24,7 @@ from keras_lstm_dssm.evaluate.titles import (
 )
 from keras_lstm_dssm.evaluation.bm25 import BM25System, FieldTexts
 from keras_lstm_dssm.evaluation.hubness import hubness, sample
-from keras_lstm_dssm.evaluation.index import (
-    Index,
-    encode_texts,
-    unit_vectors,
-)
+from keras_lstm_dssm.evaluation.index import Index, encode_texts, unit_vectors
 from keras_lstm_dssm.evaluation.measures import mean
 from keras_lstm_dssm.evaluation.mixture import CANDIDATES, ChosenWeights
 from keras_lstm_dssm.evaluation.postings import (
@@ -61,27 +57,22 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 HYBRID = "hybrid"
 
-_TRIED: dict[str, tuple[Any, ...]] = {
+_BM25_VALUES: dict[str, tuple[Any, ...]] = {
     "bm25_words": BM25_TERMS,
     "b": (0.0, 0.25, 0.5, 0.75, 1.0),
     "k1": (0.2, 0.5, 0.8, 1.2, 1.6, 2.0),
 }
-"""Values of settings of BM25 to try on dev, one setting after the other."""
+"""Setting of BM25 -> values to try on dev, one setting after another."""
 
-_FIRST = 10
-"""Number of first hits of each query, on which probabilities are calibrated."""
-
-_LEAST_SCALE = 1e-3
-"""A calibration with a smaller scale of the scores is not used."""
-
-_NOT_WEAK = 0.9
-"""Share of the relevant first hits of dev that are above the weak limit."""
+_FIRST = 10  # number of first hits of a query for calibrating probabilities
+_LEAST_SCALE = 1e-3  # a calibration with a smaller scale of scores is not used
+_NOT_WEAK = 0.9  # share of relevant first hits of dev with a score above `weak`
 
 
 def bm25_system(
     settings: HybridSettings, fields: FieldTexts | None = None
 ) -> BM25System:
-    """Returns BM25 on the terms of a hybrid."""
+    """Returns BM25 alone, with the terms, `k1` and `b` of a hybrid."""
     assert settings.bm25_words, settings
     titles = term_tokenizer(settings.bm25_words)
     queries = term_tokenizer(settings.bm25_words, MAX_WORDS)
@@ -89,12 +80,12 @@ def bm25_system(
 
 
 class HybridSystem(CorpusSystem):
-    """Ranks like a hybrid retriever, by log-odds of relevance.
+    """Ranks like a hybrid retriever: by log-odds of relevance.
 
     Args:
-        vectors: Part, `"towers"` or `"words"` -> system with its vectors.
+        vectors: `"towers"` or `"words"` -> a system with these vectors.
         settings: Weights and terms; `bm25_words` must not be `None`.
-        queries: Training queries, with which hubness is measured.
+        queries: Training queries, from which hubness is computed.
         fields: The fields of the titles, see `BM25System`.
     """
 
@@ -114,7 +105,7 @@ class HybridSystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields log-odds of all titles; see `CorpusSystem.scores`."""
+        """Yields the log-odds of all titles, see `CorpusSystem.scores`."""
         weights = np.array([*self.settings.weights.values()], np.float32)
         base = np.float32(self.settings.base)
         for parts in self.parts(queries, titles):
@@ -125,9 +116,10 @@ class HybridSystem(CorpusSystem):
     def parts(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[np.ndarray]:
-        """Yields unweighted parts of scores, float32 `[parts, titles]`.
+        """Yields the unweighted parts of each query's scores.
 
-        The order is `HYBRID_PARTS`. A missing part is 0; hubness is negative.
+        float32 `[parts, titles]`, in the order of `HYBRID_PARTS`. A missing
+        part is 0. Hubness is negative.
         """
         indexes, terms = self._prepared(titles)
         title_hubness = self.hubness(titles) if self.settings.hubness else 0.0
@@ -196,31 +188,14 @@ def measure_hybrid(
     stored: HybridSettings | None = None,
     queries: Sequence[str] = (),
 ) -> Measured:
-    """Measures a hybrid ranking, and its parts alone.
+    """Measures a hybrid of a `TwoTower` and BM25, and its parts alone.
 
     The weights of the hybrid are fitted to the split dev. The system `bm25` is
     BM25 alone, with the terms, `k1` and `b` that are best on dev. If there is
-    no dev, or dev is measured, the settings are `stored` or the defaults.
-
-    Args:
-        model: The trained `TwoTower`.
-        collection: The data.
-        settings: The settings of the evaluation; `hybrid` must be `True`.
-        report: Function that is called with each line of the results.
-        stored: The settings that an earlier evaluation of the run has fitted.
-        queries: The query of each training click of the run.
-
-    Returns:
-        The results. `about` has `hybrid_settings`; with dev also `hybrid_dev`.
-
-    Raises:
-        InputError: The model is no `TwoTower`, or a setting is wrong.
-
-    Example:
-    >>> settings = TitleSettings(mode="retrieve", hybrid=True)
-    >>> measured = measure_hybrid(model, open_collection("api"), settings)
-    >>> measured.about["hybrid_settings"]["towers"]
-    9.3
+    no dev, or dev is measured, the settings are `stored`, from an earlier
+    evaluation, or the defaults. `queries` are the queries of the training
+    clicks. `Measured.about` has `hybrid_settings`, and with dev `hybrid_dev`.
+    A model that is no `TwoTower` raises `InputError`.
     """
     settings = with_mode(settings, collection)
     teacher, dev, split = settings.teacher, settings.dev, settings.split
@@ -231,14 +206,14 @@ def measure_hybrid(
     titles = list(task.documents.values())
     dev_data = open_collection(dev, collection.fields) if dev else collection
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
-    chosen = (not has_dev and stored) or HybridSettings()
+    hybrid = (not has_dev and stored) or HybridSettings()
     if settings.bm25_words != MODEL:
         if settings.bm25_words not in BM25_TERMS:
             raise InputError(
                 f"--bm25_words={settings.bm25_words}: expected one of"
                 f" {', '.join(BM25_TERMS)} with --hybrid"
             )
-        chosen = chosen.replace(bm25_words=settings.bm25_words)
+        hybrid = hybrid.replace(bm25_words=settings.bm25_words)
     report(
         f"{split}: {len(task.queries)} queries, {len(titles)} documents in the"
         " corpus"
@@ -246,41 +221,34 @@ def measure_hybrid(
     vectors = parts.systems(**settings.encoding)
     about: dict[str, Any] = {}
     if has_dev:
-        on_dev = title_task(settings, dev_data, "dev")
+        dev_task = title_task(settings, dev_data, "dev")
         measure = settings.select or MAIN_MEASURES["retrieve"]
-        system, best = fit_hybrid(vectors, chosen, on_dev, measure, queries)
-        about = report_choice(HYBRID, best, on_dev, measure, report)
+        system, best = fit_hybrid(vectors, hybrid, dev_task, measure, queries)
+        about = report_choice(HYBRID, best, dev_task, measure, report)
         fixed_words = settings.bm25_words != MODEL
-        alone = tuned_bm25(system.settings, on_dev, measure, fixed_words)
+        alone = tuned_bm25(system.settings, dev_task, measure, fixed_words)
         report(
             f"bm25 alone: {alone.bm25_words}, k1 {alone.k1:g}, b {alone.b:g},"
             " the best on dev"
         )
     else:
-        alone = parts.settled(chosen, titles, queries)
+        alone = parts.settled(hybrid, titles, queries)
         system = HybridSystem(vectors, alone, queries)
-        measures_dev = split == "dev" and not dev
-        why = "as dev is measured" if measures_dev else "as there is no dev"
-        report(
-            "hybrid: weights "
-            + ("of hybrid.json" if stored else f"by default, {why}")
-        )
-    chosen, system.fields = system.settings, task.fields
-    report(chosen.describe(parts.names))
+        reason = "dev is measured"
+        if split != "dev" or dev:
+            reason = "there is no dev"
+        source = "of hybrid.json" if stored else f"by default, as {reason}"
+        report(f"hybrid: weights {source}")
+    hybrid, system.fields = system.settings, task.fields
+    report(hybrid.describe(parts.names))
     systems: dict[str, System] = {
         MODEL: system_of(model, batch_size=settings.batch_size),
         **vectors,
         BM25: bm25_system(alone, task.fields),
         HYBRID: system,
     }
-    measured = measured_systems(
-        task,
-        systems,
-        HYBRID,
-        {"hybrid_settings": chosen.to_dict(), **about},
-        settings,
-        report,
-    )
+    about = {"hybrid_settings": hybrid.to_dict(), **about}
+    measured = measured_systems(task, systems, HYBRID, about, settings, report)
     calibration = _calibration(measured)
     report(
         f"probabilities of the first {_FIRST} titles: expected calibration"
@@ -291,7 +259,7 @@ def measure_hybrid(
 
 
 def _calibration(measured: Measured) -> Reliability:
-    """Compares the probabilities of the first titles with the judgements."""
+    """Compares the probabilities of first titles with the judgements."""
     task = measured.task
     scored = [
         (score, task.qrels[query_id].get(d, 0) >= task.min_relevant)
@@ -303,7 +271,7 @@ def _calibration(measured: Measured) -> Reliability:
 
 
 class FittedHybrid(NamedTuple):
-    """A system with fitted settings, and its metrics on dev."""
+    """A system with fitted settings, and its results on dev."""
 
     system: HybridSystem
     chosen: ChosenWeights
@@ -316,12 +284,12 @@ def fit_hybrid(
     measure: str,
     queries: Sequence[str] = (),
 ) -> FittedHybrid:
-    """Fits the weights of a hybrid to dev.
+    """Fits the weights of a hybrid to the task dev.
 
     `fit_weights` fits the weights, and `calibrate` scales them to log-odds.
-    Weights are fitted twice, because hubness depends on the weights of the
-    vectors: it is measured with the first weights. For the arguments see
-    `HybridSystem`; `measure` is measured on dev, but not optimised.
+    The weights are fitted twice, because hubness depends on the weights of the
+    vectors. For the arguments see `HybridSystem`. The result on dev is the
+    value of `measure`.
     """
     titles = tuple(dev.documents.values())
     settings = settings.replace(
@@ -343,31 +311,29 @@ def fit_hybrid(
         weights = _fit_parts(lists, names)
     if not weights.any():  # no part ranks relevant titles higher
         weights = np.array([*settings.of_parts(names).weights.values()])
-    best = [_first_hits(judged, weights) for judged in lists]
-    scores, relevant = map(np.concatenate, zip(*best, strict=True))
+    hits = [_first_hits(judged, weights) for judged in lists]
+    scores, relevant = map(np.concatenate, zip(*hits, strict=True))
     scale, base, weak = 1.0, settings.base, settings.weak
     if 0 < relevant.mean() < 1:
         scale, base = calibrate(scores, relevant)
     if scale < _LEAST_SCALE:  # scores do not predict relevance
         scale, base = 1.0, settings.base
     elif 0 < relevant.mean() < 1:
-        first = [scores[0] for scores, relevant in best if relevant[0]]
-        cut = np.quantile(first, 1 - _NOT_WEAK) if first else scores.min()
-        weak = float(probability(scale * cut + base))
+        first = [scores[0] for scores, relevant in hits if relevant[0]]
+        limit = np.quantile(first, 1 - _NOT_WEAK) if first else scores.min()
+        weak = float(probability(scale * limit + base))
     system.settings = settings.replace(
         **_named(scale * weights), base=base, weak=weak
     )
+    systems = {**vectors, BM25: bm25_system(settings, dev.fields)}
     alone = {
         name: mean(dev.measure(part)[1], [measure])[measure]
-        for name, part in {
-            **vectors,
-            BM25: bm25_system(settings, dev.fields),
-        }.items()
+        for name, part in systems.items()
     }
     _, by_query = dev.measure(system)
     value = mean(by_query, [measure])[measure]
-    fitted = {name: system.settings.weights[name] for name in names}
-    return FittedHybrid(system, ChosenWeights(fitted, value, alone))
+    fitted_weights = {name: system.settings.weights[name] for name in names}
+    return FittedHybrid(system, ChosenWeights(fitted_weights, value, alone))
 
 
 def _named(weights: np.ndarray) -> dict[str, float]:
@@ -375,11 +341,11 @@ def _named(weights: np.ndarray) -> dict[str, float]:
 
 
 def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
-    """Fits the weights of the named parts; the other weights are 0."""
-    used = [HYBRID_PARTS.index(name) for name in names]
+    """Fits the weights of the named parts; all other weights are 0."""
+    columns = [HYBRID_PARTS.index(name) for name in names]
     weights = np.zeros(len(HYBRID_PARTS))
-    weights[used] = fit_weights(
-        [judged._replace(parts=judged.parts[:, used]) for judged in lists]
+    weights[columns] = fit_weights(
+        [judged._replace(parts=judged.parts[:, columns]) for judged in lists]
     )
     return weights
 
@@ -387,24 +353,24 @@ def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
 def _candidates(
     system: HybridSystem, task: Task
 ) -> list[tuple[np.ndarray, JudgedList]]:
-    """Returns the rows and parts of each query's candidates.
+    """Returns each query's candidates: indices of titles, and a `JudgedList`.
 
     Candidates are the relevant titles, and the best titles of each part.
     """
     titles = tuple(task.documents.values())
-    row = {document_id: i for i, document_id in enumerate(task.documents)}
+    row_of = {document_id: i for i, document_id in enumerate(task.documents)}
     candidates = []
     parts_of = system.parts(list(task.queries.values()), titles)
     for query_id, parts in zip(task.queries, parts_of, strict=True):
         relevant = np.zeros(len(titles), bool)
         for document_id, grade in task.qrels[query_id].items():
-            relevant[row[document_id]] = grade >= task.min_relevant
-        chosen = relevant.copy()
+            relevant[row_of[document_id]] = grade >= task.min_relevant
+        is_candidate = relevant.copy()
         count = min(CANDIDATES, len(titles))
         for part in parts:
             if part.min() < part.max():
-                chosen[np.argpartition(part, -count)[-count:]] = True
-        rows = np.flatnonzero(chosen)
+                is_candidate[np.argpartition(part, -count)[-count:]] = True
+        rows = np.flatnonzero(is_candidate)
         judged = JudgedList(parts[:, rows].T.copy(), relevant[rows])
         candidates.append((rows, judged))
     return candidates
@@ -413,7 +379,7 @@ def _candidates(
 def _first_hits(
     judged: JudgedList, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the largest scores of a list, and which are relevant."""
+    """Returns the largest scores of a list, and whether each is relevant."""
     scores = judged.parts @ weights
     order = np.argsort(-scores, kind="stable")[:_FIRST]
     return scores[order], judged.relevant[order]
@@ -422,22 +388,22 @@ def _first_hits(
 def tuned_bm25(
     settings: HybridSettings, dev: Task, measure: str, fixed_words: bool = False
 ) -> HybridSettings:
-    """Chooses terms, `k1` and `b` with which BM25 alone is best on dev.
+    """Chooses the terms, `k1` and `b` with which BM25 alone is best on dev.
 
     With `fixed_words`, the terms are not changed. Stems are tried only if the
     stemmer is installed.
     """
-    tried = dict(_TRIED)
+    values_of = dict(_BM25_VALUES)
     if fixed_words:
-        del tried["bm25_words"]
+        del values_of["bm25_words"]
     elif find_spec("snowballstemmer") is None:
-        tried["bm25_words"] = BM25_TERMS[1:]
+        values_of["bm25_words"] = BM25_TERMS[1:]
 
     def value(changed: HybridSettings) -> float:
         _, by_query = dev.measure(bm25_system(changed, dev.fields))
         return mean(by_query, [measure])[measure]
 
-    for name, values in tried.items():
+    for name, values in values_of.items():
         choices = [settings.replace(**{name: choice}) for choice in values]
         settings = max(choices, key=value)
     return settings

@@ -1,4 +1,4 @@
-"""Evaluate the model of a run folder, and store the results in the run."""
+"""Evaluates the model of a run folder, and stores the results in the run."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -56,31 +56,31 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Measures the model of a run, and stores the results in the run.
 
-    Models of titles are compared with BM25 and random order, see
-    `measure_titles`. A `KeyVec` is compared with `baselines` on retrieval and
-    clustering of documents. Results are added to `metrics.json`, under the
-    split and under split and task such as `"test/retrieve"`, and to `CARD.md`.
-    Results of an outside encoder are returned but not stored.
+    Two towers and pair scorers are compared with BM25 and a random order. A
+    `KeyVec` is compared with `baselines` on retrieval and clustering. Results
+    are added to `CARD.md` and to `metrics.json`, under the split and under
+    split and task, such as `"test/retrieve"`. Results of an outside encoder are
+    not stored.
 
     Args:
         run: The run folder, or an outside encoder, see `open_outside_encoder`.
         data: The data, see `open_collection`; for a `KeyVec`, see
             `open_documents`.
-        split: Split of the data.
-        min_relevant: Grade from which a document is relevant.
+        split: Split of the data. Default `"test"`.
+        min_relevant: Grade from which a document is relevant. Default 1.
         baselines: Function that makes the baselines of a `KeyVec`, such as
-            `papers.document_baselines`.
-        progress: Whether to show a progress bar of encoding.
+            `papers.document_baselines`. Default: no baselines.
+        progress: Whether to show a progress bar of encoding. Default `False`.
         report: Function that is called with each line of the results, such as
             `print`. Default: lines are not shown.
         **title_options: The other fields of `TitleSettings`. They are not
             supported for a `KeyVec`.
 
     Returns:
-        Models of titles: split -> `mode`, facts such as `bm25_words`, and
-            system -> measure -> value from 0 to 1; with `settings.queries`
-            also `verdict` of `compare_with_bm25` and `failures` of
-            `find_failures`, which are not stored.
+        Two towers and pair scorers: split -> `mode`, facts such as
+            `bm25_words`, and system -> measure -> value from 0 to 1; with the
+            option `queries` also `verdict` (`compare_with_bm25`) and
+            `failures` (`find_failures`), which are not stored.
         Outside encoders: also `texts_per_second`.
         `KeyVec`: split -> task -> system -> measure -> value.
 
@@ -95,7 +95,7 @@ def evaluate_run(
     """
     TitleSettings.check_names(title_options)
     settings = TitleSettings(split, min_relevant, progress, **title_options)
-    # Errors of paths and weights are raised before the evaluation.
+    # Wrong paths and weights raise an error before the evaluation.
     for path in (settings.run_file, settings.html):
         if path:
             check_writable(path)
@@ -112,18 +112,10 @@ def evaluate_run(
                 f"--{name} is about rankings of titles: leave it out for the "
                 f"{kind_of(model).noun} in {folder.path}"
             )
+        max_bad_lines = folder.read_config().get("max_bad_lines", 0)
+        documents = open_documents(data, max_bad_lines, model.max_sentences)
         tasks, measured = measure_documents(
-            model,
-            open_documents(
-                data,
-                folder.read_config().get("max_bad_lines", 0),
-                model.max_sentences,
-            ),
-            split,
-            min_relevant,
-            baselines,
-            progress,
-            report,
+            model, documents, split, min_relevant, baselines, progress, report
         )
         results: dict[str, Any] = {
             name: means(by_system) for name, by_system in measured.items()
@@ -154,12 +146,12 @@ def evaluate_run(
         latest["texts_per_second"] = speed = encoder.texts / encoder.seconds
         report(f"the model encodes {speed:,.0f} texts/s")
         return {split: {**latest, **findings}}
-    if split != "train":  # "train" holds the results of the training
+    if split != "train":  # "train" has the metrics of the training
         folder.add_metrics(split, latest)
     for name, by_system in measured.items():
-        documents = len(tasks[name].documents)
+        count = len(tasks[name].documents)
         record_evaluation(
-            folder.path, f"{split}/{name}", data, by_system, documents
+            folder.path, f"{split}/{name}", data, by_system, count
         )
         folder.add_metrics(f"{split}/{name}", results[name])
     return {split: {**latest, **findings}}
@@ -174,11 +166,11 @@ def measure_documents(
     progress: bool = False,
     report: Report = lambda line: None,
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
-    """Measures a KeyVec, and baselines trained on the split train.
+    """Measures a `KeyVec`, and baselines trained on the split train.
 
-    For the arguments see `evaluate_run`. Returns name -> task, for `"retrieve"`
-    and `"cluster"`; and task -> system -> query id -> measure -> value, where
-    seeds replace query ids for clustering.
+    For the arguments see `evaluate_run`. Returns name -> task, for the names
+    `"retrieve"` and `"cluster"`, and name -> system -> query id -> measure ->
+    value. Clustering has seeds in place of query ids.
     """
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]

@@ -1,4 +1,4 @@
-"""Measures a model of titles beside BM25, and in mixtures."""
+"""Compares rankings of titles by a model, BM25 and mixtures of systems."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 
 from keras_lstm_dssm.data.collection import Collection
 from keras_lstm_dssm.data.sources import open_collection
-from keras_lstm_dssm.data.teacher_folder import (
-    TeacherFolder,
-    TeacherVectors,
-)
+from keras_lstm_dssm.data.teacher_folder import TeacherFolder, TeacherVectors
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
@@ -60,8 +57,8 @@ class Measured(NamedTuple):
     Attributes:
         task: The task.
         by_query: System -> query id -> measure -> value.
-        about: Facts for the results, by name.
-        ranked: The evaluated system, a key of `by_query`; others are baselines.
+        about: Facts to store with the results, such as `bm25_words`.
+        ranked: Name of the evaluated system; all other systems are baselines.
         run: The rankings of the evaluated system.
     """
 
@@ -85,10 +82,10 @@ _WORDS = {
 
 
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
-    """Returns settings with a mode that suits the split, if none was chosen.
+    """Chooses `settings.mode` by the split if it is `None`.
 
-    Reranking needs judgements of grade 0: without them, all orders of the
-    judged documents have the same precision.
+    Reranking needs documents with grade 0. Without them, all orders of the
+    judged documents are equally good.
     """
     if settings.mode is not None:
         return settings
@@ -100,19 +97,17 @@ def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
 def title_task(
     settings: TitleSettings, collection: Collection, split: str = ""
 ) -> Task:
-    """Returns the task of a split, by default of `settings.split`."""
+    """Makes the task of a split, by default of `settings.split`."""
     assert settings.mode is not None, "see with_mode"
+    split = split or settings.split
+    minimum, depth = settings.min_relevant, settings.depth
     return Task.from_collection(
-        collection,
-        split or settings.split,
-        settings.mode,
-        settings.min_relevant,
-        settings.depth,
+        collection, split, settings.mode, minimum, depth
     )
 
 
 def given_weights(settings: TitleSettings) -> dict[str, float] | None:
-    """Checks the flags of a mixture of the model and other systems.
+    """Checks `mix` and `mix_weights`, the systems and weights of a mixture.
 
     Returns name -> weight, with a sum of 1; `None` without `mix_weights`.
     """
@@ -147,10 +142,10 @@ def measure_titles(
     settings: TitleSettings,
     report: Report = lambda line: None,
 ) -> Measured:
-    """Measures a model of titles, BM25, random order, and a mixture.
+    """Measures a model, BM25, a random order, and the mixture `settings.mix`.
 
-    `Measured.about` has `bm25_words`, the name of BM25's tokenizer; with
-    `settings.mix` also `mixture_weights` and `mixture_dev`, the results on dev.
+    `Measured.about` has `bm25_words`, the name of BM25's tokenizer, and for a
+    mixture also `mixture_weights` and `mixture_dev`, the results on dev.
     """
     settings = with_mode(settings, collection)
     split, mix = settings.split, settings.mix
@@ -177,10 +172,11 @@ def measure_titles(
     )
     bm25 = BM25System(tokenizer=TOKENIZERS[words], fields=task.fields)
     if not isinstance(model, System):
-        towers, model = model, system_of(model, bm25, **settings.encoding)
+        encoder = getattr(model, "document_encoder", None)
+        model = system_of(model, bm25, **settings.encoding)
         if settings.teacher is not None:
             vectors = TeacherVectors.open(settings.teacher)
-            check_fitted(getattr(towers, "document_encoder", None), vectors)
+            check_fitted(encoder, vectors)
             model = DenseSystem(
                 model.encode_query,
                 partial(vectors.completed, encode=model.encode_document),
@@ -200,24 +196,24 @@ def measure_titles(
             dev = collection
             if settings.dev:
                 dev = open_collection(settings.dev, collection.fields)
-            chosen_on = title_task(settings, dev, "dev")
+            dev_task = title_task(settings, dev, "dev")
         parts = {MODEL: systems[MODEL]}
         for name in mix:
             parts[name] = open_system(name, bm25, **settings.encoding)
-        for name, part in parts.items():
-            if isinstance(part, PairSystem) and mode == "retrieve":
+        for name, system in parts.items():
+            if isinstance(system, PairSystem) and mode == "retrieve":
                 raise InputError(
                     f"--mix: {name} is a pair scorer, which only scores lists:"
                     " use --mode=rerank, or leave it out"
                 )
-            if isinstance(part, DenseSystem):
-                parts[name] = with_cached_vectors(part)
+            if isinstance(system, DenseSystem):
+                parts[name] = with_cached_vectors(system)
         on_dev: dict[str, Any] = {}
         if weights is None:
             measure = settings.select or MAIN_MEASURES[mode]
-            chosen = choose_weights(parts, chosen_on, measure)
+            chosen = choose_weights(parts, dev_task, measure)
             weights = chosen.weights
-            on_dev = report_choice(MIXTURE, chosen, chosen_on, measure, report)
+            on_dev = report_choice(MIXTURE, chosen, dev_task, measure, report)
         by_name = ", ".join(f"{name} {w:.3g}" for name, w in weights.items())
         flag = ",".join(f"{weight:.10g}" for weight in weights.values())
         report(f"mixture: {by_name} (--mix_weights={flag})")
@@ -235,7 +231,7 @@ def measured_systems(
     settings: TitleSettings,
     report: Report,
 ) -> Measured:
-    """Measures systems, prints the table and writes the run of `ranked`."""
+    """Measures systems, prints a table, and writes the run of `ranked`."""
     runs: dict[str, Run] = {}
     pages: dict[str, Occurrences] = {}
 
@@ -264,13 +260,9 @@ def measured_systems(
 
 
 def report_choice(
-    name: str,
-    chosen: ChosenWeights,
-    dev: Task,
-    measure: str,
-    report: Report,
+    name: str, chosen: ChosenWeights, dev: Task, measure: str, report: Report
 ) -> dict[str, Any]:
-    """Prints the results of weights on dev, and returns them as `NAME_dev`."""
+    """Prints the results of chosen weights on dev, and returns `NAME_dev`."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )
@@ -288,9 +280,9 @@ def report_choice(
 
 
 def open_system(name: str, bm25: System, **options: Any) -> System:
-    """Opens a system of a mixture by its name.
+    """Opens a system of a mixture.
 
-    A name is `"bm25"`, the folder of a run, or an outside encoder, see
+    `name` is `"bm25"`, the folder of a run, or an outside encoder, see
     `open_outside_encoder`. `options` are passed to `system_of`.
     """
     if name == BM25:
@@ -325,7 +317,7 @@ class TimedEncoder(DenseSystem):
 
 
 def timed_encoder(name: str) -> TimedEncoder | None:
-    """Opens an outside encoder; returns `None` for the folder of a run."""
+    """Opens an outside encoder; `None` if the name is the folder of a run."""
     is_encoder = (
         "model_type" in RunFolder(name).read_config()
         if Path(name, "config.json").exists()
@@ -336,13 +328,13 @@ def timed_encoder(name: str) -> TimedEncoder | None:
     return TimedEncoder(_outside_encoder("run", name, "the folder of a run"))
 
 
-def _outside_encoder(flag: str, name: str, other: str) -> Encode:
-    """Opens an outside encoder; errors add that the name is not `other`."""
+def _outside_encoder(flag: str, name: str, expected: str) -> Encode:
+    """Opens an outside encoder; `flag` and `expected` are for the error."""
     try:
         return open_outside_encoder(name)
     except InputError as error:
         raise InputError(
-            f"--{flag}: {name!r} is not {other}, nor an encoder that can be"
+            f"--{flag}: {name!r} is not {expected}, nor an encoder that can be"
             f" opened ({error})"
         ) from error
 
@@ -352,5 +344,5 @@ def _is_run(name: str) -> bool:
     folder = RunFolder(name)
     if folder.model.exists() or not folder.config.exists():
         return folder.model.exists()
-    # Models of Hugging Face have a config.json, too.
+    # A model of Hugging Face also has a config.json.
     return "model_type" not in folder.read_config()

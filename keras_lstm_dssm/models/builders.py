@@ -93,20 +93,20 @@ def check_arguments(
 ) -> None:
     """Checks that the constructor of a class takes the arguments in `config`.
 
-    `base` is the last base class whose arguments are allowed. The recipe has
-    separate fields for the arguments `without`, which are not allowed. `field`
-    is the name of the recipe's field `config`.
+    Arguments of base classes are allowed up to `base`. The arguments `without`
+    are not allowed, because the recipe has separate fields for these arguments.
+    `field` is the name of the recipe's field with the value `config`.
     """
-    known = {"dtype", "trainable"}
+    allowed = {"dtype", "trainable"}
     for parent in model_class.__mro__:
         if issubclass(parent, base):
-            known.update(inspect.signature(parent.__init__).parameters)
-    known -= {"self", "kwargs", "name", *without}
-    if not isinstance(config, Mapping) or not known.issuperset(config):
+            allowed.update(inspect.signature(parent.__init__).parameters)
+    allowed -= {"self", "kwargs", "name", *without}
+    if not isinstance(config, Mapping) or not allowed.issuperset(config):
         raise InputError(
             f"{field} is {config!r}: expected arguments of"
             f" {model_class.__name__}, "
-            f"which are {', '.join(sorted(known))}"
+            f"which are {', '.join(sorted(allowed))}"
         )
     try:
         json.dumps(dict(config))

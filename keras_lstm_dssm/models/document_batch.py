@@ -156,10 +156,10 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes batches of three lists; checks a dataset.
+    """Makes batches of three lists, or checks and returns a dataset.
 
-    Lists are shuffled differently in each pass; with no `shuffle_seed` they
-    keep their order.
+    Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
+    seed they keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):

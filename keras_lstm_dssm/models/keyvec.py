@@ -43,9 +43,9 @@ class KeyVec(TextModel):
     Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
     reads the sentences. Its state h_i at sentence i gives p_i, the probability
     that sentence i is a key sentence. The vector of the document is
-    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. In
-    training, summaries determine key sentences, which the p_i should identify,
-    and key words, which the vector should predict.
+    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. The
+    training targets come from summaries: the p_i learn to identify key
+    sentences, and the vector learns to predict key words.
 
     A document is a string, which `split_sentences` splits, or a list of
     sentences. `words.max_words` limits each sentence.
@@ -83,7 +83,7 @@ class KeyVec(TextModel):
 
     Returns:
         Vectors `(batch, dimension)`, each number between -1 and 1. Compare
-        them by their cosine.
+        vectors by cosine.
 
     Raises:
         InputError: An argument is not supported.
@@ -168,27 +168,16 @@ class KeyVec(TextModel):
         return self._key_words.split(" ")
 
     def key_word_ids(self, words: Iterable[str]) -> np.ndarray:
-        """Looks up key words.
+        """Looks up key words after normalising them, int32 `(words,)`.
 
-        Args:
-            words: Any words; they are normalised.
-
-        Returns:
-            int32 `(words,)`, from 1 in the order of `key_vocabulary`; 0 for
-            other words.
+        Ids start at 1 and have the order of `key_vocabulary`; 0 is for all
+        other words.
         """
         normal = normalize(words, self.key_lookup.split)
         return self.key_lookup.ids(tf.constant(normal, tf.string)).numpy()
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
-        """Sets optimizer and loss.
-
-        Args:
-            optimizer: Any Keras optimizer, such as Adam, or
-                `NesterovMomentum`.
-            loss: `KeyVecLoss`.
-            **kwargs: See `keras.Model.compile`; loss, accuracy, read_loss and
-                key_word_loss are the only metrics.
+        """Sets any Keras optimizer, and a `KeyVecLoss`.
 
         Raises:
             InputError: Another loss, metrics, XLA or half precision are
@@ -206,11 +195,10 @@ class KeyVec(TextModel):
         return vectors
 
     def hash_documents(self, documents: Any) -> DocumentBatch:
-        """Splits and hashes documents, in the graph.
+        """Splits and hashes documents, in a graph or eagerly.
 
-        Args:
-            documents: Strings `(batch,)`, or ragged strings `(batch, None)`
-                of sentences.
+        `documents` are strings `(batch,)`, or sentences, ragged strings
+        `(batch, None)`.
         """
         if not isinstance(documents, tf.RaggedTensor):
             documents = graph_sentences(as_strings(documents))
@@ -224,15 +212,9 @@ class KeyVec(TextModel):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of documents, and the logits of the p_i.
 
-        Args:
-            documents: The result of `hash_documents`.
-            training: Whether a gradient will be computed. Default `False`.
-            dropout_seed: int32 `(2,)`, the seed of dropout. Default `None`
-                for no dropout.
-
-        Returns:
-            The vectors, float `(documents, dimension)`, eq. (3), and the
-            logits, float `(sentences,)`, eq. (2).
+        Vectors are float `(documents, dimension)`, eq. (3); logits are float
+        `(sentences,)`, eq. (2). `dropout_seed` is int32 `(2,)`, or `None` for
+        no dropout.
         """
         sentences = self.sentence_encoder(
             self.words.embedding(documents.sentences, training=training),
@@ -285,13 +267,10 @@ class KeyVec(TextModel):
     def read_sentences(
         self, sentences: tf.RaggedTensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vectors of documents, and the p_i of their sentences.
+        """Returns the vectors of documents, and the p_i of all sentences.
 
-        Args:
-            sentences: Ragged strings `(batch, None)`.
-
-        Returns:
-            Float `(batch, dimension)` and `(sentences,)`.
+        From ragged strings `(batch, None)` to float `(batch, dimension)` and
+        `(sentences,)`.
         """
         vectors, logits = self.vectors_and_logits(
             self.hash_documents(sentences)
@@ -300,11 +279,7 @@ class KeyVec(TextModel):
         return vectors, p
 
     def word_probabilities(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns softmax(W_v d + b_v), `(batch, vocabulary)`.
-
-        Args:
-            vectors: The documents' vectors d, float `(batch, dimension)`.
-        """
+        """Returns softmax(W_v d + b_v), `(batch, vocabulary)`, of vectors d."""
         return tf.nn.softmax(self.word_scores(vectors))
 
     def get_config(self) -> dict[str, Any]:
@@ -332,8 +307,7 @@ class KeyVec(TextModel):
         """Rebuilds the model with its layers."""
         words = keras.saving.deserialize_keras_object(config["words"])
         vocabulary = config["key_vocabulary"]
-        if vocabulary is not None:
-            vocabulary = vocabulary.split(" ")
+        vocabulary = vocabulary and vocabulary.split(" ")
         return cls(**{**config, "words": words, "key_vocabulary": vocabulary})
 
     def predict(
@@ -345,13 +319,9 @@ class KeyVec(TextModel):
     ) -> np.ndarray:
         """Returns the vectors of documents, `(documents, dimension)`.
 
-        `encode` is faster for documents of different lengths.
-
-        Args:
-            x: Documents as for `encode`, or a dataset of batches of documents.
-            batch_size: Documents in a batch of a list, by default 32.
-            verbose: See `keras.Model.predict`.
-            **kwargs: See `keras.Model.predict`.
+        x is a list of documents, or a dataset of batches of documents. `encode`
+        is faster for documents of different lengths. For the other arguments
+        see `keras.Model.predict`; `batch_size` is 32 by default.
         """
         documents = sentence_batches(x, batch_size)
         if is_empty(documents):  # Keras would raise UnboundLocalError
@@ -395,17 +365,10 @@ class KeyVec(TextModel):
     def probabilities(
         self, documents: Any, progress: bool = False
     ) -> list[np.ndarray]:
-        """Returns the probabilities p_i of key sentences.
+        """Returns the p_i of each document, float `[sentences]`.
 
-        Args:
-            documents: See `encode`.
-            progress: Whether to show a progress bar. Default `False`.
-
-        Returns:
-            Float `[sentences]` for each document, with at most `max_sentences`.
-
-        Raises:
-            InputError: See `encode`.
+        Sentences after the first `max_sentences` are not read. For the
+        arguments see `encode`.
         """
         results = self._read_in_batches(sentence_lists(documents), progress)
         return [probabilities for _, probabilities in results]
@@ -413,15 +376,10 @@ class KeyVec(TextModel):
     def key_sentences(
         self, document: str | Sequence[str], n: int = 3
     ) -> list[tuple[str, float]]:
-        """Returns the sentences of a document with the largest p_i.
+        """Returns the n sentences of a document with the largest p_i.
 
-        Args:
-            document: A string or a list of sentences.
-            n: Number of sentences, default 3; a short document has fewer.
-
-        Returns:
-            Pairs of a sentence and its p_i, the largest first. Sentences with
-            equal p_i keep their order.
+        The result has pairs of a sentence and its p_i, the largest first.
+        Sentences with equal p_i keep their order.
 
         Raises:
             InputError: `document` is no document, or n is below 1.
@@ -443,15 +401,10 @@ class KeyVec(TextModel):
     def key_words(
         self, document: str | Sequence[str], n: int = 10
     ) -> list[tuple[str, float]]:
-        """Returns the most probable key words of a document.
+        """Returns the n most probable key words of a document.
 
-        Args:
-            document: A string or a list of sentences.
-            n: Number of words, default 10.
-
-        Returns:
-            Pairs of a word and its probability, softmax(W_v d + b_v), the
-            largest first.
+        The result has pairs of a word and its probability,
+        softmax(W_v d + b_v), the largest first.
 
         Raises:
             InputError: `document` is no document, or n is below 1.

@@ -23,28 +23,19 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 
-def clicked_first(values: tf.Tensor) -> tf.Tensor:
-    """Flattens `(batch, 1 + k, ...)`: all first columns, then each row's rest.
-
-    This is the order in which `PairHasher` hashes the titles.
-    """
-    shape = tf.concat([[-1], tf.shape(values)[2:]], axis=0)
-    return tf.concat([values[:, 0], tf.reshape(values[:, 1:], shape)], axis=0)
-
-
 def log_q_sums(
-    log_q: tf.Tensor, candidates: tf.Tensor, titles: tf.Tensor
+    log_q: tf.Tensor, candidates: tf.Tensor, title_count: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sums `log_q` over the candidates with the same title, and counts them.
 
     `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)` for all
-    `candidates` `(batch, 1 + k)`, which are indices below `titles`. Returns
+    candidates. `candidates` are indices of titles, `(batch, 1 + k)`. Returns
     sums and counts, float `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
-    count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [titles])
-    total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [titles])
+    count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [title_count])
+    total = tf.scatter_nd(index, tf.reshape(log_q, [-1]), [title_count])
     return total, count
 
 
@@ -55,8 +46,8 @@ class HashedPairs(NamedTuple):
         query: The queries. `text_index` is `[batch]`.
         document: The titles: clicked documents and negatives; with tied towers
             also the queries. `text_index` `[batch]` has the clicked documents.
-        candidates: Indices of the clicked title and the k negatives of each
-            row, int32 `[batch, 1 + k]`.
+        candidates: For each row, the indices of the clicked title and of k
+            negatives among the titles, int32 `[batch, 1 + k]`.
         titles: Indices of the titles among the distinct texts of `document`,
             int32 `[titles]`; `None` if all texts are titles.
         log_q: See `log_q_sums`, float `[titles]` each; or `None`.
@@ -79,8 +70,8 @@ class PairHasher(Hasher):
     """Hashes batches of texts for two towers.
 
     With tied towers, queries and documents are hashed together, so that a
-    training step reads each row of the table once. `fingerprints`: whether
-    batches have fingerprints of titles, for a training by several workers.
+    training step reads each row of the table once. Batches have fingerprints
+    of titles if `fingerprints` is set, for a training by several workers.
     """
 
     hashed = HashedPairs
@@ -101,7 +92,7 @@ class PairHasher(Hasher):
         caches = [query_encoder.training_cache(self.query_cache)] * 2
         if not self.tied:
             caches[1] = document_encoder.training_cache(self.document_cache)
-        self._training_caches = (*caches,)
+        self._training_caches = tuple(caches)
 
     def __call__(
         self,
@@ -140,13 +131,8 @@ class PairHasher(Hasher):
             documents = hashing[1].distinct(titles)
             index = documents.text_index
         clicked = index[:rows]
-        candidates = tf.concat(
-            [
-                clicked[:, tf.newaxis],
-                tf.reshape(index[rows:], tf.shape(negatives)),
-            ],
-            axis=1,
-        )
+        negative_index = tf.reshape(index[rows:], tf.shape(negatives))
+        candidates = tf.concat([clicked[:, tf.newaxis], negative_index], axis=1)
         titles_index, count = None, documents.text_count
         if self.tied:  # the distinct texts include the queries
             titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
@@ -162,7 +148,9 @@ class PairHasher(Hasher):
                     self.document_hashing.max_words,
                     self.document_hashing.split,
                 ),
-                clicked_first(candidates),
+                tf.concat(
+                    [candidates[:, 0], tf.reshape(candidates[:, 1:], [-1])], 0
+                ),
                 count,
             )
         return HashedPairs(
@@ -217,10 +205,10 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of lists of queries and documents; checks a dataset.
+    """Makes batches of two lists, or checks and returns a dataset.
 
     Lists are shuffled by `shuffle_seed`, and with `reshuffle` differently in
-    each pass. `None` keeps the order.
+    each pass. Without a seed they keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
@@ -262,11 +250,7 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
             f"validation_split={share} of {len(query)} pairs leaves none on "
             "one side: expected a share between 0 and 1, and more pairs"
         )
-    return (
-        query[:first],
-        document[:first],
-        (query[first:], document[first:]),
-    )
+    return (query[:first], document[:first], (query[first:], document[first:]))
 
 
 def _two_lists(x: Any, y: Any) -> tuple[tf.Tensor, tf.Tensor]:
@@ -307,15 +291,15 @@ def _check_spec(spec: Any) -> None:
 
 
 def _check_extras(spec: Any) -> None:
-    known = {
+    allowed = {
         "negatives": (tf.string, (2,)),
         "sample_weight": (tf.float32, (1,)),
         "log_q": (tf.float32, (1, 2)),
     }
     if not isinstance(spec, dict) or not all(
-        name in known
-        and part.dtype == known[name][0]
-        and part.shape.rank in (*known[name][1], None)
+        name in allowed
+        and part.dtype == allowed[name][0]
+        and part.shape.rank in (*allowed[name][1], None)
         for name, part in spec.items()
     ):
         raise InputError(

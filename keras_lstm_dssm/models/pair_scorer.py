@@ -91,10 +91,10 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of three lists of texts; checks a dataset.
+    """Makes batches of three lists of texts, or checks and returns a dataset.
 
-    Lists are shuffled by `shuffle_seed`, differently in each pass; `None` keeps
-    the order.
+    Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
+    seed they keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
@@ -199,11 +199,7 @@ class PairScorer(TextModel):
     )
 
     def __init__(
-        self,
-        words: WordVectors,
-        matcher: Matcher,
-        seed: int = 0,
-        **kwargs: Any,
+        self, words: WordVectors, matcher: Matcher, seed: int = 0, **kwargs: Any
     ) -> None:
         super().__init__(TripleHasher(words), seed, **kwargs)
         if matcher.word_dimension != words.dimension:
@@ -247,16 +243,12 @@ class PairScorer(TextModel):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> np.ndarray:
-        """Returns the scores of pairs, `(pairs,)`, in their order.
+        """Returns the scores of pairs, float `(pairs,)`.
 
-        `score_pairs` is faster for many pairs of texts of different lengths.
-
-        Args:
-            x: List of queries, or a dataset of batches `(query, document)`.
-            y: List of documents if x is a list.
-            batch_size: Pairs in a batch of lists. Default 256.
-            verbose: See `keras.Model.predict`.
-            **kwargs: See `keras.Model.predict`.
+        x and y are lists of queries and documents, or x is a dataset of batches
+        `(query, document)`. `score_pairs` is faster for texts of different
+        lengths. For the other arguments see `keras.Model.predict`;
+        `batch_size` is 256 by default.
         """
         pairs = pair_batches(x, y, batch_size)
         if is_empty(pairs):  # Keras would raise UnboundLocalError
@@ -287,10 +279,6 @@ class PairScorer(TextModel):
 
         Raises:
             InputError: `query` is not one text, or `documents` no texts.
-
-        Example:
-        >>> scorer.score("angle bracket", ["12-Gauge Angle", "Wood glue"])
-        array([ 1.3, -0.2], dtype=float32)
         """
         texts = as_bytes(documents)
         by_numpy = self.matcher.scores_by_numpy
@@ -311,16 +299,10 @@ class PairScorer(TextModel):
         batch_size: int = 256,
         progress: bool = False,
     ) -> np.ndarray:
-        """Scores many pairs, in batches of documents of similar length.
+        """Returns the scores of many pairs of texts, float `[pairs]`.
 
-        Args:
-            queries: Any iterable of texts.
-            documents: Any iterable of texts, one for each query.
-            batch_size: Number of pairs in a batch. Default 256.
-            progress: Whether to show a progress bar. Default `False`.
-
-        Returns:
-            Float `[pairs]`, in the order of the pairs.
+        `queries` and `documents` are iterables of equally many texts. A batch
+        has documents of similar length.
 
         Raises:
             InputError: The texts are not strings, or the numbers of queries and
@@ -478,6 +460,4 @@ class PairScorer(TextModel):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "PairScorer":
         """Rebuilds the model with its layers."""
-        deserialize = keras.saving.deserialize_keras_object
-        layers = {key: deserialize(config[key]) for key in ("words", "matcher")}
-        return cls(**{**config, **layers})
+        return cls(**keras.saving.deserialize_keras_object(config))

@@ -27,8 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER = tf.uint8
-"""Dtype of tensors that replace `None`. No field of a batch has this dtype."""
+_MARKER = tf.uint8  # dtype of tensors that replace `None`; no field has it
 
 
 class Hasher:
@@ -102,13 +101,13 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Returns an operation for `tf.control_dependencies`, because a graph may know
-    the numbers only when it runs. It raises `tf.errors.InvalidArgumentError`.
+    Returns an operation for `tf.control_dependencies`. The operation raises
+    `tf.errors.InvalidArgumentError` if numbers differ when a graph runs.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
-    known = {name: part.shape[0] for name, part in parts.items()}
-    if len({*known.values()} - {None}) > 1:
-        listed = ", ".join(f"{rows} {name}" for name, rows in known.items())
+    counts = {name: part.shape[0] for name, part in parts.items()}
+    if len({*counts.values()} - {None}) > 1:
+        listed = ", ".join(f"{rows} {name}" for name, rows in counts.items())
         raise InputError(f"{message} {listed}")
     rows = tf.stack([tf.shape(part)[0] for part in parts.values()])
     return tf.Assert(
@@ -186,7 +185,7 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns the clicked titles of all processes, and a first row."""
+        """Returns all clicked titles, and the first row of this process."""
         return batch.candidates[:, 0], 0
 
     def sum(
@@ -207,31 +206,18 @@ class TextModel(BuiltModel):
     `batches_of` or overrides `_batches`. `seed` shuffles the lists of `fit`.
     """
 
-    kind: str
-    """The name of the `ModelKind`."""
-
-    takes_metrics = False
-    """Whether `compile` accepts further metrics."""
-
-    given_metrics = False
-    """Whether `compile` got further metrics."""
-
+    kind: str  # the name of the `ModelKind`
+    takes_metrics = False  # whether `compile` accepts further metrics
+    given_metrics = False  # whether `compile` got further metrics
+    # For error messages: the model's metrics, how to measure rankings, and what
+    # to give instead of labels or weights.
     own_metrics = "two metrics, loss and accuracy"
-    """The model's metrics, for an error message."""
-
     rankings_hint: str
-    """How to measure rankings, for an error message."""
-
     weights_hint: str
-    """What to give instead of labels or weights, for an error message."""
-
+    # From examples, batch size and shuffle seed to batches of strings.
     batches_of: Callable[..., tf.data.Dataset]
-    """Function from examples, batch size and shuffle seed to string batches."""
-
     train_function: Any
-
-    exchange = OneProcess()
-    """The training step's communication with other processes."""
+    exchange = OneProcess()  # communication with other processes
 
     def __init__(self, hasher: Hasher, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -254,14 +240,9 @@ class TextModel(BuiltModel):
         raise NotImplementedError(f"{type(self).__name__}.batch_loss")
 
     def compile(self, optimizer: Any, loss: Any, **kwargs: Any) -> None:
-        """Sets optimizer and loss.
+        """Sets any Keras optimizer and loss, see `keras.Model.compile`.
 
-        Args:
-            optimizer: `NesterovMomentum`, or any Keras optimizer.
-            loss: Any Keras loss.
-            **kwargs: See `keras.Model.compile`, such as
-                `steps_per_execution`. `jit_compile` must be `False`. Only
-                `TwoTower` accepts `metrics`.
+        `jit_compile` must be `False`. Only `TwoTower` accepts `metrics`.
 
         Raises:
             InputError: Metrics, XLA or half precision are requested, or the
@@ -434,17 +415,8 @@ class TextModel(BuiltModel):
         """Runs one training step on all examples of lists.
 
         For many steps `fit` is faster, because `train_on_batch` also updates
-        all rows of trigram tables.
-
-        Args:
-            x: List or lists, as for `fit`.
-            y: List of titles for a `TwoTower`; else `None`.
-            sample_weight: See `fit`.
-            class_weight: Not supported; must be `None`.
-            return_dict: See `keras.Model.train_on_batch`.
-
-        Raises:
-            InputError: See `fit`.
+        all rows of trigram tables. For x, y, `sample_weight` and errors see
+        `fit`. `class_weight` must be `None`.
         """
         self._refuse(class_weight=class_weight)
         batch = self._only_batch(x, y, sample_weight)
@@ -482,17 +454,11 @@ class TextModel(BuiltModel):
     ) -> list[Path]:
         """Publishes the trained model for TF Serving, by `export_models`.
 
-        Args:
-            filepath: Folder of the models. The first export of two towers makes
-                the SavedModels `query_encoder/1` and `document_encoder/1`; the
-                second export makes version 2 of both.
-            format: `"tf_saved_model"`; other formats have no string
-                operations.
-            verbose: Whether to show a progress bar of the documents.
-            **options: Arguments of `export_models`, such as `documents`.
-
-        Returns:
-            The folders of the new versions.
+        The first export of two towers into a folder makes the SavedModels
+        `query_encoder/1` and `document_encoder/1`; the second export makes
+        version 2 of both. `format` must be `"tf_saved_model"`. With `verbose`,
+        a progress bar is shown. `options` are arguments of `export_models`.
+        Returns the folders of the new versions.
 
         Raises:
             InputError: `format` is not supported; see also `export_models`.

@@ -76,7 +76,7 @@ def random_negatives(
         query: Vectors of the queries, `(batch, d)`.
         document: Vectors of distinct titles, `(distinct, d)`.
         candidates: Indices in `document` for each query, `(batch, 1 + k)`: the
-            clicked title, then k given negatives.
+            clicked title, then k further negatives.
         n: Number of negatives to draw.
         seed: Seed of the draw, int32 `(2,)`.
         all_clicked: Indices of the clicked titles of all workers' batches.
@@ -94,8 +94,8 @@ def random_negatives(
     )
     rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
     rows = rows[first_row : first_row + tf.shape(candidates)[0]]
-    clicked, given = candidates[:, :1], candidates[:, 1:]
-    negatives = tf.concat([tf.gather(all_clicked, rows), given], axis=1)
+    clicked, further = candidates[:, :1], candidates[:, 1:]
+    negatives = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
     vectors = tf.gather(document, tf.concat([clicked, negatives], axis=1))
     equal = tf.cast(tf.equal(negatives, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
@@ -115,6 +115,13 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     best_negative = tf.reduce_max(tf.where(labels == 0, cosines, -2.0), axis=-1)
     clicked = tf.reduce_sum(tf.where(labels > 0, cosines, 0.0), axis=-1)
     return clicked > best_negative
+
+
+def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Converts column indices to one-hot labels; returns other labels."""
+    if labels.shape.rank > 1:
+        return labels
+    return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
 
 
 class EpochBounds(keras.callbacks.Callback):
@@ -197,7 +204,7 @@ class TwoTower(SyncedWeights, TextModel):
         negatives: `"random"` (default): `n` titles of the batch for each query.
             `"in_batch"`: all other titles of the batch. `"corpus"`, as printed
             in the paper: `n` of all training titles. With `"corpus"`, `fit` and
-            `evaluate` draw from the titles of a list; a dataset needs
+            `evaluate` draw from a given list of titles; a dataset needs
             `CorpusNegatives`.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
@@ -269,13 +276,7 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes statistics of titles, such as document frequencies of words.
-
-        Only `CombinedEncoder` needs them.
-
-        Args:
-            titles: The distinct document titles.
-        """
+        """Computes statistics of distinct titles, which some encoders need."""
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
             tower.adapt(titles, cache=cache)
@@ -296,19 +297,16 @@ class TwoTower(SyncedWeights, TextModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`, such as
-                `steps_per_execution`, and `metrics` in addition to loss and
-                accuracy, such as
-                `[keras.metrics.TopKCategoricalAccuracy(k=5)]`. A metric's
-                `y_pred` are cosines with the candidates, `(batch,
-                candidates)`, without the logQ correction, and -1 for a random
-                negative that equals the clicked title. `y_true` is 1.0 for the
-                clicked title and 0.0 for negatives. For rankings of all
-                documents use `RankingEvaluation`.
+            **kwargs: See `keras.Model.compile`. `metrics` are in addition to
+                loss and accuracy. Their `y_pred` are cosines with the
+                candidates, `(batch, candidates)`, without the logQ correction,
+                and -1 for a random negative that equals the clicked title.
+                `y_true` is 1.0 for the clicked title and 0.0 for negatives. For
+                rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: XLA, half precision or the metric accuracy, which is
-                always present, are requested.
+            InputError: XLA or half precision are requested, or accuracy, which
+                is always a metric.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -527,11 +525,8 @@ class TwoTower(SyncedWeights, TextModel):
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
         """Converts indices to one-hot labels if the loss needs them."""
-        if labels.shape.rank == 1 and not getattr(
-            self.loss, "takes_indices", False
-        ):
-            return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
-        return labels
+        takes_indices = getattr(self.loss, "takes_indices", False)
+        return labels if takes_indices else _one_hot(labels, scores)
 
     def _update_metrics(
         self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
@@ -539,11 +534,9 @@ class TwoTower(SyncedWeights, TextModel):
         """Updates the metrics that `compile` got."""
         if not self.given_metrics:
             return
-        if labels.shape.rank == 1:
-            y = tf.one_hot(labels, tf.shape(cosines)[1], dtype=cosines.dtype)
-        else:
-            cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
-            y = tf.maximum(labels, 0)
+        labels = _one_hot(labels, cosines)
+        cosines = tf.where(labels < 0, -tf.ones_like(cosines), cosines)
+        y = tf.maximum(labels, 0)
         self.compute_metrics(None, y, cosines, weights)
 
     def predict(

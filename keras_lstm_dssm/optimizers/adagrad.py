@@ -80,10 +80,10 @@ class Adagrad(Configured, JointUpdateOptimizer):
         paths = [f"/{variable.path}/" for variable in variables]
         for name in self.multipliers:
             if not any(f"/{name}/" in path for path in paths):
-                known = ", ".join(path.strip("/") for path in paths)
+                listed = ", ".join(path.strip("/") for path in paths)
                 raise InputError(
                     f"multipliers: found {name!r}, expected a part of one of "
-                    f"the paths {known}"
+                    f"the paths {listed}"
                 )
         self._factors = [
             math.prod(

@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
     )
 
 
+@dataclass(eq=False)
 class LazyRows:
     """Updates a row of a table W only when a batch reads the row.
 
@@ -57,20 +59,12 @@ class LazyRows:
         steps: Number of complete training steps.
     """
 
-    def __init__(
-        self,
-        table: tf.Variable,
-        velocity: tf.Variable,
-        updated: tf.Variable,
-        mu: tf.Variable,
-        steps: tf.Variable,
-    ) -> None:
-        self.table = table
-        self.velocity = velocity
-        self.updated = updated
-        self.mu = mu
-        self.steps = steps
-        self._last_read: _ReadRows | None = None
+    table: tf.Variable
+    velocity: tf.Variable
+    updated: tf.Variable
+    mu: tf.Variable
+    steps: tf.Variable
+    _last_read: _ReadRows | None = field(default=None, init=False)
 
     def read(self, indices: tf.Tensor) -> tf.Tensor:
         """Returns rows at the look-ahead point, `[r, units]`.
@@ -108,10 +102,8 @@ class LazyRows:
 
     def sync(self) -> None:
         """Brings all rows up to date with the last complete training step."""
-        if (
-            tf.executing_eagerly()
-            and self.updated.numpy().min() >= self.steps.numpy()
-        ):
+        eager = tf.executing_eagerly()
+        if eager and self.updated.numpy().min() >= self.steps.numpy():
             return
         decay, distance = self._powers(self.updated, self.steps)
         self.table.assign_add(self.velocity * distance)
@@ -135,11 +127,11 @@ class LazyRows:
         distance = tf.where(
             rest > 0, mu * (1 - decay) / tf.where(rest > 0, rest, 1), m
         )
-        dtype = self.table.dtype
-        return (
-            tf.expand_dims(tf.cast(decay, dtype), 1),
-            tf.expand_dims(tf.cast(distance, dtype), 1),
+        decay, distance = (
+            tf.cast(power, self.table.dtype)[:, tf.newaxis]
+            for power in (decay, distance)
         )
+        return decay, distance
 
 
 class LazyTables:
@@ -239,8 +231,8 @@ class NesterovMomentum(JointUpdateOptimizer):
     constant, the updates equal Keras's `SGD(nesterov=True)`. At the end of
     `fit`, `finalize_variable_values` moves the variables back to W. In the
     models of this package, and in other models with the callback
-    `NesterovSchedule`, they are back at W before any callback or validation
-    runs, and after an exception.
+    `NesterovSchedule`, the variables are back at W before any callback or
+    validation runs, and after an exception.
 
     Before the update, the gradient of each tower is renormalised separately:
     a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
@@ -320,12 +312,8 @@ class NesterovMomentum(JointUpdateOptimizer):
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
         """Replaces the tables that are updated lazily, see `LazyRows`.
 
-        Args:
-            tables: Variables `[rows, units]` of the built optimizer. Each
-                training step must read each table once, by its `row_reader`.
-
-        Raises:
-            InputError: The optimizer has an option that needs all rows.
+        Each training step must read each table `[rows, units]` once, by its
+        `row_reader`. Raises `InputError` if an option needs all rows.
         """
         for option in _ALL_ROWS:
             if tables and getattr(self, option):
@@ -382,15 +370,12 @@ class NesterovMomentum(JointUpdateOptimizer):
     ) -> Callable[[Any], Any]:
         """Wraps a train function to start and end with the variables at W.
 
-        Args:
-            train_function: See `keras.Model.make_train_function`.
-            steps: The maximum number of training steps in a call.
-            eager: Whether the training steps run eagerly.
+        A call of `train_function` runs up to `steps` training steps, which run
+        eagerly if `eager`.
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
-        # Calling the `tf.function` itself would warn of retracing, because all
-        # optimizers share it.
+        # Concrete functions, because a `tf.function` would warn of retracing.
         graph = cache(
             tf.function(self._begin, autograph=False).get_concrete_function
         )
@@ -411,6 +396,7 @@ class NesterovMomentum(JointUpdateOptimizer):
                 self._shift(0.0)
 
     def _begin(self, steps: int, keys: tuple[str, ...]) -> None:
+        """Moves the variables with these keys to the look-ahead point."""
         self._steps_left.assign(steps)
         self._set_mu()
         self._shift(self._mu)

@@ -5,7 +5,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,9 +31,7 @@ from keras_lstm_dssm.training.salience import (
 )
 from lstm_dssm_client.signatures import as_bytes
 
-KEY_WORDS = 30
-"""The largest number of key words of a document, as in Bi and Ma 2017."""
-
+KEY_WORDS = 30  # the largest number for a document, as in Bi and Ma 2017
 _DOCUMENTS_AT_ONCE = 256
 
 
@@ -56,10 +54,6 @@ class KeyWords:
             Default `"alphanumeric"`. See `normalize_texts`.
         source: The text from which key words are chosen: `"summary"` (default,
             as in the paper), or `"document"`, the sentences and the summary.
-
-    Attributes:
-        documents: The number of training documents.
-        source: The argument `source`.
 
     Raises:
         InputError: There are no documents, `count` is less than 1, `source`
@@ -92,13 +86,13 @@ class KeyWords:
         self.source = source
         self.documents = 0
         self._frequency: Counter[str] = Counter()
-        for words in self._words(_whole(document) for document in documents):
+        for words in self._words(map(_whole_text, documents)):
             self.documents += 1
             self._frequency.update(set(words))
         if not self.documents:
             raise InputError(
-                "found no training documents, expected those that key words"
-                " are weighted by: add some with the split train"
+                "found no training documents, expected some for the IDF of"
+                " words: add documents with the split train"
             )
 
     def idf(self, word: str) -> float:
@@ -112,8 +106,11 @@ class KeyWords:
         Key words are normalised and not single ASCII letters. They are in
         descending order of TF-IDF, then in order of occurrence.
         """
-        text = _whole if self.source == "document" else _summary
-        for words in self._words(text(document) for document in documents):
+        from_document = self.source == "document"
+        for words in self._words(
+            _whole_text(document) if from_document else document.summary
+            for document in documents
+        ):
             counts = Counter(filter(self._may_be_key, words))
             # `sorted` is stable, and a `Counter` has the order of the text.
             ranked = sorted(counts, key=lambda w: -counts[w] * self.idf(w))
@@ -133,11 +130,7 @@ class KeyWords:
                 yield words if words != [EMPTY_TEXT] else []
 
 
-def _summary(document: Document) -> Collection[str]:
-    return document.summary
-
-
-def _whole(document: Document) -> Collection[str]:
+def _whole_text(document: Document) -> Collection[str]:
     return (*document.sentences, *document.summary)
 
 
@@ -156,11 +149,11 @@ class Target(NamedTuple):
         return np.isin(np.arange(self.sentences), self.salient)
 
 
+@dataclass
 class DocumentTargets:
     """The targets of all training documents of a `KeyVec`.
 
-    A run writes its targets to a file, because a resumed run needs the same
-    targets even if the teacher has changed.
+    A run stores its targets in a file for resuming.
 
     Args:
         targets: Document id -> target.
@@ -174,11 +167,8 @@ class DocumentTargets:
     [3, 17, 20, 41, 102]
     """
 
-    def __init__(
-        self, targets: dict[str, Target], counts: SalienceCounts
-    ) -> None:
-        self.targets = targets
-        self.counts = counts
+    targets: dict[str, Target]
+    counts: SalienceCounts
 
     @classmethod
     def from_teacher(
@@ -188,24 +178,20 @@ class DocumentTargets:
         key_words: KeyWords,
         theta: float | None = None,
     ) -> "DocumentTargets":
-        """Computes the targets of documents.
+        """Computes the targets of documents, which are streamed twice.
 
         Args:
-            documents: An iterable that can be read more than once, such as a
-                list, or the result of `DocumentFolder.of`.
+            documents: Documents of any split.
             teacher: Compares sentences with the summary.
-            key_words: The `KeyWords` of the training documents, also for
-                documents of other splits.
+            key_words: The `KeyWords` of the training documents.
             theta: Threshold of the similarity. Default: the teacher's
-                threshold; if it has none, `salience_threshold` of `documents`,
-                or 0 if no document has a summary.
+                threshold, or `salience_threshold` of `documents`.
 
         Raises:
             InputError: No document has a summary to choose key words from.
         """
         similarities = list(teacher.similarities(documents))
-        if theta is None:
-            theta = teacher.theta
+        theta = teacher.theta if theta is None else theta
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
@@ -225,9 +211,8 @@ class DocumentTargets:
     def of(self, document: Document) -> Target:
         """Returns the target of a document.
 
-        Raises:
-            InputError: The document has no target, or had another number of
-                sentences when its target was computed.
+        Raises `InputError` if there is none, or if the document had another
+        number of sentences when its target was computed.
         """
         target = self.targets.get(document.id)
         sentences = target and target.sentences
@@ -265,8 +250,7 @@ class DocumentTargets:
         return read_json_gz(path, parse, "targets of documents")
 
 
-_POOL = 16
-"""Number of batches whose documents are sorted by length together."""
+_POOL = 16  # number of batches whose documents are sorted by length together
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Int arrays: documents, their sentences, number of sentences of each."""
@@ -377,16 +361,9 @@ class DocumentExamples:
     def in_order(self, batch_size: int = 32) -> tf.data.Dataset:
         """Streams all documents once, in the order of the constructor.
 
-        Args:
-            batch_size: Documents in a batch; the last batch may be smaller.
-
-        Returns:
-            A dataset of (documents, salient, key words): ragged strings
-            `[batch, (sentences)]`, ragged bool `[batch, (sentences)]`, ragged
-            strings `[batch, (words)]`. The cardinality is known.
-
-        Raises:
-            InputError: `batch_size` is less than 1.
+        Returns a dataset of batches (documents, salient, key words): ragged
+        strings `[batch, (sentences)]`, ragged bool `[batch, (sentences)]`,
+        ragged strings `[batch, (words)]`. The cardinality is known.
         """
         check_at_least(1, batch_size=batch_size)
         starts = range(0, len(self), batch_size)

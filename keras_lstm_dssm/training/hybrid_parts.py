@@ -19,8 +19,7 @@ from keras_lstm_dssm.training.word_fit import fit_words
 from lstm_dssm_client.bm25 import TERM_PARTS
 from lstm_dssm_client.hybrid import HUBNESS
 
-OOV_BUCKETS = 8192
-"""`oov_buckets` of fitted words if there is no run with this setting."""
+OOV_BUCKETS = 8192  # setting of fitted words if there is no run
 
 
 class HybridParts(NamedTuple):
@@ -144,7 +143,7 @@ def _fit_teacher_words(
             "found a teacher's vectors that are in no folder: expected those of"
             " TeacherVectors.open, whose texts words are fitted to"
         )
-    fitted = fit_words(folder, WordSumEncoder(**hashing).trigrams)
-    encoder = WordSumEncoder(**(hashing | fitted.config))
-    fitted.write_to(encoder.word_rows)
+    words = fit_words(folder, WordSumEncoder(**hashing).trigrams)
+    encoder = WordSumEncoder(**(hashing | words.config))
+    words.write_to(encoder.word_rows)
     return encoder

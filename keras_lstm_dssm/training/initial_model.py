@@ -15,9 +15,8 @@ from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.kinds import kind_of, recipe_from_dict
 from keras_lstm_dssm.settings.recipes import ModelRecipe
 
+# Arguments of a model that a new training may change.
 _CHANGEABLE = {"seed", "negatives", "n", "dropout", "max_sentences"}
-"""Arguments of a model that a new training may change."""
-
 _IGNORED = {"name", "build_config"}
 
 
@@ -27,6 +26,11 @@ class InitialModel(NamedTuple):
     model: Any
     recipe: ModelRecipe | None = None
     path: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The run folder, or `"init"`, for error messages."""
+        return self.path or "init"
 
     @classmethod
     def open(cls, init: Any) -> "InitialModel":
@@ -73,18 +77,18 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks that a recipe has the same kind of model and of words."""
+        """Checks that a recipe describes the same kind of model and words."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(
-                f"{self._name}: found a {type(self.model).__name__}, expected "
+                f"{self.name}: found a {type(self.model).__name__}, expected "
                 f"a {expected.load('model').__name__}, as the recipe makes it: "
                 "leave the preset out, or name another run"
             )
         words = getattr(recipe, "words", None)
         if words is not None and self.words != words:
             raise InputError(
-                f"{self._name}: found words={self.words!r}, expected {words!r} "
+                f"{self.name}: found words={self.words!r}, expected {words!r} "
                 "as in the recipe: leave the flag out, or train anew"
             )
 
@@ -94,15 +98,11 @@ class InitialModel(NamedTuple):
         for name, value in _network_settings(model).items():
             if initial.get(name) != value:
                 raise InputError(
-                    f"{self._name}: found {name}={initial.get(name)!r:.60}, "
+                    f"{self.name}: found {name}={initial.get(name)!r:.60}, "
                     f"expected {value!r:.60} as in the recipe: leave the "
                     "preset and its flags out, or train anew without init"
                 )
         copy_weights(self.model, model)
-
-    @property
-    def _name(self) -> str:
-        return self.path or "init"
 
 
 def _check_model(model: Any, name: str) -> None:

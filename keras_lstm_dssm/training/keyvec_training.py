@@ -1,10 +1,9 @@
 """The training of a `KeyVec`: its model, its documents and their order."""
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -61,26 +60,17 @@ def new_keyvec(
         for stem, word in zip(normal, vocabulary, strict=True):
             key_words.setdefault(stem, word)
         vocabulary = list(key_words.values())
+    train_vectors = partial(
+        skip_gram_vectors, sentences, epochs=recipe.skip_gram_epochs, seed=seed
+    )
     vectors = None
     if recipe.words != "trigrams" and recipe.skip_gram:
-        vectors = skip_gram_vectors(
-            sentences,
-            stems or vocabulary,
-            recipe.word_dimension,
-            epochs=recipe.skip_gram_epochs,
-            seed=seed,
-            split=recipe.split,
-        )
+        words, width = stems or vocabulary, recipe.word_dimension
+        vectors = train_vectors(words, width, split=recipe.split)
     model = build_keyvec(recipe, seed, vocabulary, vectors, stems)
     if recipe.key_word_start:
         # With equal arguments as above, these vectors come from a cache.
-        vectors = skip_gram_vectors(
-            sentences,
-            vocabulary,
-            recipe.dimension,
-            epochs=recipe.skip_gram_epochs,
-            seed=seed,
-        )
+        vectors = train_vectors(vocabulary, recipe.dimension)
         model.word_scores.kernel.assign(
             recipe.key_word_start * _directions(vectors).T
         )
@@ -123,14 +113,11 @@ class KeyVecTraining(Training):
         if self.resumed:
             self.targets = DocumentTargets.from_file(path)
         else:
-            salience = self.config.salience
-            self.targets = (
-                salience
-                if isinstance(salience, DocumentTargets)
-                else targets_of(
-                    self.folder, salience, self.recipe.key_words_of, "dev"
+            self.targets = self.config.salience
+            if not isinstance(self.targets, DocumentTargets):
+                self.targets = targets_of(
+                    self.folder, self.targets, self.recipe.key_words_of, "dev"
                 )
-            )
             self.targets.write(path)
 
     def count(self) -> int:
@@ -253,26 +240,24 @@ class KeyVecTraining(Training):
             ),
         ):
             if number:
-                print(
-                    f"warning: {self.spec}: {number / counts.documents:.1%} of"
-                    f" {counts.documents:,} documents to train on {problem}",
-                    file=sys.stderr,
+                self.print_warning(
+                    f"{number / counts.documents:.1%} of {counts.documents:,}"
+                    f" documents to train on {problem}"
                 )
         if self.recipe.patience and not self.folder.count("dev"):
-            print(
-                f"warning: {self.spec}: found no document of the split dev:"
-                f" without a validation loss, all {self.recipe.epochs} epochs"
-                " are trained, and the last one is the model",
-                file=sys.stderr,
+            self.print_warning(
+                "found no document of the split dev: without a validation"
+                f" loss, all {self.recipe.epochs} epochs are trained, and the"
+                " last one is the model"
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
         """Counts training documents with no key word in the vocabulary."""
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
-        known = {word for word, i in zip(words, ids, strict=True) if i}
+        known_words = {word for word, i in zip(words, ids, strict=True) if i}
         return sum(
-            not known.intersection(self.targets.of(document).key_words)
+            not known_words.intersection(self.targets.of(document).key_words)
             for document in self.folder.of("train")
             if document.summary or self.recipe.key_words_of == "document"
         )

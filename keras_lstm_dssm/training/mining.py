@@ -1,7 +1,8 @@
-"""Negatives mined by trained towers: titles near a query, without a click."""
+"""Hard negatives: titles near a query that were not clicked for the query."""
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,10 @@ from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.text.many_texts import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
 
-MAX_COMPARISONS = 4 * 10**9
-"""Largest number of cosines that one mining computes; see `mine_negatives`."""
-
+MAX_COMPARISONS = 4 * 10**9  # number of cosines, see `mine_negatives`
 _SAMPLED_TITLES = 50_000
-
 _PAIRS_AT_ONCE = 2**16
-
-_LEVEL = 1
-"""Level of compression, the fastest: only a resumed run reads the file."""
+_GZIP_LEVEL = 1  # the fastest
 
 
 def mine_negatives(
@@ -40,79 +36,67 @@ def mine_negatives(
 ) -> dict[str, list[str]]:
     """Finds, for each query, the nearest titles that were not clicked for it.
 
-    The search is exact, or faster with `clusters`. Some of the mined titles are
-    relevant but were never clicked; a larger `top` lowers their share among the
-    negatives.
+    Some of the mined titles are relevant but were never clicked. A larger `top`
+    lowers their share among the negatives.
 
     If queries times titles exceed `max_comparisons`, 50,000 titles are sampled,
-    and as many queries as the bound then allows. Another seed gives another
-    sample, so that repeated mining reaches all queries and titles.
+    and as many queries as the bound allows. Mine repeatedly, with different
+    seeds, to reach all queries and titles.
 
     Args:
-        model: The `TwoTower` with its present weights.
-        clicks: Pairs `(query, document)`; distinct texts are held in memory.
-        top: Number of titles for each query.
-        max_comparisons: Upper bound on the number of cosines; the default
+        model: A `TwoTower`.
+        clicks: Pairs `(query, title)`; distinct texts are held in memory.
+        top: Number of titles for each query. Default 30.
+        max_comparisons: Upper bound on the number of cosines. The default
             takes about a minute on two cores.
-        seed: Seed of the samples and the clusters.
-        clusters: Number of clusters of titles that each query is compared
-            with, see `IVFIndex`: nothing is sampled then, but some of the
-            nearest titles are missed. Default 0: all titles.
-        known: Further clicks, whose titles are excluded from the negatives of
-            their queries. They are streamed, and may exceed memory.
-        titles: Unclicked titles, which may be mined, too.
+        seed: Seed of the samples and the clusters. Default 0.
+        clusters: Number of clusters of titles that are searched for each query,
+            see `IVFIndex`. Clusters replace sampling, but miss some of the
+            nearest titles. Default 0: exact search.
+        known: Further clicks to exclude from the negatives. Known clicks are
+            streamed, and may exceed memory.
+        titles: Further titles to search. Default: the titles of `clicks` only.
         progress: Whether to show progress bars. Default `False`.
 
     Returns:
-        Query -> its titles, nearest first, for `GivenNegatives`.
+        Query -> titles, nearest first, for `GivenNegatives`.
 
     Example:
     >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
     """
-    # Texts that an encoder cannot distinguish are one text.
-    title_of_words: dict[str, str] = {}
-    texts: dict[str, str] = {}
+    # Texts with equal normalised words are one text, because encoders cannot
+    # distinguish them. The keys of these dicts are normalised.
+    title_of: dict[str, str] = {}
+    query_of: dict[str, str] = {}
     clicked: dict[str, set[str]] = {}
-    for (query, title), query_words, title_words in _with_words(
+    for (query, title), query_key, title_key in _with_keys(
         model, dict.fromkeys(clicks)
     ):
-        title_of_words.setdefault(title_words, title)
-        texts.setdefault(query_words, query)
-        clicked.setdefault(query_words, set()).add(title_words)
-    unclicked = list(dict.fromkeys(titles))
+        title_of.setdefault(title_key, title)
+        query_of.setdefault(query_key, query)
+        clicked.setdefault(query_key, set()).add(title_key)
+    titles = list(dict.fromkeys(titles))
     split = model.document_encoder.trigrams.split
-    for title, title_words in zip(
-        unclicked, normalize(unclicked, split), strict=True
-    ):
-        title_of_words.setdefault(title_words, title)
-    for _, query_words, title_words in _with_words(model, known):
-        if query_words in clicked and title_words in title_of_words:
-            clicked[query_words].add(title_words)
-    candidates, searched_queries = list(title_of_words), list(clicked)
+    for title, title_key in zip(titles, normalize(titles, split), strict=True):
+        title_of.setdefault(title_key, title)
+    for _, query_key, title_key in _with_keys(model, known):
+        if query_key in clicked and title_key in title_of:
+            clicked[query_key].add(title_key)
+    title_keys, query_keys = list(title_of), list(clicked)
     random = np.random.default_rng(seed)
-    if (
-        not clusters
-        and len(searched_queries) * len(candidates) > max_comparisons
-    ):
-        size = min(_SAMPLED_TITLES, len(candidates), max_comparisons)
-        candidates = _sample(candidates, size, random)
-        searched_queries = _sample(
-            searched_queries, max_comparisons // size, random
-        )
-    row = {words: index for index, words in enumerate(candidates)}
+    if not clusters and len(query_keys) * len(title_keys) > max_comparisons:
+        size = min(_SAMPLED_TITLES, len(title_keys), max_comparisons)
+        title_keys = _sample(title_keys, size, random)
+        query_keys = _sample(query_keys, max_comparisons // size, random)
+    row_of = {key: row for row, key in enumerate(title_keys)}
     exclude = [
-        [row[words] for words in clicked[query] if words in row]
-        for query in searched_queries
+        [row_of[title] for title in clicked[query] if title in row_of]
+        for query in query_keys
     ]
-    candidates = [title_of_words[words] for words in candidates]
-    queries = [texts[words] for words in searched_queries]
-    query_vectors, title_vectors = (
-        encoder.encode(texts, progress=progress)
-        for encoder, texts in (
-            (model.query_encoder, queries),
-            (model.document_encoder, candidates),
-        )
-    )
+    candidates = [title_of[key] for key in title_keys]
+    queries = [query_of[key] for key in query_keys]
+    query_vectors = model.query_encoder.encode(queries, progress=progress)
+    title_vectors = model.document_encoder.encode(candidates, progress=progress)
     if clusters:
         nearest_rows = IVFIndex(unit_vectors(title_vectors), seed).nearest(
             unit_vectors(query_vectors, "query"),
@@ -129,10 +113,10 @@ def mine_negatives(
     }
 
 
-def _with_words(
+def _with_keys(
     model: Any, pairs: Iterable[Pair]
 ) -> Iterator[tuple[Pair, str, str]]:
-    """Yields pairs with the words that the encoders read of query and title."""
+    """Yields pairs with the normalised words of query and title."""
     stream = iter(pairs)
     while block := list(itertools.islice(stream, _PAIRS_AT_ONCE)):
         queries, titles = zip(*block, strict=True)
@@ -145,30 +129,29 @@ def _with_words(
 
 
 def _sample(
-    texts: list[str], size: int, random: np.random.Generator
+    keys: list[str], size: int, random: np.random.Generator
 ) -> list[str]:
-    size = min(size, len(texts))
-    rows = np.sort(random.choice(len(texts), size, replace=False))
-    return [texts[row] for row in rows.tolist()]
+    """Draws up to `size` keys, and keeps their order."""
+    size = min(size, len(keys))
+    indices = np.sort(random.choice(len(keys), size, replace=False))
+    return [keys[index] for index in indices.tolist()]
 
 
+@dataclass(eq=False)
 class HardNegatives:
     """Mines the negatives of a run every few epochs.
 
-    The mined titles are written to a file, so that a resumed run continues with
-    the same titles.
+    The mined titles are stored in a file for resumed runs.
 
     Args:
         path: The file, `.json.gz`.
-        clicks: The clicks whose queries and titles are mined.
-        recipe: Has the number of negatives of a click (`hard_negatives`), and
-            `mine_every`, `mine_top`, `mine_clusters`. Epochs before the first
-            mining have no mined negatives.
+        clicks: See `mine_negatives`.
+        recipe: Its fields `hard_negatives`, `mine_every`, `mine_top` and
+            `mine_clusters` are used.
         seed: Seed of mining and of drawing negatives. Default 0.
         from_start: Whether to mine before the first epoch, too, because the
-            model has been trained before. Default `False`.
-        known: See `mine_negatives`; read again at each mining.
-        titles: See `mine_negatives`.
+            model is already trained. Default `False`.
+        known, titles: See `mine_negatives`. `known` is read at each mining.
 
     Example:
     >>> clicks = dssm.data.open_log("parts")
@@ -178,24 +161,14 @@ class HardNegatives:
     (2, 4)
     """
 
-    def __init__(
-        self,
-        path: Path,
-        clicks: ClickLog,
-        recipe: Recipe,
-        seed: int = 0,
-        from_start: bool = False,
-        known: Iterable[Pair] = (),
-        titles: Iterable[str] = (),
-    ) -> None:
-        self.path = path
-        self.clicks = clicks
-        self.recipe = recipe
-        self.seed = seed
-        self.from_start = from_start
-        self.known = known
-        self.titles = titles
-        self._normalized: NormalizedTextCache | None = None
+    path: Path
+    clicks: ClickLog
+    recipe: Recipe
+    seed: int = 0
+    from_start: bool = False
+    known: Iterable[Pair] = ()
+    titles: Iterable[str] = ()
+    _normalized: NormalizedTextCache | None = field(default=None, init=False)
 
     def next_mining(self, epoch: int) -> int:
         """Returns the next epoch, counted from 0, that starts with mining."""
@@ -209,18 +182,14 @@ class HardNegatives:
         clicks: ClickLog | None = None,
         progress: bool = False,
     ) -> GivenNegatives | None:
-        """Returns the negatives of an epoch, mined now or earlier.
+        """Returns the negatives of an epoch, or `None` before the first mining.
 
-        Args:
-            epoch: The epoch, counted from 0.
-            model: The `TwoTower` with its present weights.
-            begins: Whether no training step of the epoch is done.
-            clicks: The clicks of this epoch, if each epoch has other clicks.
-            progress: Whether to show progress bars of mining.
+        `epoch` is counted from 0. Mines if the epoch `begins` and mining is
+        due; otherwise reads the file. `clicks` replace the constructor's
+        clicks.
 
         Raises:
-            InputError: The file that a resumed run needs is missing, damaged
-                or from another epoch.
+            InputError: The file is missing, damaged or from another epoch.
         """
         mined_at = epoch - epoch % self.recipe.mine_every
         if not mined_at and not self.from_start:
@@ -239,7 +208,7 @@ class HardNegatives:
             self._write(mined_at, titles)
         else:
             titles = self._read(mined_at)
-        if not any(titles.values()):  # each query has clicked all titles
+        if not any(titles.values()):  # all titles were clicked
             return None
         split = model.query_encoder.trigrams.split
         if self._normalized is None:
@@ -253,7 +222,7 @@ class HardNegatives:
         )
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
-        """Writes all mined titles, and for each query their indices."""
+        """Writes the distinct titles, and for each query their indices."""
         title_rows: dict[str, int] = {}
         rows = {
             query: [
@@ -263,7 +232,7 @@ class HardNegatives:
             for query, nearest in titles.items()
         }
         content = {"epoch": epoch, "titles": list(title_rows), "rows": rows}
-        write_json_gz(self.path, content, _LEVEL)
+        write_json_gz(self.path, content, _GZIP_LEVEL)
 
     def _read(self, epoch: int) -> dict[str, list[str]]:
         def parse(mined: Any) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
-"""Salient sentences, which `KeyVec` learns to find.
+"""Salient sentences of documents, as training targets of `KeyVec`.
 
-A `SalienceTeacher` computes how similar sentences are to the summary.
+A sentence is salient if it is similar to the document's summary.
 """
 
 import itertools
@@ -27,22 +27,20 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 from lstm_dssm_client.bm25 import idf, term_shares
 
-MAX_SALIENT = 10
-"""K of Bi and Ma 2017, the largest number of salient sentences."""
-
+MAX_SALIENT = 10  # K of Bi and Ma 2017, the largest number of key sentences
 _SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
-    """Returns K of Bi and Ma 2017: 10, at most a quarter of the sentences."""
+    """Returns K of Bi and Ma 2017, here at most a quarter of the sentences."""
     return min(MAX_SALIENT, max(1, sentences // 4))
 
 
 def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
-    """Computes the threshold with which half of K sentences are salient.
+    """Chooses a threshold theta; the paper gives no number.
 
-    The paper gives no number. Half of the training documents with a summary
-    have K/2 (rounded up) or more sentences above this threshold.
+    Half of the documents with a summary have K/2 (rounded up) or more sentences
+    above the threshold.
     """
     halves = []
     for similarity in similarities:
@@ -56,23 +54,23 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             " key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
-    # Just below the median, since similarities must exceed the threshold.
+    # Just below the median, because similarities must exceed the threshold.
     return round(median - _SMALLEST_STEP / 2, 6)
 
 
 def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
-    """Chooses the salient sentences of a document, S* of Bi and Ma 2017.
+    """Returns which sentences of a document are salient, bool `[sentences]`.
 
-    These are at most K sentences whose similarity exceeds theta, or else the
-    most similar sentence; without a summary (NaN) the first K. Of equally
-    similar sentences the earlier is chosen.
+    Salient are the K most similar sentences, S* of Bi and Ma 2017, as far as
+    their similarity exceeds theta, but at least one sentence. Without a summary
+    (similarity NaN) the first K sentences are salient.
     """
-    # A stable sort keeps ties and NaN in order of position.
+    # A stable sort keeps equal values, and NaN, in order of position.
     order = np.argsort(-similarity, kind="stable")
     order = order[: largest_salient(len(similarity))]
     if not np.isnan(similarity[0]):
         above = order[similarity[order] > theta]
-        # Without any, the model would learn that no sentence is salient.
+        # With none, the model would learn that no sentence is salient.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
     salient[order] = True
@@ -81,7 +79,7 @@ def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
 
 @dataclass
 class SalienceCounts:
-    """Counts how many sentences of documents are salient."""
+    """The threshold theta, and numbers of documents and salient sentences."""
 
     theta: float
     documents: int = 0
@@ -92,7 +90,7 @@ class SalienceCounts:
     no_summary: int = 0
 
     def add(self, similarity: np.ndarray, salient: np.ndarray) -> None:
-        """Counts a document, with the result of `salient_sentences`."""
+        """Counts a document; `salient` is the result of `salient_sentences`."""
         count = int(salient.sum())
         self.documents += 1
         self.sentences += len(similarity)
@@ -118,9 +116,9 @@ class SalienceCounts:
 
 
 class Agreement(NamedTuple):
-    """Means over documents of how well scores rank salient sentences.
+    """How well scores rank salient sentences: means over documents.
 
-    `precision` is at the number of salient sentences; `base_rate`, the share of
+    `precision` is at the number of salient sentences. `base_rate`, the share of
     salient sentences, is the precision of random scores.
     """
 
@@ -132,20 +130,21 @@ class Agreement(NamedTuple):
 def agreement(
     salient: Sequence[np.ndarray], scores: Sequence[np.ndarray]
 ) -> Agreement:
-    """Measures how well scores of sentences rank the salient ones first.
+    """Measures how well scores rank salient sentences before other sentences.
 
-    Both are `[sentences]` for each document, which must have a salient
-    sentence; of equal scores the earlier counts as larger.
+    `salient` and `scores` have an array `[sentences]` for each document. Each
+    document needs a salient sentence.
     """
     run, qrels, precisions = {}, {}, []
     for index, (marks, values) in enumerate(zip(salient, scores, strict=True)):
         order = np.argsort(-values, kind="stable")
         precisions.append(marks[order[: marks.sum()]].mean())
         run[str(index)] = {
-            str(row): float(-rank) for rank, row in enumerate(order.tolist())
+            str(position): float(-rank)
+            for rank, position in enumerate(order.tolist())
         }
         qrels[str(index)] = {
-            str(row): int(mark) for row, mark in enumerate(marks)
+            str(position): int(mark) for position, mark in enumerate(marks)
         }
     return Agreement(
         float(np.mean(precisions)),
@@ -156,32 +155,33 @@ def agreement(
 
 _DOCUMENTS_AT_ONCE = 64
 
-
 Compare = Callable[[Sequence[Document]], Iterator[np.ndarray]]
-"""Function that yields, for each document (with a summary), how similar each
-sentence is to the summary, float `[sentences]`."""
+"""Function from documents with summaries to the similarities of sentences.
+
+It yields float `[sentences]` for each document.
+"""
 
 
+@dataclass
 class SalienceTeacher:
     """Computes how similar sentences are to the summary of their document.
 
-    Bi and Ma 2017 call a sentence salient if its similarity to any sentence of
-    the summary is above theta; without `theta`, the training documents
-    determine the threshold.
+    A sentence is salient if its similarity to any sentence of the summary is
+    above `theta` (Bi and Ma 2017). If `theta` is `None`, `salience_threshold`
+    chooses the threshold.
     """
 
-    def __init__(self, compare: Compare, theta: float | None = None) -> None:
-        self.compare = compare
-        self.theta = theta
+    compare: Compare
+    theta: float | None = None
 
     def similarities(
         self, documents: Iterable[Document]
     ) -> Iterator[np.ndarray]:
-        """Yields the similarities of the sentences of each document.
+        """Yields the similarities of each document's sentences.
 
-        A sentence has its largest similarity to a sentence of the summary, NaN
-        without a summary. float64 `[sentences]`, rounded to 5 decimals, so that
-        equal sentences have equal values.
+        The similarity of a sentence is the maximum over the sentences of the
+        summary; NaN without a summary. float64 `[sentences]`, rounded to 5
+        decimals, so that equal sentences have equal values.
         """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
@@ -195,7 +195,7 @@ class SalienceTeacher:
 
 
 def _lead(documents: Sequence[Document]) -> Iterator[np.ndarray]:
-    """Ranks sentences by their position, independent of the summary."""
+    """Yields similarities that decrease with the position of a sentence."""
     for document in documents:
         yield 1 / (1 + np.arange(len(document.sentences)))
 
@@ -204,11 +204,10 @@ _K1, _B = 1.2, 0.75
 
 
 class _BM25:
-    """Compares words by BM25, with IDFs over sentences of training documents.
+    """Compares sentences by BM25, with IDFs over all training sentences.
 
-    A sentence of the summary is the query. Scores are divided by its score for
-    itself, so that one threshold serves for long and short summaries.
-    `Postings` would take IDFs from the searched texts, here one document.
+    A sentence of the summary is the query. Scores are divided by the score of
+    the query for itself, so that theta need not depend on the query's length.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
@@ -228,7 +227,7 @@ class _BM25:
             best = np.zeros(len(sentences))
             for summary in map(alphanumeric, document.summary):
                 scores = self._scores(summary, [*sentences, summary])
-                if scores[-1]:  # the summary has a word
+                if scores[-1]:  # the query has a word
                     best = np.maximum(best, scores[:-1] / scores[-1])
             yield best
 
@@ -236,31 +235,29 @@ class _BM25:
         self, query: list[str], sentences: list[list[str]]
     ) -> np.ndarray:
         """Returns the BM25 scores of sentences, by Lucene's formula."""
-        words = {word: row for row, word in enumerate(dict.fromkeys(query))}
-        counts = np.zeros((len(sentences), len(words)))
-        for row, sentence in enumerate(sentences):
-            for word in sentence:
-                if word in words:
-                    counts[row, words[word]] += 1
-        frequency = np.array([self._frequency[word] for word in words])
-        times = np.array([query.count(word) for word in words])
+        query_counts = Counter(query)
+        counts = np.array(
+            [[text.count(word) for word in query_counts] for text in sentences]
+        )
+        frequency = np.array([self._frequency[word] for word in query_counts])
         lengths = np.array([[len(sentence)] for sentence in sentences])
         shares = term_shares(counts, lengths, self._mean_length, _K1, _B)
-        return shares @ (idf(frequency, self._sentences) * times)
+        weights = idf(frequency, self._sentences) * [*query_counts.values()]
+        return shares @ weights
 
 
 def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
-    """Compares the vectors of sentences, NumPy or SciPy sparse arrays."""
+    """Compares sentences by cosines of NumPy or SciPy sparse vectors."""
 
     def compare(documents: Sequence[Document]) -> Iterator[np.ndarray]:
-        rows: dict[str, int] = {}
+        row_of: dict[str, int] = {}
         for document in documents:
             for text in (*document.sentences, *document.summary):
-                rows.setdefault(text, len(rows))
-        vectors: Any = unit_vectors(list(rows)) if rows else None
+                row_of.setdefault(text, len(row_of))
+        vectors: Any = unit_vectors(list(row_of)) if row_of else None
         for document in documents:
             sentences, summary = (
-                vectors[[rows[text] for text in texts]]
+                vectors[[row_of[text] for text in texts]]
                 for texts in (document.sentences, document.summary)
             )
             cosines = sentences @ summary.T
@@ -272,14 +269,14 @@ def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
 
 
 def _trigram_vectors(texts: list[str]) -> Any:
-    """Counts letter trigrams of texts, scaled to unit vectors."""
+    """Returns the counts of texts' letter trigrams, scaled to unit length."""
     from scipy import sparse
 
     words = split_words(as_strings(texts))
-    ids, word = (part.numpy() for part in trigram_ids(words.flat_values))
+    ids, word_index = trigram_ids(words.flat_values)
+    text_index = words.value_rowids().numpy()[word_index.numpy()]
     counts = sparse.csr_array(
-        (np.ones(len(ids)), (words.value_rowids().numpy()[word], ids)),
-        (len(texts), TRIGRAMS),
+        (np.ones(len(ids)), (text_index, ids.numpy())), (len(texts), TRIGRAMS)
     )
     lengths = np.sqrt((counts * counts).sum(axis=1))
     return sparse.diags_array(1 / lengths) @ counts
@@ -288,13 +285,13 @@ def _trigram_vectors(texts: list[str]) -> Any:
 def salience_teacher(
     teacher: TwoTower | str | os.PathLike[str], documents: Iterable[Document]
 ) -> SalienceTeacher:
-    """Makes a teacher from its name, a model or a run folder.
+    """Makes a `SalienceTeacher` from a name, a model or a run folder.
 
     Args:
-        teacher: A trained `TwoTower`; the folder of its run; "bm25";
-            "trigrams", the cosine of counts of letter trigrams; or "lead",
-            the first sentences.
-        documents: The training documents, read once for "bm25".
+        teacher: A trained `TwoTower`; the folder of its run; `"bm25"`;
+            `"trigrams"`, the cosine of counts of letter trigrams; or `"lead"`,
+            which prefers the first sentences.
+        documents: The training documents, for the IDF of `"bm25"`.
 
     Raises:
         InputError: There is no such run, or its model is not two towers.
@@ -302,7 +299,7 @@ def salience_teacher(
     Example:
     >>> teacher = salience_teacher("build/run", folder.of("train"))
     """
-    if teacher == "lead":  # the first K sentences are salient
+    if teacher == "lead":
         return SalienceTeacher(_lead, theta=0.0)
     if teacher == "bm25":
         return SalienceTeacher(_BM25(documents).compare)
@@ -315,6 +312,6 @@ def salience_teacher(
             "folder of a run of two towers"
         )
     teacher = open_towers(teacher, "salience")
-    # The query encoder encodes both: its training texts are more like sentences
-    # than titles are, and equal sentences must have equal vectors.
+    # Queries are more similar to sentences than titles are. One encoder gives
+    # equal vectors to equal sentences of document and summary.
     return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

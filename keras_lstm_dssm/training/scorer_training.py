@@ -1,7 +1,6 @@
-"""The training of a pair scorer: its model, its triples and their order."""
+"""The training of a pair scorer on triples."""
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,11 +40,10 @@ class ScorerTraining(Training):
     examples_name = "triples"
 
     def open(self) -> None:
-        """Opens judged lists, or mines negatives for clicks.
+        """Opens judged lists, or opens clicks and mines negatives.
 
-        A folder with documents judged not relevant in its training split has
-        judged lists; other data are read as clicks. A resumed run reads from
-        its folder the negatives that towers have mined.
+        The data have judged lists if a document of the training split is judged
+        not relevant. A resumed run reads the mined negatives from its folder.
         """
         config, recipe = self.config, self.recipe
         data, negatives_from = config.data, config.negatives_from
@@ -87,7 +85,7 @@ class ScorerTraining(Training):
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """Callbacks that stop a training which cannot succeed any more."""
+        """A callback that stops the training if the network is dead."""
         return [DeadNetworkWatch(self.recipe.margin, self.steps_per_epoch)]
 
     def batches(self, first: int) -> tf.data.Dataset:
@@ -100,7 +98,7 @@ class ScorerTraining(Training):
         )
 
     def describe(self) -> str:
-        """Describes the amount of data."""
+        """Describes the triples in one line."""
         return self.triples.describe()
 
     def dev_task(self, spec: str) -> Task:
@@ -111,11 +109,11 @@ class ScorerTraining(Training):
 
     def new_model(self, initial: InitialModel | None = None) -> PairScorer:
         """Builds, pre-trains and compiles the model, or copies `initial`."""
-        model = self._continued(initial) if initial else self._pretrained()
+        model = self._copied(initial) if initial else self._pretrained()
         compile_scorer(model, self.recipe)
         return model
 
-    def _continued(self, initial: InitialModel) -> PairScorer:
+    def _copied(self, initial: InitialModel) -> PairScorer:
         initial.check(self.recipe)
         levels = getattr(initial.model.matcher, "topics", SMALL_LEVELS)
         recipe = _with_topics(self.recipe, levels)
@@ -148,23 +146,21 @@ class ScorerTraining(Training):
         return model
 
     def warn(self, model: PairScorer) -> None:
-        """Warns of mined negatives, and of answers of dev or test in train."""
+        """Warns of mined negatives, and of test answers in training data."""
         if self.log is not None and is_collection(self.spec):
-            print(
-                f"warning: {self.spec}: no document of the training split is "
-                "judged not relevant: negatives are mined among its titles",
-                file=sys.stderr,
+            self.print_warning(
+                "no document of the training split is judged not relevant:"
+                " negatives are mined among its titles"
             )
         if shared := self.triples.shared_answers:
-            print(
-                f"warning: {self.spec}: {shared:,} answers of dev or test are "
-                "positives of the training split, too",
-                file=sys.stderr,
+            self.print_warning(
+                f"{shared:,} answers of dev or test are positives of the"
+                " training split, too"
             )
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Sets the numbers of topics in a recipe of `DeepMatch` without them."""
+    """Adds numbers of topics to a recipe of `DeepMatch` that has none."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
@@ -177,16 +173,14 @@ def mine_lists(
     top: int,
     seed: int,
 ) -> list[JudgedList]:
-    """Lists clicked titles and negatives of each query, and writes the lists.
+    """Mines negatives for each query, and writes the lists to a file.
 
-    Negatives are titles without a click for the query, those nearest to it by
-    `towers`, a trained model or its run folder. A resumed run reads the
-    file, since the towers may have changed. For `top` and `seed` see
+    `towers` are a trained model or its run folder. The negatives of a query are
+    the nearest titles without a click for the query. For `top` and `seed` see
     `clicked_lists`.
     """
     towers = open_towers(towers, "negatives_from")
-    # `clicked_lists` puts titles on one line too, and looks them up by their
-    # text: the titles are the index's ids.
+    # `clicked_lists` finds the titles in the index by their text on one line.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})
@@ -194,10 +188,7 @@ def mine_lists(
 
 
 def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
-    """Reads the lists of `mine_lists`.
-
-    The log must have as many clicks as the lists have positives.
-    """
+    """Reads the lists of `mine_lists`, and checks the number of clicks."""
 
     def parse(value: Any) -> tuple[list[JudgedList], int]:
         lists = [JudgedList(*fields) for fields in value["lists"]]
@@ -211,12 +202,12 @@ def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
                 )
         return lists, sum(len(judged.positives) for judged in lists)
 
-    lists, mined = read_json_gz(path, parse, "mined negatives")
+    lists, positives = read_json_gz(path, parse, "mined negatives")
     clicks = sum(1 for _ in log)
-    if clicks != mined:
+    if clicks != positives:
         raise InputError(
             f"{', '.join(log.paths[:3])}: found {clicks:,} clicks,"
-            f" expected the {mined:,} that {path.name} was mined"
+            f" expected the {positives:,} that {path.name} was mined"
             " from: restore them, or train anew in another --output"
         )
     return lists

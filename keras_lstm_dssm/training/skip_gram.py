@@ -1,4 +1,4 @@
-"""Skip-gram vectors of words, from which other models start."""
+"""Skip-gram vectors, initial word vectors of pair scorers and KeyVecs."""
 
 import functools
 import hashlib
@@ -19,9 +19,9 @@ from keras_lstm_dssm.text.vocabulary import split_in_batches
 def train_gensim(
     model: str, texts: Sequence[Any], name: str, **settings: Any
 ) -> Any:
-    """Trains `gensim.models.Word2Vec` or another `model` of gensim.
+    """Trains a `model` of gensim, such as `"Word2Vec"`, in one thread.
 
-    One thread makes the result depend on the seed only. Error messages call the
+    With one thread the result depends on the seed only. Error messages call the
     texts `name`.
     """
     models = import_optional("gensim.models", "baselines")
@@ -41,7 +41,7 @@ _cache_folder: ContextVar[Path | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def skip_gram_cache(folder: Path) -> Iterator[None]:
-    """Caches `skip_gram_vectors` in a folder, for the processes of a table."""
+    """Caches the results of `skip_gram_vectors` in a folder."""
     token = _cache_folder.set(folder)
     try:
         yield
@@ -60,26 +60,23 @@ def skip_gram_vectors(
 ) -> np.ndarray:
     """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
 
-    Wan et al. 2016 start from such vectors. Training has 5 negative samples and
-    subsamples very frequent words (gensim's defaults). Words outside the
-    vocabulary are ignored, and words after the first 10,000 of a text; a word
-    that no text contains gets uniform random numbers in [-0.1, 0.1]. One thread
-    makes the result depend on the seed only. The last four results are cached
-    in memory, since trainings with other learning rates start from the same
-    vectors; `skip_gram_cache` caches on disk. Reference: Mikolov et al. 2013,
-    "Distributed Representations of Words and Phrases and their
-    Compositionality".
+    Mikolov et al. 2013, "Distributed Representations of Words and Phrases and
+    their Compositionality". Training has 5 negative samples and subsamples very
+    frequent words, which are gensim's defaults. Words outside the vocabulary,
+    and words after the first 10,000 of a text, are ignored. A word of the
+    vocabulary that no text contains gets uniform random numbers in [-0.1, 0.1].
+    The last four results are cached in memory.
     """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)
-    import_optional("gensim.models.word2vec", "baselines")  # before the work
-    if not isinstance(texts, str | bytes):  # else `split_in_batches` raises
+    import_optional("gensim.models.word2vec", "baselines")
+    if not isinstance(texts, str | bytes):  # `split_in_batches` raises for str
         texts = tuple(texts)
     words = tuple(vocabulary)
     arguments = (texts, words, dimension, window, epochs, seed, split)
     folder = _cache_folder.get()
     if folder is None:
-        return _train(*arguments).copy()  # the caller may change it
+        return _train(*arguments).copy()  # a caller may change the copy
     digest = hashlib.sha256(ascii(arguments).encode()).hexdigest()
     path = folder / f"{digest[:16]}.npy"
     if not path.exists():
@@ -89,7 +86,7 @@ def skip_gram_vectors(
     return np.array(read_array(path, "remove the file"))
 
 
-@functools.lru_cache(4)  # for the seeds of a table
+@functools.lru_cache(4)
 def _train(
     texts: Iterable[str | bytes],
     vocabulary: tuple[str, ...],
@@ -99,9 +96,9 @@ def _train(
     seed: int,
     split: str,
 ) -> np.ndarray:
-    known = {word.encode(): word for word in vocabulary}
+    word_of = {word.encode(): word for word in vocabulary}
     sentences = [
-        [known[word] for word in text if word in known]
+        [word_of[token] for token in text if token in word_of]
         for batch in split_in_batches(texts, split)
         for text in batch.to_list()
     ]
@@ -110,15 +107,15 @@ def _train(
             f"found no word of the vocabulary in {len(sentences)} texts, "
             "expected the texts that the vocabulary was made of"
         )
-    trained = train_gensim(
+    vector_of = train_gensim(
         "Word2Vec", sentences, "the sentences", sg=1, vector_size=dimension,
         window=window, min_count=1, epochs=epochs, seed=seed,
     ).wv  # fmt: skip
-    start = np.random.default_rng(seed).uniform(
+    random_vectors = np.random.default_rng(seed).uniform(
         -0.1, 0.1, (len(vocabulary), dimension)
     )
-    vectors = start.astype(np.float32)
+    vectors = random_vectors.astype(np.float32)
     for row, word in enumerate(vocabulary):
-        if word in trained:
-            vectors[row] = trained[word]
+        if word in vector_of:
+            vectors[row] = vector_of[word]
     return vectors

@@ -84,7 +84,7 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # Each of these blocks has at least one click.
+        # Reads `rows` blocks with clicks, and so at least `rows` clicks.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -104,7 +104,7 @@ class Replay:
         return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
 
 
-_SEEDS_PER_RUN = 2**32  # more than the number of epochs
+_SEEDS_PER_PROCESS = 2**32  # more than the number of epochs
 
 
 def check_same_teacher(
@@ -183,7 +183,7 @@ class TowerTraining(Training):
     def _text_arguments(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Returns the arguments `titles` and `judged`; stores them."""
+        """Checks `titles` and `judged`, and stores or reads these arguments."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_stored_texts(path)
@@ -245,7 +245,7 @@ class TowerTraining(Training):
             self.corpus = CorpusNegatives(
                 self.log.documents(),
                 recipe.n,
-                seed + self.processes.rank * _SEEDS_PER_RUN,
+                seed + self.processes.rank * _SEEDS_PER_PROCESS,
                 self.split_of_titles,
             )
         self.negatives: GivenNegatives | HardNegatives | None = None
@@ -396,14 +396,10 @@ class TowerTraining(Training):
         return list(dict.fromkeys(pair.query for pair in self.clicks))
 
     @cached_property
-    def data_titles(self) -> list[str]:
-        """The distinct titles of the data."""
-        return self._source.titles(self.clicks)
-
-    @property
     def all_titles(self) -> list[str]:
         """The distinct titles of the argument `titles` and of the data."""
-        return list(dict.fromkeys([*self.titles, *self.data_titles]))
+        titles = self._source.titles(self.clicks)
+        return list(dict.fromkeys([*self.titles, *titles]))
 
     def warn(self, model: TwoTower) -> None:
         """Warns of letters that encoders cannot read, and of nothing mined."""

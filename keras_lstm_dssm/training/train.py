@@ -97,9 +97,7 @@ ONE_PROCESS = Processes()
 class Training(ABC):
     """Base class of the trainings: opens data, makes the model and batches."""
 
-    examples_name = "pairs"
-    """What messages call the training examples."""
-
+    examples_name = "pairs"  # what messages call the training examples
     spec: str  # data specification, to open the data when resuming
     log: ClickLog | None = None  # the click log, if the examples are clicks
     progress: bool = False  # whether encoding and mining show progress bars
@@ -143,7 +141,11 @@ class Training(ABC):
 
     @abstractmethod
     def warn(self, model: Any) -> None:
-        """Prints warnings about the data on standard error."""
+        """Prints warnings about the data, if any."""
+
+    def print_warning(self, text: str) -> None:
+        """Prints a warning about the data on standard error."""
+        print(f"warning: {self.spec}: {text}", file=sys.stderr)
 
     @abstractmethod
     def dev_task(self, spec: str) -> Any:
@@ -171,8 +173,8 @@ class Training(ABC):
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Returns batches for the validation loss after each epoch.
 
-        The order is random, so that negatives are as in training, and equal in
-        all epochs.
+        The random order makes negatives as different as in training. It is the
+        same in all epochs.
         """
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
@@ -454,9 +456,9 @@ def _write_results(
     bad_lines = {"data": training.bad_lines}
     if validation:
         bad_lines["validation"] = validation.bad_lines()
-    for name, bad in bad_lines.items():
-        if bad:
-            run.add_metrics(f"bad_lines/{name}", dict(bad))
+    for name, counts in bad_lines.items():
+        if counts:
+            run.add_metrics(f"bad_lines/{name}", dict(counts))
     record_training(run.path, training.log)
 
 

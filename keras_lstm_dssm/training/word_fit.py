@@ -1,4 +1,7 @@
-"""`fit_words`: word vectors whose sums are a teacher's vectors of texts."""
+"""`fit_words`: fits word vectors, so that sums approximate a teacher's vectors.
+
+The teacher is a sentence encoder. `teach` has stored its vectors in a folder.
+"""
 
 import os
 from collections.abc import Sequence
@@ -25,32 +28,25 @@ from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.bm25 import idf
 
-QUERY_WEIGHT = 3.0
-"""Weight of a query among the texts; that of a title is 1."""
-
-STRENGTH = 0.1
-"""Weight of the distance of a word's vector from the teacher's of the word."""
-
-TRIGRAM_STRENGTH = 1.0
-"""Weight of the squares of the trigrams' vectors."""
-
-STEPS = 30
-"""Steps of conjugate gradients."""
-
-_COLUMNS = 64  # that are solved at once, which bounds the memory
+QUERY_WEIGHT = 3.0  # weight of a query in the fit; a title has weight 1
+STRENGTH = 0.1  # regularisation of word vectors
+TRIGRAM_STRENGTH = 1.0  # regularisation of trigram vectors
+STEPS = 30  # steps of conjugate gradients
+_COLUMNS = 64  # columns to solve at once; bounds the memory
+_TINY = np.float32(1e-30)
 
 
 class FittedWords(NamedTuple):
-    """Vectors of words and of trigrams, which `WordRows` looks up."""
+    """The fitted vectors of words and of trigrams."""
 
-    words: np.ndarray  # numbers of the words (`word_keys`), int64 `[n]`
-    word_rows: np.ndarray  # float32 `[n, d]`
+    words: np.ndarray  # keys of the words (`word_keys`), int64 `[n]`
+    word_rows: np.ndarray  # vectors of the words, float32 `[n, d]`
     trigrams: np.ndarray  # ids of the trigrams, int64 `[m]`
-    trigram_rows: np.ndarray  # float32 `[m, d]`
+    trigram_rows: np.ndarray  # vectors of the trigrams, float32 `[m, d]`
 
     @property
     def config(self) -> dict[str, int]:
-        """The arguments of a `WordSumEncoder` with these vectors."""
+        """Arguments for a `WordSumEncoder` that can hold these vectors."""
         return {
             "known_words": len(self.words),
             "known_trigrams": len(self.trigrams),
@@ -66,98 +62,89 @@ class FittedWords(NamedTuple):
 def fit_words(
     folder: str | os.PathLike[str], hashing: LetterTrigrams
 ) -> FittedWords:
-    """Fits word vectors to the vectors of a folder of `teach`, in closed form.
+    """Fits word vectors to the text vectors that `teach` has written.
 
-    With A the matrix of texts and words, whose numbers are the words' counts
-    times sqrt(IDF), rows of length 1, and T the teacher's vectors:
+    A has a row for each text: the counts of the words times sqrt(IDF), scaled
+    to length 1. T has the teacher's vectors, and W^2 the weights of the texts.
 
         X = argmin |W (A X - T)|^2 + STRENGTH |X - X_0|^2
 
-    X_0 has the teacher's vector of each word alone, as far as the folder has
-    it, and W^2 the weights of the texts: those of queries count more, as there
-    are few. The vector of a word is its row of X times sqrt(IDF). The vectors
-    U of trigrams are fitted to them by the words' trigrams B:
+    X_0 has the teacher's vectors of texts that are a single word. The vector of
+    a word is its row of X times sqrt(IDF). B has the counts of the trigrams in
+    each word, and U are the vectors of trigrams:
 
         U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
 
-    Memory grows with the number of words, not with that of texts, of which a
-    block at a time is read (and their words, 12 bytes each).
-
-    Args:
-        folder: The folder, whose texts and vectors are complete.
-        hashing: What separates and hashes words, as the encoder's.
-
-    Raises:
-        InputError: The folder is none of `teach`, or a file is damaged.
+    Memory: the vectors of the words, and 12 bytes for each word of each text.
+    `hashing` is the hashing layer of the encoder. A damaged folder raises
+    `InputError`.
     """
     files = TeacherFolder(folder)
+    # The texts are queries, titles, spans of titles, and single words.
     settings, texts = files.read_settings(), files.read_texts()
     queries = settings["queries"]
-    end = len(texts) - settings.get("words", 0)
-    keys, rows, trigrams, bounds = _words_of(texts, hashing)
-    lengths = np.diff(rows)
-    known, word = np.unique(keys, return_inverse=True)
-    counts = sparse.csr_matrix(
-        (np.ones(len(word), np.float32), word, rows), (len(texts), len(known))
-    )
+    spans_end = len(texts) - settings.get("words", 0)
+    titles_end = spans_end - settings.get("spans", 0)
+    keys, text_bounds, trigrams, word_bounds = _hash_words(texts, hashing)
+    words, word_index = np.unique(keys, return_inverse=True)
+    counts = _count_matrix(word_index, text_bounds, len(words))
     counts.sum_duplicates()
-    single = np.where(lengths == 1, counts.indices[counts.indptr[:-1]], -1)
-    counts = counts[:end]
-    whole = counts[: end - settings.get("spans", 0)]
-    titles = whole[queries:] if whole.shape[0] > queries else counts
-    frequency = np.bincount(titles.indices, minlength=len(known))
-    weight = np.sqrt(idf(frequency, titles.shape[0])).astype(np.float32)
-    matrix = _unit_rows(counts @ sparse.diags(weight)).tocsr()
-    importance = np.ones(end, np.float32)
-    importance[:queries] = QUERY_WEIGHT
-    projected, start = _targets(files, matrix, importance, single)
-    weighted = sparse.diags(np.sqrt(importance)) @ matrix
+    is_single = np.diff(text_bounds) == 1
+    single = np.where(is_single, counts.indices[counts.indptr[:-1]], -1)
+    counts = counts[:spans_end]
+    titles = counts[queries:titles_end] if titles_end > queries else counts
+    frequency = np.bincount(titles.indices, minlength=len(words))
+    word_weights = np.sqrt(idf(frequency, titles.shape[0])).astype(np.float32)
+    matrix = _unit_rows(counts @ sparse.diags(word_weights)).tocsr()
+    text_weights = np.ones(spans_end, np.float32)
+    text_weights[:queries] = QUERY_WEIGHT
+    projected, start = _targets(files, matrix, text_weights, single)
+    weighted = sparse.diags(np.sqrt(text_weights)) @ matrix
     vectors = ridge(weighted, projected, STRENGTH, start)
-    # A word that is in no title, such as a misspelled one, has this weight.
-    unknown = weight.max()
-    ids, place = np.unique(trigrams, return_inverse=True)
-    of_words = sparse.csr_matrix(
-        (np.ones(len(place), np.float32), place, bounds),
-        (len(known), len(ids)),
+    ids, id_index = np.unique(trigrams, return_inverse=True)
+    trigram_counts = _count_matrix(id_index, word_bounds, len(ids))
+    trigram_vectors = ridge(
+        trigram_counts, trigram_counts.T @ vectors, TRIGRAM_STRENGTH
     )
-    rows_of_ids = ridge(of_words, of_words.T @ vectors, TRIGRAM_STRENGTH)
     return FittedWords(
-        known,
-        vectors * weight[:, np.newaxis],
+        words,
+        vectors * word_weights[:, np.newaxis],
         ids.astype(np.int64),
-        rows_of_ids * unknown,
+        trigram_vectors * word_weights.max(),  # as a word that is in no title
     )
+
+
+def _count_matrix(
+    columns: np.ndarray, bounds: np.ndarray, width: int
+) -> sparse.csr_matrix:
+    """Makes a sparse matrix of ones: row i has `columns` between its bounds."""
+    ones = np.ones(len(columns), np.float32)
+    return sparse.csr_matrix((ones, columns, bounds), (len(bounds) - 1, width))
 
 
 def with_fitted_words(
     recipe: Recipe, teacher: str | os.PathLike[str], seed: int
 ) -> Any:
-    """Builds towers whose encoders have vectors of words fitted to a teacher.
+    """Builds two towers with word vectors that are fitted to a teacher.
 
-    Args:
-        recipe: A recipe that `has_word_sum`.
-        teacher: The folder of `teach`.
-        seed: Seed of all other weights.
-
-    Raises:
-        InputError: The folder is damaged.
+    `recipe.has_word_sum` must be true. `teacher` is a folder of `teach`, and
+    `seed` the seed of all other weights. A damaged folder raises `InputError`.
     """
     hashing = build_towers(recipe, seed).query_encoder.trigrams
-    fitted = fit_words(teacher, hashing)
-    model: Any = build_towers(recipe, seed, **fitted.config)
+    words = fit_words(teacher, hashing)
+    model: Any = build_towers(recipe, seed, **words.config)
     for tower in dict.fromkeys(model.towers):
-        fitted.write_to(tower.word_rows)
+        words.write_to(tower.word_rows)
     return model
 
 
 def fit_word_sum(
     config: TrainingConfig, run: RunFolder, verbose: Any, saved: bool
 ) -> TwoTower:
-    """Trains two towers of the preset `word_sum`, without epochs.
+    """Fits two towers of the preset `word_sum` to `config.teacher`.
 
-    Their encoders add up vectors of words, which are computed by least squares
-    so that the sums approximate the text vectors that `lstm-dssm-teach` wrote
-    to `config.teacher`. A damaged folder raises `InputError`.
+    Writes the run folder if `saved`. A damaged folder of the teacher raises
+    `InputError`.
     """
     recipe, teacher = config.recipe, config.teacher
     model: TwoTower = with_fitted_words(recipe, teacher, config.seed)
@@ -176,11 +163,7 @@ def fit_word_sum(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Checks that an encoder's vectors can be compared with a teacher's.
-
-    Raises:
-        InputError: It was not fitted to vectors of this width.
-    """
+    """Checks that an encoder has fitted vectors of the teacher's width."""
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(
@@ -196,78 +179,74 @@ def ridge(
     strength: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Solves a ridge regression by conjugate gradients.
+    """Minimises |M X - T|^2 + strength |X - start|^2 by conjugate gradients.
 
-    Args:
-        matrix: M, `[n, m]`.
-        projected: M' T of the targets T, `[m, d]`.
-        strength: Weight of the squared distance from `start`.
-        start: Solution without data, `[m, d]`; by default zero.
-
-    Returns:
-        The X that minimises `|M X - T|^2 + strength |X - start|^2`, as near as
-        `STEPS` steps come to it, float32 `[m, d]`.
+    `matrix` is M `[n, m]`, `projected` is M' T `[m, d]`, `start` is `[m, d]` or
+    zero. Returns X after `STEPS` steps, float32 `[m, d]`.
     """
     result = np.zeros_like(projected) if start is None else start.copy()
     transposed = matrix.T.tocsr()
 
-    def times(x: np.ndarray) -> np.ndarray:
+    def multiply(x: np.ndarray) -> np.ndarray:
+        """Returns (M' M + strength I) x."""
         product: np.ndarray = transposed @ (matrix @ x)
         return product + strength * x
 
-    for column in range(0, projected.shape[1], _COLUMNS):
-        part = slice(column, column + _COLUMNS)
-        x = result[:, part]
-        residual = projected[:, part] + strength * x - times(x)
+    for first in range(0, projected.shape[1], _COLUMNS):
+        columns = slice(first, first + _COLUMNS)
+        x = result[:, columns]
+        residual = projected[:, columns] + strength * x - multiply(x)
         direction = residual.copy()
         square = np.sum(residual**2, axis=0)
         for _ in range(STEPS):
-            change = times(direction)
+            product = multiply(direction)
             step = square / np.maximum(
-                np.sum(direction * change, axis=0), _TINY
+                np.sum(direction * product, axis=0), _TINY
             )
             x += step * direction
-            residual -= step * change
-            square, before = np.sum(residual**2, axis=0), square
-            direction *= square / np.maximum(before, _TINY)
+            residual -= step * product
+            square, last_square = np.sum(residual**2, axis=0), square
+            direction *= square / np.maximum(last_square, _TINY)
             direction += residual
     return result
 
 
-_TINY = np.float32(1e-30)
-
-
-def _words_of(
+def _hash_words(
     texts: Sequence[str], hashing: LetterTrigrams
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hashes the words of texts, and the trigrams of the distinct words.
 
     Returns:
-        The number of each word of each text, int64; where those of each text
-        begin, and the end; the trigrams of each distinct word, in ascending
-        order of its number; and where those of each word begin, and the end.
+        The keys of all words, text after text, int64; the bounds of the texts
+        in this array; the trigram ids of the distinct words, in ascending order
+        of their keys; and the bounds of the words in this array.
     """
     keys, lengths = [], []
-    trigrams: dict[int, np.ndarray] = {}
+    ids_of: dict[int, np.ndarray] = {}
     for start in range(0, len(texts), BLOCK):
         batch = hashing.distinct(texts[start : start + BLOCK])
-        of_word = word_keys(batch).numpy()
+        distinct_keys = word_keys(batch).numpy()
         ids = batch.trigrams.numpy()[batch.trigram_index.numpy()]
         ends = np.cumsum(np.bincount(batch.word_index.numpy()))
-        for key, part in zip(
-            of_word.tolist(), np.split(ids, ends), strict=False
+        for key, word_ids in zip(
+            distinct_keys.tolist(), np.split(ids, ends), strict=False
         ):
-            if key not in trigrams:
-                trigrams[key] = part.copy()
-        text = batch.text_index.numpy()
-        length = batch.lengths.numpy()[text]
-        words = of_word[batch.words.numpy()][text]
+            if key not in ids_of:
+                ids_of[key] = word_ids.copy()
+        text_index = batch.text_index.numpy()
+        length = batch.lengths.numpy()[text_index]
+        words = distinct_keys[batch.words.numpy()][text_index]
         keys.append(words[np.arange(words.shape[1]) < length[:, np.newaxis]])
         lengths.append(length)
-    rows = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    parts = [trigrams[key] for key in sorted(trigrams)]
-    bounds = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-    return np.concatenate(keys), rows, np.concatenate(parts), bounds
+    text_bounds = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    sorted_ids = [ids_of[key] for key in sorted(ids_of)]
+    word_bounds = np.concatenate([[0], np.cumsum([*map(len, sorted_ids)])])
+    return (
+        np.concatenate(keys),
+        text_bounds,
+        np.concatenate(sorted_ids),
+        word_bounds,
+    )
 
 
 def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -279,22 +258,22 @@ def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
 def _targets(
     files: TeacherFolder,
     matrix: sparse.csr_matrix,
-    importance: np.ndarray,
+    text_weights: np.ndarray,
     single: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Computes A' W^2 T and X_0, both `[words, d]`, from blocks of T.
 
-    `matrix` is A and `importance` the diagonal of W^2. `single` has the word of
-    each text that has one only, and -1 for the others.
+    `matrix` is A, and `text_weights` the diagonal of W^2. `single` has the
+    index of the word of each text with one word, and -1 for all other texts.
     """
-    for number, begin in enumerate(range(0, len(single), BLOCK)):
-        of_block = single[begin : begin + BLOCK]
-        vectors = unit_vectors(files.read_block(number, len(of_block)), "text")
+    for number, first in enumerate(range(0, len(single), BLOCK)):
+        words = single[first : first + BLOCK]
+        vectors = unit_vectors(files.read_block(number, len(words)), "text")
         if not number:
             shape = matrix.shape[1], vectors.shape[1]
             projected, start = np.zeros((2, *shape), np.float32)
-        start[of_block[of_block >= 0]] = vectors[of_block >= 0]
-        part = matrix[begin : begin + BLOCK]
-        weights = importance[begin : begin + BLOCK, np.newaxis]
-        projected += part.T @ (weights * vectors[: part.shape[0]])
+        start[words[words >= 0]] = vectors[words >= 0]
+        rows = matrix[first : first + BLOCK]
+        weights = text_weights[first : first + BLOCK, np.newaxis]
+        projected += rows.T @ (weights * vectors[: rows.shape[0]])
     return projected, start
