@@ -172,8 +172,9 @@ def test_an_approximate_index_has_each_vector_once(run_blocks, trained_run):
 
 
 def test_train(folders, run_blocks, monkeypatch):
-    best = dssm.PRESETS["best"]
-    monkeypatch.setitem(dssm.PRESETS, "best", best.replace(epochs=1))
+    best = dssm.PRESETS["best"].replace(epochs=1)
+    small = best.with_encoder(cells=2, bag=2, sketch=3)
+    monkeypatch.setitem(dssm.PRESETS, "best", small)
     run_blocks(blocks("docs/train"))
     config = dssm.run_folder.RunFolder("RUN_097").read_config()
     assert config["recipe"]["momentum_middle"] == 0.97

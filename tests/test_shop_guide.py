@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 import lstm_dssm_programs
+from keras_lstm_dssm import PRESETS
 from keras_lstm_dssm.data import Collection
 from keras_lstm_dssm.text import normalize
 from tests.fresh_process import FreshProcesses
@@ -128,8 +129,10 @@ def words_by_split(shop: Collection) -> dict[str, set[str]]:
     }
 
 
-def test_three_nights(guided, tmp_path):
+def test_three_nights(guided, tmp_path, monkeypatch):
     """The script of the page, with a small encoder and an epoch."""
+    small = PRESETS["dssm"].with_encoder(units=[32])
+    monkeypatch.setitem(PRESETS, "dssm", small)
     folder, _ = guided
     for path in folder.glob("*.csv"):
         shutil.copy(path, tmp_path)

@@ -160,8 +160,14 @@ def test_a_program_has_the_public_names_when_it_reads_one():
     assert done.stdout == "False\n", done.stderr
 
 
+IS_X86 = platform.machine() in ("x86_64", "AMD64")  # only there is oneDNN
+KERNELS = """
+from tensorflow.python.util import _pywrap_util_port
+print(os.environ["TF_ENABLE_ONEDNN_OPTS"], _pywrap_util_port.IsMklEnabled())
+"""
+
 LOAD = """
-import sys
+import os, sys
 import keras_lstm_dssm as dssm
 import keras, tensorflow as tf
 print(type(keras.saving.load_model(sys.argv[1])).__name__)
@@ -170,14 +176,20 @@ print(*tf.saved_model.load(sys.argv[2]).signatures)
 
 
 def test_an_import_alone_loads_saved_models(tmp_path):
-    """Keras's classes are registered, and the operations of TF.Text."""
+    """Keras's classes are registered, and the operations of TF.Text.
+
+    TensorFlow uses oneDNN, unless TF_ENABLE_ONEDNN_OPTS is set to 0.
+    """
     model = dssm.build_model("dssm")
     model.save(tmp_path / "model.keras")
     folder = export_retriever(
         *model.towers, ["a"], ["hex bolt"], tmp_path / "retriever"
     )
-    done = python("-c", LOAD, tmp_path / "model.keras", folder)
-    assert done.stdout == "TwoTower\nserving_default\n", done.stderr
+    code = LOAD + KERNELS
+    done = python("-c", code, tmp_path / "model.keras", folder)
+    kind, signature, kernels = done.stdout.splitlines()
+    assert (kind, signature) == ("TwoTower", "serving_default"), done.stderr
+    assert kernels == f"1 {IS_X86}"
 
 
 TENSORFLOW = """
@@ -246,17 +258,23 @@ def test_the_variable_that_asks_for_a_missing_tf_keras_is_named():
     )
 
 
+RAY = """
+import os, sys, types
+sys.modules["ray.train"] = types.ModuleType("ray.train")
+import keras_lstm_dssm
+print("TF_USE_LEGACY_KERAS" in os.environ)
+"""
+
+
 def test_ray_asks_its_workers_for_tf_keras_in_vain():
-    """`ray.train` alone does not: a driver has no TF_CONFIG."""
-    code = """if True:
-        import os, sys, types
-        sys.modules["ray.train"] = types.ModuleType("ray.train")
-        import keras_lstm_dssm
-        print("TF_USE_LEGACY_KERAS" in os.environ)"""
-    worker = {"TF_USE_LEGACY_KERAS": "1", "TF_CONFIG": "{}"}
-    assert python("-c", code, **worker).stdout == "False\n"
-    del worker["TF_CONFIG"]
-    assert "unset the variable" in python("-c", code, **worker).stderr
+    """`ray.train` alone does not: a driver has no TF_CONFIG.
+
+    In this process oneDNN is off, too.
+    """
+    driver = {"TF_USE_LEGACY_KERAS": "1"}
+    worker = {**driver, "TF_CONFIG": "{}", "TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert python("-c", RAY + KERNELS, **worker).stdout == "False\n0 False\n"
+    assert "unset the variable" in python("-c", RAY, **driver).stderr
 
 
 STATE = """
@@ -295,21 +313,6 @@ print("same")
 def test_an_import_leaves_the_process_as_it_is():
     done = python("-c", STATE)
     assert done.stdout == "same\n", done.stderr
-
-
-@pytest.mark.skipif(
-    platform.machine() not in ("x86_64", "AMD64"), reason="oneDNN is of x86"
-)
-def test_tensorflow_has_the_fast_kernels_of_onednn():
-    """TensorFlow uses oneDNN, unless TF_ENABLE_ONEDNN_OPTS is set to 0."""
-    code = """
-import keras_lstm_dssm, os
-from tensorflow.python.util import _pywrap_util_port
-print(os.environ["TF_ENABLE_ONEDNN_OPTS"], _pywrap_util_port.IsMklEnabled())
-"""
-    assert python("-c", code).stdout == "1 True\n"
-    off = python("-c", code, TF_ENABLE_ONEDNN_OPTS="0")
-    assert off.stdout == "0 False\n"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 
 import keras_lstm_dssm.data as data_package
 from benchmarks import __main__ as benchmark
-from benchmarks import retriever, serving, towers, word_models
+from benchmarks import measure, retriever, serving, towers, word_models
 from keras_lstm_dssm.data import Triples
+from tests.benchmarks.conftest import compare_here
 from tests.tools.conftest import refused, write_graded
 
 __all__ = ["refused"]  # a fixture
@@ -35,20 +36,33 @@ def few_forms(monkeypatch) -> None:
     """Measures few sizes, and each in this process.
 
     The training of one Keras peer is measured, and the encoding of the other:
-    both give the same vectors, see test_towers.py.
+    both give the same vectors, see test_towers.py. Where `train` is measured
+    in processes, `encode` has them for PyTorch and JAX only.
     """
     left_out = iter(["keras_padded", "keras_segments"])
     contenders = towers.contenders
+    compare, compared_here = towers.compare, iter([[], [measure.__name__]])
 
     def without_one(*arguments: Any) -> dict[str, Any]:
         found = contenders(*arguments)
         del found[next(left_out)]
         return found
 
+    def partly_here(
+        given: dict[str, measure.Contender], work: str, rounds: int
+    ) -> Any:
+        modules = next(compared_here)
+        here = {n: c for n, c in given.items() if c.command[2] in modules}
+        there = {n: c for n, c in given.items() if n not in here}
+        taken, chosen = compare(there, work, rounds)
+        taken_here, chosen_here = compare_here(here, work, rounds)
+        return taken | taken_here, chosen | chosen_here
+
     def in_process(_: str, method: str, folder: str, count: str) -> Any:
         return retriever.measure_search(method, Path(folder), int(count))
 
     monkeypatch.setattr(towers, "contenders", without_one)
+    monkeypatch.setattr(towers, "compare", partly_here)
     monkeypatch.setattr(retriever, "results_of_process", in_process)
     monkeypatch.setattr(serving, "_CALLS", 1)
     for name, sizes in (
@@ -88,7 +102,8 @@ def test_figures_of_suites(collection_folder, tmp_path):
     ):
         ours, peer = suite["ours"][unit], suite["keras"][unit]
         assert suite["ratio_keras"] == pytest.approx(ours / peer)
-        assert suite["environments"]["ours"] == "one thread, malloc"
+    assert train["environments"]["ours"] == "one thread, malloc"
+    assert encode["environments"]["ours"] == "here"
     assert 0 < train["limit_fraction"] < 1
     assert encode["ratio_exported"] > 0
     for way in ("in_process", "grpc"):

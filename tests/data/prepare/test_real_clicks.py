@@ -40,9 +40,10 @@ def rows(tmp_path_factory):
         for key, title in collection.documents.items()
     ]
     id_of = {product["title"]: product["id"] for product in products}
-    rng, searches = random.Random(0), []
-    for number, (query, title) in enumerate(collection.training_log()):
-        shown = [key for key in rng.sample([*id_of.values()], 5)
+    ids, rng, searches = [*id_of.values()], random.Random(0), []
+    pairs = [*collection.training_log()][::4]
+    for number, (query, title) in enumerate(pairs):
+        shown = [key for key in rng.sample(ids, 5)
                  if key != id_of[title]][:4]  # fmt: skip
         place = min(int(rng.expovariate(0.7)), 4)
         searches.append(
@@ -93,7 +94,7 @@ def test_ubi_of_each_writer_equals_csv(rows, tmp_path, monkeypatch):
         Collection(tmp_path / "SHOP/opensearch"),
         Collection(base / "SHOP"),
     )
-    assert len(plain.documents) == 437 and len(plain.queries) > 300
+    assert len(plain.documents) == 437 and len(plain.queries) > 150
     for split in ("dev", "test"):
         assert ubi.qrels(split).keys() == plain.qrels(split).keys()
         assert ubi.qrels(split) != plain.qrels(split)
