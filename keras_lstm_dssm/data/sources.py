@@ -133,7 +133,7 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
     """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
-    every = {
+    replayed = {
         folder or part
         for part in parts_of(old)
         for folder, name in [_clicks_of(part)]
@@ -142,7 +142,7 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
     new = ",".join(
         part
         for part in parts_of(config.get("data") or "")
-        if (_clicks_of(part)[0] or part) not in every
+        if (_clicks_of(part)[0] or part) not in replayed
     )
     queries: list[str] = []
     for spec in (new, old):

@@ -83,10 +83,10 @@ class HybridSettings(Settings):
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
         if not clicks or "towers" not in names:
             return settings
-        known = (clicks / (clicks + 2000)) ** 2
-        towers = settings.towers * known
+        share = (clicks / (clicks + 2000)) ** 2
+        towers = settings.towers * share
         hubness = 1.2 * towers * titles / (titles + clicks)
-        words = settings.words + settings.towers * (1 - known) ** 3
+        words = settings.words + settings.towers * (1 - share) ** 3
         return settings.replace(towers=towers, words=words, hubness=hubness)
 
     @property
