@@ -69,10 +69,10 @@ class ReplaySpec(NamedTuple):
         """Parses `"old.tsv:0.2"` or a pair (clicks, share); keeps `None`."""
         if replay is None:
             return None
-        if isinstance(replay, str):
-            replay = replay.rpartition(":")[::2]
+        is_text = isinstance(replay, str)
+        parts = replay.rpartition(":")[::2] if is_text else replay
         try:
-            data, share = replay
+            data, share = parts
             if hasattr(data, "paths"):  # a `ClickLog`
                 data = ",".join(data.paths)
             spec = cls(absolute_spec(os.fspath(data)), float(share))

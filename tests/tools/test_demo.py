@@ -9,7 +9,7 @@ from keras_lstm_dssm.data.prepare import prepare
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.files import write_json
 from keras_lstm_dssm.tools import analyze, demo
-from keras_lstm_dssm.tools.demo import _step, summary, write_sources
+from keras_lstm_dssm.tools.demo import _run_program, summary, write_sources
 
 
 def test_the_files_of_a_shop_keep_the_test_queries(tmp_path):
@@ -63,7 +63,7 @@ def test_the_last_lines_say_how_good_and_where(tmp_path):
 def test_a_printed_step_can_be_copied(monkeypatch, capsys):
     given: list[list[str]] = []
     monkeypatch.setattr(analyze, "program", SimpleNamespace(run=given.append))
-    _step("analyze", "--query=the inverse of a matrix", "--output=a.html")
+    _run_program("analyze", "--query=the inverse of a matrix", "--output=a.html")
     printed = capsys.readouterr().out.strip()
     assert shlex.split(printed.removeprefix("$ ")) == given[0]
 

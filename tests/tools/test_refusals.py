@@ -227,7 +227,7 @@ REFUSED = {
     --run={trained_run} -> found a pair of encoders, expected the
     --input= -> --input is missing: File of texts
     --k=0 -> --k=0: expected a po
-    --run= -> --run is missing: With --write=keys: folder of the run of a KeyVec
+    --run= -> --run is missing: With --write=keys: folder of a run of a KeyVec
     --output=x -> --output is not for --write=keys
     --shard=0/2 -> --shard is not for --write=keys
     --write=vectors --k=3 -> --k is not for --write=vectors
