@@ -88,8 +88,9 @@ def _remove_unlocked(folder: Path, name: str) -> None:
 
 def _is_stream(path: Path) -> bool:
     """Returns whether a path is a device, a pipe or a file descriptor."""
-    is_special = path.exists() and not path.is_file() and not path.is_dir()
-    return is_special or _descriptor(path) is not None
+    if _descriptor(path) is not None:
+        return True
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _descriptor(path: Path) -> int | None:

@@ -293,9 +293,10 @@ class _Documents:
         for scores in self._scores(texts, queries):
             rows = tagged
             if queries is None:  # documents without a term of the query have 0
-                rows = np.flatnonzero(scores > 0)
-                if tagged is not None:
-                    rows = np.intersect1d(rows, tagged)
+                if tagged is None:
+                    rows = np.flatnonzero(scores > 0)
+                else:
+                    rows = tagged[scores[tagged] > 0]
             if rows is None:
                 best = _largest(scores, k)
             else:

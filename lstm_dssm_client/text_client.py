@@ -318,7 +318,8 @@ class AsyncTextClient:
         Args:
             texts: Any number of documents, each one string.
             n: Number of sentences, and number of words, of each document, by
-                default 5 and at most 250. A short document has fewer sentences.
+                default 5; the server returns at most 250. A short document has
+                fewer sentences.
             model: The name of the KeyVec on the server.
             version: Number or label of the KeyVec's version, by default the
                 newest version.

@@ -153,6 +153,7 @@ def _encode_file() -> dict[str, Any]:
         documents = read_documents(FLAGS.input, fields)
         ids, texts = documents.ids, documents.titles
     else:
+        program.check_unused(["run"], "is for a data folder: leave it out")
         texts = list(text_lines(FLAGS.input, blank_end=True))
     encoder = SavedEncoder(FLAGS.saved_model)
     start = time.perf_counter()

@@ -1,7 +1,7 @@
 r"""Offer a search to assistants that speak MCP (Model Context Protocol).
 
-The tools `search` and `fetch` only read, and the first call loads the models.
-The program talks over standard input and output, or --http_port at /mcp.
+Two tools, `search` and `fetch`, over standard input and output, or --http_port:
+http://127.0.0.1:PORT/mcp. Needs pip install "keras-lstm-dssm[mcp]".
 
 Example:
   lstm-dssm-mcp --models=shop.safetensors --url=https://shop.example/{id}
@@ -26,8 +26,8 @@ from keras_lstm_dssm.version import __version__
 program = Program(__doc__)
 FLAGS = program.flags
 program.string("models", None, "Folder of lstm-dssm-export, or its --portable.")
-program.string("server", None, "Instead of --models: URL of a server.")
-program.string("token_file", None, "With --server: file with the token to send")
+program.string("server", None, "Instead of --models: HTTP URL of a server.")
+program.string("token_file", None, "With --server: file of a token to send.")
 program.string("model", "retriever", "The retriever's name.")
 program.string("url", "", "Address of a document; {id} stands for its id.")
 program.integer("http_port", None, "Port for HTTP; 0: a free one.", 0, 65535)

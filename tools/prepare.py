@@ -20,8 +20,8 @@ are left out, with examples; --dry_run writes nothing. If more rows than
 catalogue, nothing is written.
 
 No query of dev or test occurs in training, not even with other letter case,
-spaces or punctuation; a query keeps its split when the log grows. docs/data.md
-describes the folder, and --test_after.
+spaces or punctuation; a query keeps its split when the log grows. With
+--test_after, only clicks are kept apart. docs/data.md describes the folder.
 """
 
 from pathlib import Path

@@ -94,7 +94,7 @@ program.bool(
 program.string(
     "tls_ca", None, "PEM file of the server's certificate or its authorities."
 )
-program.string("tls_cert", None, "Certificate of this client, in PEM.")
+program.string("tls_cert", None, "Certificate of this client in PEM, if asked.")
 program.string("tls_key", None, "The private key of --tls_cert in PEM.")
 program.string(
     "token_file", None,

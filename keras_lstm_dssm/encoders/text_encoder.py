@@ -207,7 +207,10 @@ class TextEncoder(SyncedWeights, keras.Model):
     def compute_output_spec(
         self, inputs: Any, training: bool = False
     ) -> keras.KerasTensor:
-        """Returns shape and dtype of the vectors of strings `(batch,)`."""
+        """Returns shape and dtype of the vectors of strings `(batch,)`.
+
+        Raises `InputError` if the input is no batch of strings.
+        """
         check_string_input("an encoder", inputs)
         return keras.KerasTensor(
             self.compute_output_shape(inputs.shape), self.compute_dtype

@@ -45,7 +45,8 @@ class KeyVec(TextModel):
     that sentence i is a key sentence. The vector of the document is
     tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. The
     training targets come from summaries: the p_i learn to identify key
-    sentences, and the vector learns to predict key words.
+    sentences, and the vector learns to predict key words. A trained model needs
+    no summary.
 
     A document is a string, which `split_sentences` splits, or a list of
     sentences. `words.max_words` limits each sentence.

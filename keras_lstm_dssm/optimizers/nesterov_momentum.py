@@ -313,7 +313,8 @@ class NesterovMomentum(JointUpdateOptimizer):
         """Replaces the tables that are updated lazily, see `LazyRows`.
 
         Each training step must read each table `[rows, units]` once, by its
-        `row_reader`. Raises `InputError` if an option needs all rows.
+        `row_reader`, with distinct row indices. Raises `InputError` if an
+        option needs all rows.
         """
         for option in _ALL_ROWS:
             if tables and getattr(self, option):

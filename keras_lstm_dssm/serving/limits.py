@@ -144,7 +144,8 @@ class RequestSlots(Executor):
     request runs in the event loop if the last request with the same key took at
     most `QUICK_SECONDS`. After a request of 10 times this time, requests with
     the same key run in threads for a minute. A request holds its slot until it
-    ends, even if the client disconnects.
+    ends, even if the client disconnects. Only the thread of the event loop may
+    use the object.
     """
 
     def __init__(
@@ -212,7 +213,8 @@ class RequestSlots(Executor):
 class Arrivals:
     """Limits the time in which a request arrives, and the number of arrivals.
 
-    If more than `maximum` requests are arriving, the oldest is refused.
+    If more than `maximum` requests are arriving, the oldest is refused. Only
+    the thread of the event loop may use the object.
     """
 
     def __init__(self, seconds: float, maximum: int) -> None:

@@ -157,9 +157,8 @@ class TokenFile:
         token = _token_of(authorization)
         digest = hashlib.sha256(token).digest()
         allowed = False
-        for (
-            token_digest
-        ) in self._tokens.digests:  # all, so that the time is constant
+        # All are compared, so that the time does not tell which one is equal.
+        for token_digest in self._tokens.digests:
             allowed |= hmac.compare_digest(digest, token_digest)
         return allowed and bool(token)
 

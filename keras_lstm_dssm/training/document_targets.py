@@ -104,7 +104,8 @@ class KeyWords:
         """Yields the key words of each document.
 
         Key words are normalised and not single ASCII letters. They are in
-        descending order of TF-IDF, then in order of occurrence.
+        descending order of TF-IDF, then in order of occurrence. With
+        `source="summary"` a document without a summary has no key words.
         """
         from_document = self.source == "document"
         for words in self._words(
@@ -149,7 +150,7 @@ class Target(NamedTuple):
         return np.isin(np.arange(self.sentences), self.salient)
 
 
-@dataclass
+@dataclass(eq=False)
 class DocumentTargets:
     """The targets of all training documents of a `KeyVec`.
 
@@ -363,7 +364,8 @@ class DocumentExamples:
 
         Returns a dataset of batches (documents, salient, key words): ragged
         strings `[batch, (sentences)]`, ragged bool `[batch, (sentences)]`,
-        ragged strings `[batch, (words)]`. The cardinality is known.
+        ragged strings `[batch, (words)]`. The cardinality is known. Raises
+        `InputError` if `batch_size` is below 1.
         """
         check_at_least(1, batch_size=batch_size)
         starts = range(0, len(self), batch_size)

@@ -162,7 +162,7 @@ It yields float `[sentences]` for each document.
 """
 
 
-@dataclass
+@dataclass(eq=False)
 class SalienceTeacher:
     """Computes how similar sentences are to the summary of their document.
 

@@ -409,7 +409,8 @@ class TowerTraining(Training):
                 print(
                     f"warning: hard_negatives={recipe.hard_negatives} mines"
                     f" nothing: mining begins after mine_every="
-                    f"{recipe.mine_every} epochs, and epochs={recipe.epochs}",
+                    f"{recipe.mine_every} epochs, and epochs={recipe.epochs}:"
+                    " lower mine_every, or raise epochs",
                     file=sys.stderr,
                 )
         if not self.recipe.oov_buckets:

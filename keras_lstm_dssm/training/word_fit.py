@@ -163,7 +163,7 @@ def fit_word_sum(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Checks that an encoder has fitted vectors of the teacher's width."""
+    """Raises `InputError` unless `encoder` is fitted to such a teacher."""
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(

@@ -256,7 +256,7 @@ def test_equal_titles_have_one_score(model, path, vectors, count):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "hybrid"), [("int8", None), ("float32", HybridSettings())]
+    ("vectors", "hybrid"), [("int8", HybridSettings()), ("float32", None)]
 )
 def test_beside_a_savedmodel(tmp_path, vectors, hybrid):
     """It has the hits of the graph, and none of the variables' numbers."""

@@ -201,7 +201,7 @@ from keras_lstm_dssm.distributed import on_ray
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.training import TrainingConfig
 
-work = on_ray._loop
+work = on_ray._train_loop
 
 
 def loop(arguments):
@@ -212,7 +212,7 @@ def loop(arguments):
     return work(arguments)
 
 
-on_ray._loop = loop
+on_ray._train_loop = loop
 try:
     on_ray.train_on_ray(
         sys.argv[2], TrainingConfig(sys.argv[1], "lstm_32"), workers=2, cpus=1,
@@ -231,8 +231,8 @@ def test_one_never_connects(log, tmp_path):
     )  # fmt: skip
     assert done.stdout == (
         "the workers failed too often: a worker did not answer for "
-        "--start_minutes, or waited as long for another worker; when it is "
-        "mended, go on with --resume\n"
+        "--start_minutes, or waited as long for another worker; remove the "
+        "cause, and go on with --resume\n"
     ), done.stderr
     assert not RunFolder(tmp_path / "run").config.exists()
 

@@ -63,7 +63,8 @@ def test_the_last_lines_say_how_good_and_where(tmp_path):
 def test_a_printed_step_can_be_copied(monkeypatch, capsys):
     given: list[list[str]] = []
     monkeypatch.setattr(analyze, "program", SimpleNamespace(run=given.append))
-    _run_program("analyze", "--query=the inverse of a matrix", "--output=a.html")
+    flags = "--query=the inverse of a matrix", "--output=a.html"
+    _run_program("analyze", *flags)
     printed = capsys.readouterr().out.strip()
     assert shlex.split(printed.removeprefix("$ ")) == given[0]
 

@@ -68,7 +68,7 @@ def prepare(
     Raises:
         InputError: A file or a column is missing, more rows are bad than
             `max_bad_percent` allows, under half of the clicks are on products
-            of the catalogue, or a split has no query.
+            of the catalogue, or a split of a log has no query.
 
     Example:
         >>> prepared = dssm.prepare("SHOP", catalogue="catalogue.csv",
