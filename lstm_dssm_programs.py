@@ -69,7 +69,7 @@ train = partial(start, "train")
 
 
 def load_package() -> None:
-    """Imports all of the package, without TensorFlow's notes on the machine.
+    """Imports TensorFlow, without its notes, then all of the package; once.
 
     Sets `TF_CPP_MIN_LOG_LEVEL` to 3 unless it is set: TensorFlow then logs
     fatal errors only, and raises other errors in Python.

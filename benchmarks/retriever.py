@@ -1,7 +1,8 @@
 """The suite `retriever`: latency, memory and recall of large retrievers.
 
-Each method of search runs in a new process, to measure its memory. FOLDER
-contains `titles.npy`, `queries.txt` and `models/`:
+Each METHOD of search, `float32`, `int8` or `numpy`, runs in a new process, to
+measure its memory. FOLDER has `titles.npy` (the vectors of the titles),
+`queries.txt` and `models/`; QUERIES is the number of queries to search:
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 """
@@ -26,7 +27,8 @@ from keras_lstm_dssm.export.bulk.documents import DocumentRows
 from keras_lstm_dssm.export.bulk.parts import write_vectors
 from keras_lstm_dssm.export.export_models import export_model
 from keras_lstm_dssm.export.graphs.encoder import EncoderModule
-from keras_lstm_dssm.export.graphs.retriever import VECTORS, RetrieverModule
+from keras_lstm_dssm.export.graphs.retriever import VECTORS as KINDS
+from keras_lstm_dssm.export.graphs.retriever import RetrieverModule
 from keras_lstm_dssm.export.publish.versions import publish_module
 from keras_lstm_dssm.serving.saved_models import SavedEncoder, SavedRetriever
 
@@ -42,29 +44,29 @@ _FEWEST_CALLS = 20
 
 
 def measure_retriever(
-    log: ClickLog, titles: int, queries: int, rounds: int
+    log: ClickLog, title_count: int, query_count: int, rounds: int
 ) -> dict[str, Any]:
-    """Searches many titles with both kinds of retriever and with plain NumPy.
+    """Searches many titles with float32 and int8 retrievers and with NumPy.
 
     Returns the results of `measure_search`, the recall compared with exact
     search, and `ratio_numpy`: NumPy's p50 divided by the retriever's p50.
     """
-    if titles < _RECALL_KS[-1]:
+    if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(
-            f"--titles_in_index={titles}: expected {_RECALL_KS[-1]} or more"
+            f"--titles_in_index={title_count}: expected {fewest} or more"
         )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_seconds = seconds(
-            lambda: write_retrievers(log, titles, queries, folder)
+            lambda: write_retrievers(log, title_count, query_count, folder)
         )
         rounds_of: dict[str, list[dict[str, Any]]] = {
-            method: [] for method in (*VECTORS, "numpy")
+            method: [] for method in (*KINDS, "numpy")
         }
         for _ in range(rounds):
             for method, measured in rounds_of.items():
                 measured.append(
-                    results_of_process(__name__, method, name, str(queries))
+                    results_of_process(__name__, method, name, str(query_count))
                 )
         results: dict[str, Any] = {
             method: medians(measured) for method, measured in rounds_of.items()
@@ -73,7 +75,7 @@ def measure_retriever(
             files = (folder / "models" / kind).glob("*/variables/*")
             disk_bytes = sum(file.stat().st_size for file in files)
             results[kind] |= {**recall, "disk_megabytes": disk_bytes / 1e6}
-    for kind in VECTORS:
+    for kind in KINDS:
         results[kind]["ratio_numpy"] = {
             size: results["numpy"][size]["p50_ms"]
             / results[kind][size]["p50_ms"]
@@ -83,26 +85,25 @@ def measure_retriever(
 
 
 def write_retrievers(
-    log: ClickLog, titles: int, queries: int, folder: Path
+    log: ClickLog, title_count: int, query_count: int, folder: Path
 ) -> None:
     """Trains for three epochs, and writes titles, queries and models."""
     model = new_model()
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
     model.fit(batches, shuffle=False, verbose=0)
-    texts = fill_up_titles(list(islice(log.documents(), titles)), titles)
-    vectors = model.document_encoder.encode(texts)
+    titles = list(islice(log.documents(), title_count))
+    vectors = model.document_encoder.encode(fill_up_titles(titles, title_count))
     write_vectors(folder / "titles.npy", vectors)
     models = folder / "models"
     export_model(model.query_encoder, models / "query_encoder")
-    ids = [str(row) for row in range(titles)]
-    rows = DocumentRows(ids, vectors)
-    for kind in VECTORS:
+    rows = DocumentRows([*map(str, range(title_count))], vectors)
+    for kind in KINDS:
         encoder = EncoderModule(model.query_encoder)
         module = RetrieverModule(encoder, rows, kind)
         publish_module(module, models / kind)
     distinct = dict.fromkeys(pair.query for pair in log)
     (folder / "queries.txt").write_text(
-        "\n".join(islice(distinct, queries)), "utf-8"
+        "\n".join(islice(distinct, query_count)), "utf-8"
     )
 
 
@@ -119,8 +120,8 @@ def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Times searches for the ten best titles, from text to result.
 
     `method` is `float32` or `int8`, an exported retriever, or `numpy`, a matrix
-    product of vectors. `resident_megabytes` is the growth of memory after
-    searching, `peak_megabytes` the growth with 512 queries at once.
+    product of vectors. From before it is loaded, memory has grown by
+    `resident_megabytes` after searching, by `peak_megabytes` at 512 queries.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")
@@ -144,9 +145,9 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
         retriever = SavedRetriever(folder / "models" / method)
         return lambda texts: retriever.search(texts, _K)
     encoder = SavedEncoder(folder / "models" / "query_encoder")
-    titles = np.load(folder / "titles.npy")
+    vectors = np.load(folder / "titles.npy")
     return lambda texts: np.argpartition(
-        encoder.encode(texts) @ titles.T, -_K, axis=1
+        encoder.encode(texts) @ vectors.T, -_K, axis=1
     )[:, -_K:]
 
 
@@ -157,7 +158,7 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
     index = Index.from_vectors(np.load(folder / "titles.npy"))
     exact, _ = index.nearest(encoder.encode(queries), _RECALL_KS[-1])
     recall = {}
-    for kind in VECTORS:
+    for kind in KINDS:
         retriever = SavedRetriever(folder / "models" / kind)
         hits = retriever.search(queries, _RECALL_KS[-1])
         rows = np.array([[int(hit.id) for hit in row] for row in hits])

@@ -24,7 +24,7 @@ from keras_lstm_dssm.files import check_writable, write_json
 from keras_lstm_dssm.version import __version__
 
 Main = Callable[[list[str]], Mapping[str, Any] | None]
-"""Function [name, arguments that are not flags] -> values for `--json`."""
+"""A program's `main`: [name, arguments that are not flags] -> JSON values."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
 """Flags of files that programs write."""
@@ -33,7 +33,7 @@ _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
 _COMMON = (
     "  -h,--help, --helpshort: Show this help.",
-    "  --flagfile=FILE: Read flags from a file, one a line: --set=NAME=VALUE.",
+    "  --flagfile=FILE: Read flags from FILE, one on each line: --json=OUT.",
     "  --version: Show the version of the package.",
 )
 """Help lines of flags that have no definition in a `FlagSet`."""
@@ -90,9 +90,8 @@ class FlagSet:
 class Program(FlagSet):
     """The help and the flags of a program.
 
-    `doc` is the help, `required` are names of required flags, and `arguments`
-    says whether the program takes arguments that are not flags. `settings` are
-    values that are set by `--set NAME=VALUE`.
+    `doc` is the help, `required` names the required flags, `arguments` says if
+    arguments that are not flags are allowed; `--set` sets values of `settings`.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ class Program(FlagSet):
         return [argv[0], *self._positional]
 
     def check(self, argv: Sequence[str]) -> int | None:
-        """Parses the flags; returns an exit code, or `None` to run `main`."""
+        """Parses flags; returns an exit code, or `None` if `main` shall run."""
         return self._reported(self._parse, [*argv])
 
     def check_unused(self, names: Iterable[str], why: str) -> None:
@@ -170,7 +169,8 @@ class Program(FlagSet):
 
     def _parse(self, argv: list[str]) -> int | None:
         values = self.flags
-        if isinstance(sys.stdout, io.TextIOWrapper):  # for titles in ASCII
+        # A terminal or pipe in ASCII cannot print all titles.
+        if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         given_flags = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
         if "--version" in given_flags:
@@ -359,7 +359,7 @@ def printable(text: str) -> str:
 
 
 def _names_file(text: str, path: str) -> bool:
-    """Returns whether comma-separated paths or globs name a file."""
+    """Returns whether `text`, paths or globs with commas, names `path`."""
     patterns = {text, *text.split(",")} - {""}
     files = {file for p in patterns for file in (p, *glob.glob(p))}
     return os.path.realpath(path) in map(os.path.realpath, files)

@@ -1,4 +1,4 @@
-"""Losses of two towers, of distillation, of pair scorers and of KeyVec."""
+"""Losses of two towers, of pair scorers and of KeyVec."""
 
 from typing import Any
 
@@ -82,8 +82,8 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         rows = tf.range(tf.size(clicked))
         clicked_cells = tf.stack([rows, clicked], axis=1)
 
-        # 0.6 of the time of TensorFlow's op, 0.3 with indices. With p the
-        # softmax of g R, the gradient is
+        # This gradient takes 0.6 of the time of TensorFlow's softmax
+        # cross-entropy, and 0.3 with indices. With p the softmax of g R, it is
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
@@ -113,9 +113,9 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         L_enc = sum_{w in W} log softmax(W_v d + b_v)_w
         loss = -(L_read + L_enc)
 
-    Eq. (4) to (6) of Bi and Ma 2017: S* are the key sentences of a document,
-    W its key words. Since both parts are sums, long documents have more weight
-    than short documents; `normalize` makes both parts means.
+    Eq. (4) to (6) of Bi and Ma 2017: S* are a document's key sentences, p_i the
+    probability that sentence i is one, W its key words, d its vector, W_v and
+    b_v weights. Sums favour long documents; `normalize` takes means.
 
     Args:
         read_weight: Factor of L_read. Default 1.
@@ -152,8 +152,8 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         for factor in (read_weight, word_weight):
             if not 0 <= factor < float("inf"):
                 raise InputError(
-                    "read_weight and word_weight must be 0 or more, not "
-                    f"{factor}"
+                    "read_weight and word_weight must be finite and 0 or more,"
+                    f" not {factor}"
                 )
         self.read_weight = read_weight
         self.word_weight = word_weight

@@ -1,9 +1,9 @@
 """Clients of a model server over HTTP and gRPC, without TensorFlow.
 
-This package is a part of `keras_lstm_dssm`, and also a small wheel by itself.
-The wheel needs NumPy only. The gRPC clients, `Client` and `AsyncClient`, also
-need `grpcio` and `protobuf`. `LocalModel` works without a server and needs
-`safetensors`. Each name is therefore imported at its first use.
+The distribution `keras-lstm-dssm` contains this package, which is also a small
+wheel by itself, `lstm-dssm-client`, that needs NumPy only. The gRPC clients,
+`Client` and `AsyncClient`, also need `grpcio` and `protobuf`; `LocalModel`, for
+use without a server, `safetensors`. So names are imported at their first use.
 
 Example:
     >>> from lstm_dssm_client import HttpClient

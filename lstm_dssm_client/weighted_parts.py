@@ -39,14 +39,16 @@ class WeightedParts:
         parts: The parts. Parts with weight 0 are left out.
 
     Attributes:
-        vectors: The parts with a weight above 0.
+        vectors: The parts (`Part`, not arrays) with a weight above 0.
         vector_weight: W.
         scales: sqrt(w_i/W) of each part of `vectors`, float32.
-        columns: Name of a part -> its columns in the vectors.
+        columns: Name of a part -> its columns, if all parts have a `width`.
+        dimension: The sum of the widths.
 
     Example:
-    >>> parts = Part("towers", 0.36, np.ones), Part("words", 0.64, np.ones)
-    >>> WeightedParts(parts).encode([1, 1]).round(1)
+    >>> encode = lambda texts: np.ones((len(texts), 1))
+    >>> parts = Part("towers", 0.36, encode), Part("words", 0.64, encode)
+    >>> WeightedParts(parts).encode(["hex bolt"]).round(1)
     array([[0.6, 0.8]])
     """
 

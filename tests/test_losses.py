@@ -115,7 +115,7 @@ def test_a_large_gamma_does_not_overflow(dtype):
 @pytest.mark.parametrize("value", [-1.0, float("inf"), float("nan")])
 def test_values_out_of_range_are_explained(value):
     for name in ("read_weight", "word_weight"):
-        with pytest.raises(InputError, match="must be 0 or more, not"):
+        with pytest.raises(InputError, match="must be finite and 0 or more"):
             KeyVecLoss(**{name: value})
 
 

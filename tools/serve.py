@@ -54,13 +54,13 @@ program.integer(
 )  # fmt: skip
 program.string(
     "click_log", None,
-    "File to which the page appends each result that a user clicks, as query "
-    "TAB title; or ubi:FOLDER for searches and clicks as User Behavior "
-    "Insights (docs/data.md).",
+    "File to which the search page of --http_port appends each result that a "
+    "user clicks, as query TAB title; or ubi:FOLDER for searches and clicks as "
+    "User Behavior Insights (docs/data.md).",
 )  # fmt: skip
 program.integer(
     "versions", 1,
-    "Number of newest versions to load of a model without a version policy.", 1,
+    "How many newest versions to load, if models.config sets no policy.", 1,
 )  # fmt: skip
 program.define_set("A bound on requests")
 define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)
@@ -117,7 +117,7 @@ def main(_: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
     if FLAGS.http_port is None:
         program.check_unused(
-            ["click_log"], "is for the page: give --http_port, too"
+            ["click_log"], "is for the search page: give --http_port, too"
         )
     security = Security(
         _server_tls(),

@@ -1,9 +1,10 @@
 """The protocol of peers, which run in separate processes.
 
-A peer is a module with a folder as its argument. It reads arrays and settings
-in the folder and prints "ready". Then it reads names of works from standard
-input, a name in each line, and prints the result of each work as JSON. A peer
-reads hashed texts, so that it does not import TensorFlow.
+A peer is the same model in another library (PyTorch, JAX, Keras), measured
+beside this package: a module with a folder as its argument. It reads arrays and
+settings there and prints "ready". Then it reads names of works from standard
+input, tasks such as `train` and `encode`, one a line, runs each, and prints its
+measurements as JSON. Texts are hashed, so that it imports no TensorFlow.
 """
 
 import json
@@ -21,14 +22,14 @@ _SETTINGS = "settings.json"
 
 
 class Texts(NamedTuple):
-    """A batch of hashed texts."""
+    """Hashed texts of one kind, such as the queries of a batch."""
 
     ids: np.ndarray  # trigram ids of all words, word after word
-    trigrams: np.ndarray  # number of trigrams of each word
-    words: np.ndarray  # number of words of each text
+    trigrams_per_word: np.ndarray
+    words_per_text: np.ndarray
 
 
-Batch = Mapping[str, np.ndarray]
+Batch = Mapping[str, np.ndarray]  # the arrays of one or more `Texts`, by name
 
 
 def as_batch(*texts: Texts) -> Batch:
@@ -97,8 +98,8 @@ def answer_as_towers(
 ) -> None:
     """Runs the works of a peer's two towers, see `answer`.
 
-    `train` gets batches of queries and titles, `encode` gets batches of titles.
-    `prepare` converts hashed texts into inputs of the towers.
+    `train` gets all batches of queries and titles, `encode` all of titles; only
+    its time is printed. `prepare` makes hashed texts inputs of the towers.
     """
     pairs, titles = (
         [

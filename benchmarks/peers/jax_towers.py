@@ -38,14 +38,14 @@ class Distinct(NamedTuple):
 def distinct(texts: Texts) -> Distinct:
     """Finds the distinct texts and words, and pads them to a few shapes."""
     word_rows: dict[bytes, int] = {}
-    all_words = np.split(
-        texts.ids.astype(np.int32), np.cumsum(texts.trigrams)[:-1]
-    )
+    word_ends = np.cumsum(texts.trigrams_per_word)[:-1]
+    all_words = np.split(texts.ids.astype(np.int32), word_ends)
     words = [
         word_rows.setdefault(w.tobytes(), len(word_rows)) for w in all_words
     ]
     text_rows: dict[bytes, int] = {}
-    all_texts = np.split(np.array(words, np.int32), np.cumsum(texts.words)[:-1])
+    text_ends = np.cumsum(texts.words_per_text)[:-1]
+    all_texts = np.split(np.array(words, np.int32), text_ends)
     index = [
         text_rows.setdefault(t.tobytes(), len(text_rows)) for t in all_texts
     ]

@@ -28,16 +28,16 @@ class Packed(NamedTuple):
 
 def packed(texts: Texts) -> Packed:
     """Packs the indices of the words of hashed texts."""
-    mask = np.arange(texts.words.max()) < texts.words[:, np.newaxis]
+    lengths, sizes = texts.words_per_text, texts.trigrams_per_word
+    mask = np.arange(lengths.max()) < lengths[:, np.newaxis]
     indices = np.zeros(mask.shape, np.int64)
-    indices[mask] = np.arange(len(texts.trigrams))
-    starts = np.cumsum(texts.trigrams) - texts.trigrams
+    indices[mask] = np.arange(len(sizes))
     return Packed(
         torch.from_numpy(texts.ids),
-        torch.from_numpy(starts).int(),
+        torch.from_numpy(np.cumsum(sizes) - sizes).int(),
         pack_padded_sequence(
             torch.from_numpy(indices),
-            torch.from_numpy(texts.words),
+            torch.from_numpy(lengths),
             batch_first=True,
             enforce_sorted=False,
         ),

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_lstm_dssm.evaluation.postings import TRIGRAMS
-from keras_lstm_dssm.text.word_hashing import as_strings, split_words
+from keras_lstm_dssm.text.word_hashing import as_strings, normalize_and_split
 from lstm_dssm_client.bm25 import (
     EDGE,
     MARKED,
@@ -197,7 +197,7 @@ def flat_words(
     texts: tf.Tensor, split: str, max_words: int | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Splits strings `[batch]`; returns words and the row of each word."""
-    words = split_words(texts, max_words, split)
+    words = normalize_and_split(texts, max_words, split)
     # Equals `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
     return words.flat_values, tf.cast(rows, tf.int32)

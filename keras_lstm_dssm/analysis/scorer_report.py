@@ -45,7 +45,8 @@ from keras_lstm_dssm.pages import (
 )
 from keras_lstm_dssm.run_folder import RunFolder
 from keras_lstm_dssm.settings.programs import ReportSettings
-from keras_lstm_dssm.text.word_hashing import as_strings, normalize, split_words
+from keras_lstm_dssm.text import normalize
+from keras_lstm_dssm.text.word_hashing import as_strings, normalize_and_split
 
 _PAIRS_AT_ONCE = 256
 
@@ -353,7 +354,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     # Dynamic pooling may use a cell in several regions, or in none.
     contributions = (cells * tape.gradient(score, cells)).numpy()[0]
     layer = scorer.words
-    split = split_words(
+    split = normalize_and_split(
         as_strings([query, document]), layer.max_words, layer.split
     )
     words = [tuple(w.decode() for w in row) for row in split.to_list()]

@@ -201,13 +201,12 @@ class DocumentFolder(JudgedQueries):
     Attributes:
         folder: Path of the folder, a `str`.
         splits: The splits with a qrels file, among "train", "dev" and "test".
-        max_bad_lines: As given.
-        max_sentences: As given.
+        max_bad_lines, max_sentences: As given.
 
     Raises:
         InputError: There is no `documents.jsonl`, or `max_sentences` is less
-            than 1; or, when documents are read, there are more bad lines than
-            allowed (with file and line number) or no documents.
+            than 1. When documents are read: more lines are bad than allowed
+            (with file and line number). `counts`: all lines are bad.
 
     Example:
         >>> folder = DocumentFolder("data/papers")  # doctest: +SKIP
@@ -215,6 +214,7 @@ class DocumentFolder(JudgedQueries):
         174
     """
 
+    # Phrases of error messages, see `JudgedQueries`.
     expected_folder = "a folder with documents.jsonl (docs/documents.md)"
     known_document = "a document of this split"
 

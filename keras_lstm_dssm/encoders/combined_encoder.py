@@ -83,8 +83,8 @@ class CombinedEncoder(TextEncoder):
             Default: equal a, b and c.
         length_norm: p, from 0 (no normalisation below `long`) to 1 (a cosine).
             Default 1. Query encoders need 1.
-        split: Rule that separates words, see `LetterTrigrams`. Default
-            `"alphanumeric"`.
+        split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that
+            separates words; see `normalize_texts`.
         known_words: See `WordSumEncoder`, for the fourth part. Default 1.
         known_trigrams: See `WordSumEncoder`, for the fourth part. Default 1.
         units: Width of the fourth part. Default 1.

@@ -16,7 +16,7 @@ from keras_lstm_dssm.text.word_hashing import WordBatch
 
 @register
 class DSSMEncoder(TextEncoder):
-    """Applies dense layers to the trigram counts of the whole text.
+    """Applies dense layers to x, the trigram counts of the whole text.
 
         l1 = W1 x;  l_i = tanh(W_i l_{i-1} + b_i);  y = tanh(W_N l_{N-1} + b_N)
 
@@ -24,8 +24,7 @@ class DSSMEncoder(TextEncoder):
     baseline DSSM 288/96 of Table IV in Palangi et al. 2016.
 
     Args:
-        units: Width of each layer. The last is the width of the vector.
-            Default 288 and 96.
+        units: Width of each layer, the last the vector's. Default 288 and 96.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:
@@ -65,12 +64,12 @@ class CLSMEncoder(TextEncoder):
         h_t = tanh(W_c [l_{t-w} .. l_{t+w}] + b_c)
         v = max over t of h_t;  y = tanh(W_s v + b_s)
 
-    The window is centred on word t, and l(t) is zero outside the text. The
-    default is the baseline CLSM 288/96 of Table IV in Palangi et al. 2016.
+    l_t are the trigram counts of word t, zero outside the text;
+    w = (window - 1) / 2. The default is the baseline CLSM 288/96 of Table IV in
+    Palangi et al. 2016.
 
     Args:
-        window: Number of words in a window, odd, default 3. The paper uses
-            1, 3 and 5.
+        window: Odd number of words, default 3. The paper uses 1, 3 and 5.
         filters: Width of h, default 288.
         units: Width of the vector, default 96.
         **kwargs: Arguments of `TextEncoder`.
@@ -95,7 +94,7 @@ class CLSMEncoder(TextEncoder):
         self.window = window
         self.filters = filters
         self.units = self.dimension = units
-        # A row has W_c l for each position in the window.
+        # A row has W_c l_t for each position of word t in the window.
         self.embedding = self._embedding(window * filters, "embedding")
         self.bias = self.add_weight(
             shape=(filters,), initializer="zeros", name="convolution_bias"
@@ -155,8 +154,8 @@ class WordSumEncoder(TextEncoder):
         known_words: Number of words with a vector. Default 1.
         known_trigrams: Number of trigrams with a vector. Default 1.
         units: Width of the vectors, equal to the teacher's width. Default 1.
-        split: Rule that separates words, see `LetterTrigrams`. Default
-            `"alphanumeric"`.
+        split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that
+            separates words; see `normalize_texts`.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:

@@ -15,7 +15,7 @@ from keras_lstm_dssm.encoders.text_encoder import TextEncoder
 from keras_lstm_dssm.errors import PRECISIONS, InputError
 from keras_lstm_dssm.private_api import all_layers
 from keras_lstm_dssm.registration import register
-from keras_lstm_dssm.text.word_hashing import as_strings, split_words
+from keras_lstm_dssm.text.word_hashing import as_strings, normalize_and_split
 
 _LEFT_OUT = frozenset((
     "build_config",  # shapes, which the weights determine
@@ -145,7 +145,7 @@ class DistinctTexts:
 
     def words(self, texts: Any) -> tf.RaggedTensor:
         """Splits texts into normalised words, for reports."""
-        return split_words(as_strings(texts), split=self.split)
+        return normalize_and_split(as_strings(texts), split=self.split)
 
     def cache(self) -> "DistinctTexts":
         """Returns the object itself: finding distinct texts needs no cache."""

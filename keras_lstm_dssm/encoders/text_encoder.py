@@ -55,7 +55,7 @@ class Part:
 
     Attributes:
         kind: `TOWERS`, `WORDS` or `SKETCH`.
-        widths: Name -> number of columns.
+        widths: Name of a group of columns -> number of these columns.
         layers: The layers that compute the columns.
         length: The Euclidean length of these columns in each vector.
         compute: Function from the layers, a `WordBatch` and `training` to an
@@ -89,7 +89,7 @@ def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
 
 
 def widths(parts: Sequence[Part]) -> dict[str, int]:
-    """Returns column name -> number of columns, for all parts in order."""
+    """Returns the `widths` of all parts in one dict, in order."""
     return {name: n for part in parts for name, n in part.widths.items()}
 
 
@@ -111,10 +111,9 @@ class TextEncoder(SyncedWeights, keras.Model):
         alphabet: `"ascii"`, the only value; see `LetterTrigrams`.
         oov_buckets: Number of ids for trigrams with a letter outside the
             alphabet, default 0; see `LetterTrigrams`.
-        max_words: Number of words to read of each text, default 128. `None`
-            for all words.
-        split: Rule that separates words, `"space"` (default) or
-            `"alphanumeric"`; see `LetterTrigrams`.
+        max_words: Number of words to read of a text, default 128; `None`: all.
+        split: `"space"` (default), `"alphanumeric"` or `"stems"`, the rule
+            that separates words; see `normalize_texts`.
         **kwargs: Arguments of `keras.Model`. `dtype` is `"float32"` or
             `"float64"`; mixed precision is not supported.
 
@@ -123,8 +122,8 @@ class TextEncoder(SyncedWeights, keras.Model):
         training: Whether a gradient will be computed, default `False`.
 
     Returns:
-        `(batch, dimension)`, the sentence vectors y of the paper, which do
-        not have unit length. `encode` returns unit vectors.
+        `(batch, dimension)`, the sentence vectors y of Palangi et al. 2016,
+        not of unit length. `encode` returns unit vectors.
 
     Raises:
         InputError: An argument or the dtype is not supported.
@@ -139,7 +138,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     """
 
     dimension: int  # width of the vectors
-    fitted = False  # whether vectors are fitted to a teacher, not trained
+    fitted = False  # whether `fit_words` sets the weights, without training
 
     def __init__(
         self,
@@ -187,8 +186,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> tuple[tf.Tensor, ...]:
         """Computes the vectors as blocks of columns, for a loss.
 
-        Only the first block depends on trained weights. The concatenation of
-        several blocks has length 1.
+        There is one block of trained columns, or two: trained and untrained,
+        whose concatenated rows have length 1.
         """
         return (self.compose(words, training),)
 
@@ -225,8 +224,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Encodes any number of texts into unit vectors.
 
         Args:
-            texts: List or array of strings. Any bytes and empty texts are
-                allowed.
+            texts: List or array of strings, also empty texts or any bytes.
             batch_size: Number of texts to encode at once. Default 2048.
             progress: Whether to show a progress bar. Default `False`.
 
@@ -269,8 +267,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # `self._graph` cannot be part of another graph, such as an export,
-            # which may read other variables (`TrigramEmbedding.read_rows`).
+            # In another graph, traces anew: an export may read rows of other
+            # variables (`TrigramEmbedding.read_rows`) than `self._graph` does.
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -350,7 +348,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Computes statistics of distinct titles; most encoders have none."""
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Returns the cache that hashes texts in training."""
+        """Returns the cache for training: `cache`, or one that wraps it."""
         return cache
 
     @property
@@ -412,7 +410,7 @@ def run_network(
     words: WordBatch,
     training: bool,
 ) -> tf.Tensor:
-    """Encodes each distinct text as a recurrent layer's output at its end."""
+    """Computes a recurrent layer's output at each distinct text's last word."""
     if words.words.shape[0] == 1 and not training:
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))

@@ -35,28 +35,25 @@ _IDS = FIELD_SPECS[:6]
 
 @register
 class WordSketch(Configured, keras.layers.Layer):
-    """Maps each word to a fixed row of random signs, weighted by sqrt(IDF).
+    """Maps each word to a fixed vector, `w(word) r(word) + w(start) r(start)`.
 
-    The row of a word is `w(word) r(word) + w(start) r(start)`. A hash chooses
-    r, a row of random signs; w is the square root of the IDF. The start of a
-    word is its first letters: `bracket` and `brackets` share a start.
+    r is a row of random signs, chosen by a hash, w the square root of the IDF.
+    The start of a word is its first letters: `bracket` and `brackets` share it.
 
-    The sum of the rows of a text is a random projection of its weighted bag of
-    words. Inner products of projections approximate inner products of bags of
-    words, with an error of about 1 / sqrt(units) of the product of the norms.
-    A word that occurs in both texts adds its IDF, w^2, as in BM25.
+    The sum of a text's word vectors is a random projection of its weighted bag
+    of words and starts. Divided by `units`, inner products approximate those of
+    the bags, with an error of about 1 / sqrt(units) of the product of the
+    norms. A word of both texts adds its IDF, w^2, as in BM25; so does a start.
 
     The hash of a word is computed from its trigrams: no vocabulary is stored.
     `adapt` counts document frequencies in buckets. No weight is trained.
 
     Args:
-        units: Width of a row.
+        units: Width of a vector.
         buckets: Number of counters of document frequencies. Words that share
             a counter count as one word. Default 131,072.
-        start: Number of trigrams in the start of a word. Default 3: the start
-            is the first four letters.
-        seed: Random seed of the signs, default 0. Query and document encoder
-            need the same seed.
+        start: Number of trigrams in a word's start. Default 3: four letters.
+        seed: Random seed of the signs, the same in both encoders. Default 0.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -88,9 +85,9 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # A row of signs is the product of a row of each of two tables: 4
-        # million rows. A third table would cost a fifth of the encoder's speed.
-        # A sign is stored as a bit.
+        # A row of signs is the elementwise product of one row from each of two
+        # tables of 2,048 rows: 4 million rows. A third table would cost a fifth
+        # of the encoder's speed. A sign is stored as a bit.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -112,8 +109,8 @@ class WordSketch(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Computes the vector of each word: rows of the word and its start."""
-        return tf.add_n([self._rows(keys) for keys in self._keys(words)])
+        """Computes the vector of each word, `(n, units)`."""
+        return tf.add_n([*map(self._weighted_signs, self._keys(words))])
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
         """Returns `(words, units)`."""
@@ -158,7 +155,7 @@ class WordSketch(Configured, keras.layers.Layer):
             maxlength=self.buckets,
         )
 
-    def _rows(self, keys: tf.Tensor) -> tf.Tensor:
+    def _weighted_signs(self, keys: tf.Tensor) -> tf.Tensor:
         """Computes w r of each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
@@ -180,11 +177,11 @@ class WordSketch(Configured, keras.layers.Layer):
         position = tf.range(tf.size(words.word_index))
         first = tf.math.segment_min(position, words.word_index)
         in_start = position - tf.gather(first, words.word_index) < self.start
-        whole = tf.math.segment_sum(mixed, words.word_index)
-        start = tf.math.segment_sum(
+        word_hash = tf.math.segment_sum(mixed, words.word_index)
+        start_hash = tf.math.segment_sum(
             tf.where(in_start, mixed, 0), words.word_index
         )
-        return [whole % PRIME, (start + SKETCH_START_OFFSET) % PRIME]
+        return [word_hash % PRIME, (start_hash + SKETCH_START_OFFSET) % PRIME]
 
 
 def word_keys(words: WordBatch) -> tf.Tensor:
@@ -214,7 +211,7 @@ NO_KEY = np.iinfo(np.int64).max
 
 
 class Rows(keras.layers.Layer):
-    """Looks up fixed word vectors by hashes of the words.
+    """Looks up fixed vectors by int64 keys: hashes of words, or trigram ids.
 
     A vector is stored as integers from -127 to 127, and a scale.
     """
@@ -224,11 +221,11 @@ class Rows(keras.layers.Layer):
         self.count = count
         self.units = units
 
-        def weight(name: str, start: np.ndarray) -> Any:
+        def weight(name: str, initial: np.ndarray) -> Any:
             return self.add_weight(
-                shape=start.shape,
-                initializer=start,
-                dtype=start.dtype.name,
+                shape=initial.shape,
+                initializer=initial,
+                dtype=initial.dtype.name,
                 trainable=False,
                 name=name,
             )
@@ -296,7 +293,7 @@ class WordRows(Configured, keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         check_at_least(1, words=words, trigrams=trigrams, units=units)
-        self.words = words
+        self.words = words  # a number, as `trigrams`
         self.trigrams = trigrams
         self.units = units
         self.of_words = Rows(words, units, name="of_words")

@@ -27,8 +27,8 @@ from keras_lstm_dssm.text.word_hashing import (
     distinct_words,
     hash_single_text,
     is_single_short_text,
+    normalize_and_split,
     pad_rows,
-    split_words,
     trigram_ids,
 )
 
@@ -55,10 +55,9 @@ class LetterTrigrams(Configured, keras.layers.Layer):
             the alphabet. With 0, the default and the paper's choice, such a
             letter is read as `#`: words of other scripts differ only in
             length. A few thousand buckets distinguish these words.
-        max_words: Number of words to read of each text, default 128; `None`
-            for all.
-        split: Rule that separates words, default `"space"`, the paper's
-            choice; see `normalize_texts`.
+        max_words: Number of words to read of a text, default 128; `None`: all.
+        split: `"space"` (default, the paper's choice), `"alphanumeric"` or
+            `"stems"`, the rule that separates words; see `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -139,7 +138,8 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
     def words(self, texts: Any) -> tf.RaggedTensor:
         """Splits texts `(batch,)` into words: ragged `(batch, (words))`."""
-        return split_words(as_strings(texts), self.max_words, self.split)
+        strings = as_strings(texts)
+        return normalize_and_split(strings, self.max_words, self.split)
 
     def call(self, texts: Any) -> tf.RaggedTensor:
         """Lists the trigram ids of each word of each text."""

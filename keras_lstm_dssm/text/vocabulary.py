@@ -15,9 +15,9 @@ from keras_lstm_dssm.text.word_hashing import (
     WordBatch,
     distinct_texts,
     normalize,
+    normalize_and_split,
     pad_rows,
     split_without_stems,
-    split_words,
 )
 from lstm_dssm_client.signatures import as_bytes
 
@@ -223,4 +223,4 @@ def split_in_batches(
     encoded = as_bytes(texts)
     for start in range(0, len(encoded), _TEXTS_AT_ONCE):
         batch = tf.constant(encoded[start : start + _TEXTS_AT_ONCE])
-        yield split_words(batch, None, split)
+        yield normalize_and_split(batch, None, split)

@@ -98,19 +98,18 @@ def normalize_texts(
 ) -> tf.Tensor:
     """Normalises texts to the words that an encoder reads.
 
-    Invalid UTF-8 becomes U+FFFD. Signs such as trademarks, fractions and
-    thousands separators are unified (`lstm_dssm_client.words`), then compatible
-    forms (NFKC). Case is folded, and invisible code points (soft hyphens,
-    zero-width joiners) are removed. Words are separated by Unicode white space,
-    as in section V of the paper: "whitespace tokenized and lower-cased, numbers
-    are retained, and no stemming". A text without words becomes the word `#`,
-    so that every text has a vector.
+    Invalid UTF-8 becomes U+FFFD. Trademark signs and thousands separators are
+    removed, fractions get one form (`lstm_dssm_client.words`). Then NFKC
+    unifies compatible forms, case is folded, and invisible code points (soft
+    hyphens, zero-width joiners) are removed. White space of Unicode separates
+    words, as in section V of Palangi et al. 2016: "whitespace tokenized and
+    lower-cased, numbers are retained, and no stemming". A text without words
+    becomes the word `#`, so that every text has a vector.
 
     Args:
         texts: String tensor `[batch]`, any bytes.
-        max_words: If set, texts are first cut to
-            `max_words * MAX_BYTES_PER_WORD` bytes, to limit time and memory.
-            Default `None`: no limit.
+        max_words: If set, texts are cut to `max_words * MAX_BYTES_PER_WORD`
+            bytes, to limit time and memory. Default `None`: no limit.
         split: `"space"`, the paper's rule; `"alphanumeric"`: words are runs of
             letters, digits and marks; or `"stems"`: alphanumeric words without
             English endings, see `stem_words`.
@@ -152,8 +151,8 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`.
 
-    Texts without signs skip steps: ASCII texts then take a fifth of the time
-    of texts with signs, other scripts half.
+    Texts without signs skip steps. An ASCII text then takes a fifth of the time
+    of a text with signs, and a text of another script half of it.
     """
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
@@ -207,22 +206,22 @@ def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
     return [text.decode() for text in normal.numpy().tolist()]
 
 
-def split_words(
+def normalize_and_split(
     texts: tf.Tensor, max_words: int | None = None, split: str = "space"
 ) -> tf.RaggedTensor:
     """Splits strings `[batch]` into normalised words, `[batch, (words)]`.
 
     Each text has at least one word, and at most `max_words`.
     """
-    words = separate_words(normalize_texts(texts, max_words, split))
+    words = split_normalized(normalize_texts(texts, max_words, split))
     return words if max_words is None else words[:, :max_words]
 
 
 _TOKENIZER = tf_text.WhitespaceTokenizer()
 
 
-def separate_words(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Separates the words of normalised texts."""
+def split_normalized(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Splits normalised texts at their single spaces, `[batch, (words)]`."""
     return _TOKENIZER.tokenize(texts)
 
 
@@ -235,10 +234,10 @@ def trigram_ids(
     letter: `good` -> `#go goo ood od#`. Trigram (c1, c2, c3) has the exact
     code (c1 * 37 + c2) * 37 + c3, without collisions.
 
-    With `oov_buckets=0`, as in the paper's presets, letters other than a-z and
-    0-9 count as `#`. Otherwise a trigram with such a letter has an id from
-    50,653 on, a hash of its three code points. Letters after the first
-    `MAX_LETTERS` of a word are ignored.
+    With `oov_buckets=0`, as in the paper and in the presets that reproduce it,
+    letters other than a-z and 0-9 count as `#`. Otherwise a trigram with such a
+    letter has an id from 50,653 on, a hash of its three code points. Letters
+    after the first `MAX_LETTERS` of a word are ignored.
 
     Returns:
         `(ids, word)`, both int32 `[m]`: the trigrams of all words, and the
@@ -267,6 +266,7 @@ def trigrams_of_letters(
     `points` has the code points of all letters, int32 `[m]`; `word` has the
     index of each letter's word, int32 `[m]`, ascending.
     """
+    # Whether letters i - 1 and i are of one word, `[m + 1]`.
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
     # `tf_text.ngrams` would take three times as long, and hashes of its strings
@@ -417,7 +417,7 @@ def distinct_texts(
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
-    words = separate_words(distinct)
+    words = split_normalized(distinct)
     lengths = words.row_lengths()
     if max_words is not None:
         lengths = tf.minimum(lengths, max_words)
@@ -459,8 +459,8 @@ _SPACE = ord(" ")
 _MOST_BYTES = 127
 """Maximum size of a short text, in bytes of UTF-8.
 
-Three bytes become at most 4 words and 18 characters (U+FDFA). No word has more
-than `MAX_LETTERS` letters then, and a text of n bytes at most 4/3 n + 1 words.
+So a short text never needs cutting: three bytes become at most 18 characters
+(U+FDFA) and 4 words, so n bytes at most 6 n characters and 4/3 n + 1 words.
 """
 
 
@@ -487,8 +487,6 @@ def hash_single_text(
     letters = tf.where(~is_space)[:, 0]
     word = tf.gather(tf.cumsum(tf.cast(is_space, tf.int32)), letters)
     ids = trigrams_of_letters(tf.gather(points, letters), word, oov_buckets)
-    # With `tf.unique`, TensorFlow sums table rows without a gather. A gather
-    # here would make other graphs copy the table when they read all of it.
     trigrams, trigram_index = tf.unique(ids)
     count = word[-1] + 1
     return WordBatch(

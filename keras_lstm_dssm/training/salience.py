@@ -22,7 +22,7 @@ from keras_lstm_dssm.settings.fields import SALIENCE_TEACHERS
 from keras_lstm_dssm.text.word_hashing import (
     TRIGRAMS,
     as_strings,
-    split_words,
+    normalize_and_split,
     trigram_ids,
 )
 from lstm_dssm_client.bm25 import idf, term_shares
@@ -272,7 +272,7 @@ def _trigram_vectors(texts: list[str]) -> Any:
     """Returns the counts of texts' letter trigrams, scaled to unit length."""
     from scipy import sparse
 
-    words = split_words(as_strings(texts))
+    words = normalize_and_split(as_strings(texts))
     ids, word_index = trigram_ids(words.flat_values)
     text_index = words.value_rowids().numpy()[word_index.numpy()]
     counts = sparse.csr_array(

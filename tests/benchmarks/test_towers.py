@@ -85,9 +85,9 @@ def test_a_missing_peer_is_one_line_with_its_installation(
 
 def test_hashed_texts_are_read_as_they_were_written(tmp_path):
     hashed = towers.hash_texts(TEXTS)
-    assert hashed.words.tolist() == [3, 1, 4, 1]
-    assert len(hashed.trigrams) == 9
-    assert hashed.trigrams.sum() == len(hashed.ids)
+    assert hashed.words_per_text.tolist() == [3, 1, 4, 1]
+    assert len(hashed.trigrams_per_word) == 9
+    assert hashed.trigrams_per_word.sum() == len(hashed.ids)
     pair = hashed, towers.hash_texts(TEXTS[:2])
     batches = [peers.as_batch(*pair), peers.as_batch(hashed)]
     peers.write_input(tmp_path, {"cells": 3}, train=batches, encode=[])
@@ -120,7 +120,7 @@ def test_peers_train_on_pairs_and_encode_titles(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("train\nencode\n"))
     encoded: list[int] = []
     peers.answer_as_towers(
-        tmp_path, lambda texts: len(texts.words), np.array, encoded.extend
+        tmp_path, lambda t: len(t.words_per_text), np.array, encoded.extend
     )
     assert encoded == [2, 4]
     ready, trained, seconds = capsys.readouterr().out.splitlines()

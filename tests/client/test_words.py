@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import lstm_dssm_client.words as words_without_tensorflow
-from keras_lstm_dssm.text.word_hashing import WORD_SPLITS, split_words
+from keras_lstm_dssm.text.word_hashing import WORD_SPLITS, normalize_and_split
 from keras_lstm_dssm.text.word_hashing import trigram_ids as ids_in_graph
 from lstm_dssm_client import bm25
 from lstm_dssm_client.unicode_tables import TABLES
@@ -50,7 +50,7 @@ def random_texts(count: int, seed: int) -> list[bytes]:
 def check_texts(
     texts: list[bytes], rule: str, oov_buckets: int, max_words: int | None = 5
 ) -> None:
-    rows = split_words(tf.constant(texts, tf.string), max_words, rule)
+    rows = normalize_and_split(tf.constant(texts, tf.string), max_words, rule)
     found = [
         words_without_tensorflow.split_words(text, rule, max_words) or ["#"]
         for text in texts

@@ -18,7 +18,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
     stemmed,
     training_titles,
 )
-from keras_lstm_dssm.text.word_hashing import split_words
+from keras_lstm_dssm.text.word_hashing import normalize_and_split
 from lstm_dssm_client.bm25 import SPLIT
 from lstm_dssm_client.words import split_words as served_words
 from tests import reference
@@ -75,7 +75,7 @@ def test_marks_stay_in_words_as_the_server_has_them(text):
     words = reference.split(text, "alphanumeric")
     assert alphanumeric(text) == (words if text else [])
     encoded = tf.constant([text])
-    seen = split_words(encoded, None, "alphanumeric").to_list()[0]
+    seen = normalize_and_split(encoded, None, "alphanumeric").to_list()[0]
     assert alphanumeric(text) == [word.decode() for word in seen if text]
 
 
@@ -94,7 +94,7 @@ def test_words_are_those_of_the_model():
         "\uff21\uff22\uff23 \ufb01ve STRASSE\u00df \u0130stanbul",
         "\u65b0 \u3000\u5e74 \u0645\u0631\u062d\u0628\u0627 \U0001f600",
     ]
-    seen = split_words(tf.constant(texts)).to_list()
+    seen = normalize_and_split(tf.constant(texts)).to_list()
     ours = [[word.encode() for word in space_separated(t)] for t in texts]
     assert ours == seen
 

@@ -14,7 +14,10 @@ from keras_lstm_dssm.text import (
     WordBatch,
     vocabulary_of,
 )
-from keras_lstm_dssm.text.word_hashing import distinct_words, split_words
+from keras_lstm_dssm.text.word_hashing import (
+    distinct_words,
+    normalize_and_split,
+)
 from lstm_dssm_client.signatures import as_bytes
 from tests import reference
 
@@ -153,7 +156,7 @@ def test_equals_a_count_in_python(rule):
 def test_a_vocabulary_of_any_texts_has_all_their_words(texts, rule):
     strings = tf.constant(as_bytes(["word", *texts]))
     vocabulary = Vocabulary(vocabulary_of(["word", *texts], split=rule), rule)
-    rows = split_words(strings, None, rule).to_list()
+    rows = normalize_and_split(strings, None, rule).to_list()
     id_lists = id_rows(vocabulary.distinct(strings))
     for words, ids in zip(rows, id_lists, strict=True):
         # "#", as a word, stands for an empty text.

@@ -20,7 +20,7 @@ from keras_lstm_dssm.text.word_hashing import (
     MAX_BYTES_PER_WORD,
     MAX_LETTERS,
     TRIGRAMS,
-    split_words,
+    normalize_and_split,
     trigram_ids,
 )
 from lstm_dssm_client import words as words_in_python
@@ -42,8 +42,8 @@ TEXT = st.text(
 def split(
     *texts: str | bytes, max_words: int | None = None, rule: str = "space"
 ) -> list[list[str]]:
-    rows = split_words(tf.constant(texts, tf.string), max_words, rule).to_list()
-    return [[word.decode() for word in row] for row in rows]
+    rows = normalize_and_split(tf.constant(texts, tf.string), max_words, rule)
+    return [[word.decode() for word in row] for row in rows.to_list()]
 
 
 @pytest.mark.parametrize(("text", "expected"), [

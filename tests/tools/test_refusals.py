@@ -250,7 +250,7 @@ REFUSED = {
     --http_port=65536 -> 65535
     --grace_seconds=inf -> grace_seconds is inf; expec
     --set max_k=0 -> --set max_k=0
-    --click_log=x -> --click_log is for the page: give --http_port, too
+    --click_log=x -> --click_log is for the search page: give --http_port, too
     --protocols=openai,smtp -> expected none, one or more of openai, embed, rer
     --host=0.0.0.0 -> host 0.0.0.0: other machines can
     --tls_cert=x -> both --tls_cert and --tls_key
