@@ -40,12 +40,12 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Result -> model. The result `keras` is the faster of these."""
+"""Name of a result -> model. The result `keras` has the faster one's rate."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Result -> threads of an operation. The result `torch` is the faster."""
+"""Name of a result -> key of `measure.THREADS`. `torch` has the faster rate."""
 
 _COUNTED_BATCHES = 8
 
@@ -106,7 +106,7 @@ def measure_training(
     """
     batches = batches_of(log, batch_size, steps)
     with tempfile.TemporaryDirectory() as folder:
-        taken, fastest = compare(
+        taken, environments = compare(
             contenders(Path(folder), log.paths, batches, [], batch_size, steps),
             "train",
             rounds,
@@ -130,7 +130,7 @@ def measure_training(
     return {
         **result,
         "limit_fraction": limit / taken["ours"][0],
-        "environments": fastest,
+        "environments": environments,
     }
 
 
@@ -144,9 +144,9 @@ def measure_encoding(
     """
     with tempfile.TemporaryDirectory() as folder:
         encoders = contenders(Path(folder), [], [], titles, batch_size, 0)
-        medians, fastest = compare(encoders, "encode", rounds)
+        medians, environments = compare(encoders, "encode", rounds)
     rates = {name: len(titles) / wall for name, (wall, _) in medians.items()}
-    return {**compared(rates, "titles_per_second"), "environments": fastest}
+    return compared(rates, "titles_per_second") | {"environments": environments}
 
 
 def contenders(
@@ -203,7 +203,7 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of towers: `train` with paths, otherwise `encode`.
+    """Returns name -> measurement: `train` with paths, otherwise `encode`.
 
     `form` names the model: `ours`; `exported`, our encoder as a SavedModel; or
     a key of `KERAS_FORMS`, a model of stock Keras layers.
@@ -272,7 +272,7 @@ def measure_profile(
     growth = {
         "cells": {n: (n, batches) for n in CELL_COUNTS},
         "words": {
-            n: (CELLS, _titles_of_length(n, log, batch_size, steps))
+            n: (CELLS, _pairs_with_made_titles(n, log, batch_size, steps))
             for n in TITLE_WORDS
         },
         "batch_size": {
@@ -303,10 +303,10 @@ def measure_profile(
     }
 
 
-def _titles_of_length(
+def _pairs_with_made_titles(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Returns batches of titles with the same number of words."""
+    """Returns queries with titles of `words` words each, cut from the log."""
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(

@@ -1,7 +1,7 @@
 """Atomic writes of files and folders, checks of paths, a lock of a folder.
 
 A process locks its temporary files and folders. The lock of a killed process
-ends, and the next process that writes the file or folder removes them.
+ends; the next one that writes the same file or folder removes what was left.
 """
 
 import csv
@@ -76,12 +76,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _remove_unlocked(folder: Path, name: str) -> None:
-    """Removes temporary files of a file that killed processes have left."""
+    """Removes temporary files of killed processes that were writing `name`."""
     for partial in folder.glob(f".partial-*-{glob.escape(name)}"):
         token = partial.name.removeprefix(".partial-").removesuffix(f"-{name}")
         # A longer token belongs to another file, whose name ends in `name`.
         if len(token) == 2 * _TOKEN_BYTES:
-            with suppress(OSError), file_lock(partial, os.O_RDWR) as file:
+            with suppress(OSError), open_lock(partial, os.O_RDWR) as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 partial.unlink()
 
@@ -234,8 +234,8 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def file_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
-    """Opens a lock file; with the default `flags`, creates a missing one."""
+def open_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
+    """Opens a file to lock; with the default `flags`, creates a missing one."""
     # Another user of the folder could have put a link or a pipe there.
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     return open(os.open(path, flags, 0o666), "r+b", 0)
@@ -253,7 +253,7 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # `hidden` itself is locked, and only its owner can read it.
+            # Not `hidden`: it is locked, and only its owner could read it.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete
@@ -299,7 +299,7 @@ def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
 
 
 def remove_unlocked_folders(base: Path, prefix: str) -> None:
-    """Removes the hidden folders that killed processes have left."""
+    """Removes the hidden folders of processes that have been killed."""
     for folder in base.glob(f"{glob.escape(prefix)}*"):
         with (
             suppress(OSError),  # a living process has the lock
@@ -330,7 +330,7 @@ def lock_folder(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with file_lock(folder / ".lock") as file:
+    with open_lock(folder / ".lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

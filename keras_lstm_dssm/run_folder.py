@@ -15,7 +15,7 @@ import h5py
 import keras
 
 from keras_lstm_dssm.errors import InputError
-from keras_lstm_dssm.files import file_lock, lock_folder, replacing, write_json
+from keras_lstm_dssm.files import lock_folder, open_lock, replacing, write_json
 from keras_lstm_dssm.layers.letter_trigrams import copy_weights
 from keras_lstm_dssm.models.builders import find_recipe
 from keras_lstm_dssm.models.two_tower import TwoTower
@@ -261,7 +261,7 @@ class RunFolder:
     def add_metrics(self, name: str, values: dict[str, Any]) -> None:
         """Sets an entry of `metrics.json`, such as `"test"`."""
         # Several programs may evaluate one run at the same time.
-        with file_lock(self.path / ".metrics.lock") as lock:
+        with open_lock(self.path / ".metrics.lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             write_json(self.metrics, {**self.read_metrics(), name: values})
 

@@ -12,7 +12,7 @@ import pytest
 import keras_lstm_dssm as dssm
 from keras_lstm_dssm.models import KEYVEC_PRESETS, SCORER_PRESETS
 from keras_lstm_dssm.plain_files import read_csv
-from keras_lstm_dssm.settings.programs import PAPER_DEFAULTS, TableSettings
+from keras_lstm_dssm.settings.programs import TABLE_DEFAULTS, TableSettings
 from keras_lstm_dssm.training.document_targets import KEY_WORDS
 from keras_lstm_dssm.training.salience import MAX_SALIENT
 from tests.test_pages import DOCS, TEXTS
@@ -261,7 +261,7 @@ def test_each_table_iv_names_the_version_that_measured_it():
 best = dssm.PRESETS["best"]
 scorer, cntn = SCORER_PRESETS["mv_lstm_tensor"], SCORER_PRESETS["cntn"]
 keyvec, printed = KEYVEC_PRESETS["keyvec"], KEYVEC_PRESETS["keyvec_printed"]
-table_iv = TableSettings("api", **PAPER_DEFAULTS["table_iv"])
+table_iv = TableSettings("api", **TABLE_DEFAULTS["table_iv"])
 # Page, and the text before what it says of values.
 SAID = {
     ("docs/train", "# "): [

@@ -47,14 +47,14 @@ from keras_lstm_dssm.files import lock_folder, write_json
 from keras_lstm_dssm.settings.fields import help_of
 from keras_lstm_dssm.settings.programs import (
     LEARNING_CURVES,
-    PAPER_DEFAULTS,
+    TABLE_DEFAULTS,
     TableSettings,
 )
 from keras_lstm_dssm.tools.settings_flags import define_field
 
 program = Program(__doc__, required=["paper", "data", "output"])
 FLAGS = program.flags
-program.enum("paper", None, [*PAPER_DEFAULTS], "Whose tables to make.")
+program.enum("paper", None, [*TABLE_DEFAULTS], "Whose tables to make.")
 program.list(
     "data", None,
     "Data sets, separated by commas: api, api_sentences, or folders.",
@@ -90,7 +90,7 @@ def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
     """Formats the defaults of a setting, by paper, for the help."""
     texts = {}
     for paper in papers:
-        value = PAPER_DEFAULTS[paper].get(field.name, field.default)
+        value = TABLE_DEFAULTS[paper].get(field.name, field.default)
         numbers = value if isinstance(value, tuple) else (value,)
         if numbers and value is not None:
             texts[paper] = ",".join(
@@ -160,7 +160,7 @@ def main(_: list[str]) -> dict[str, Any]:
 
 def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Returns settings from flags and defaults of a paper, and `--pairs`."""
-    settings = dict(PAPER_DEFAULTS[name])
+    settings = dict(TABLE_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
     if FLAGS.pairs is not None:
         if name not in LEARNING_CURVES:

@@ -25,14 +25,13 @@ Parameters = dict[str, jax.Array]
 class Distinct(NamedTuple):
     """A batch of hashed texts, padded; each distinct text and word once."""
 
-    trigrams: np.ndarray  # int32 `[m]`, trigram ids of the distinct words
-    # int32 `[m]`, the word of each trigram, ascending; `n` for padding.
+    trigram_ids: np.ndarray  # int32 `[m]`, of the distinct words
+    # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.
     word_index: np.ndarray
-    words: np.ndarray  # int32 `[time, u]`, the words of the distinct texts
-    # int32 `[u]`, number of words in each text; 0 for padding.
-    lengths: np.ndarray
+    words: np.ndarray  # int32 `[time, u]`, word indices of the distinct texts
+    lengths: np.ndarray  # int32 `[u]`, words of each text; 0 for padding
     text_index: np.ndarray  # int32 `[batch]`, the distinct text of each row
-    numbers: np.ndarray  # int32 `[n]`, whose shape tells the number of words
+    word_range: np.ndarray  # `[n]`, for its length: `jit` needs a fixed shape
 
 
 def distinct(texts: Texts) -> Distinct:
@@ -77,10 +76,10 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
     return np.pad(values, widths, constant_values=value)
 
 
-def new_tower(key: jax.Array, trigrams: int, cells: int) -> Parameters:
-    """Draws the weights of a tower, for the gates i, g and o."""
+def new_tower(key: jax.Array, trigram_count: int, cells: int) -> Parameters:
+    """Draws weights for i, g and o; the paper's LSTM has no forget gate."""
     table_key, kernel_key = jax.random.split(key)
-    shape = trigrams, 3 * cells
+    shape = trigram_count, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()
     return {
         "table": jax.random.uniform(table_key, shape, None, -0.05, 0.05),
@@ -91,16 +90,17 @@ def new_tower(key: jax.Array, trigrams: int, cells: int) -> Parameters:
 
 def encode(tower: Parameters, batch: Distinct) -> jax.Array:
     """Encodes the distinct texts into unit vectors, `[u, cells]`."""
-    rows = tower["table"][batch.trigrams]
-    table = tower["bias"] + jax.ops.segment_sum(
-        rows, batch.word_index, len(batch.numbers), indices_are_sorted=True
+    rows = tower["table"][batch.trigram_ids]
+    word_inputs = tower["bias"] + jax.ops.segment_sum(
+        rows, batch.word_index, len(batch.word_range), indices_are_sorted=True
     )
     time, texts = batch.words.shape
     reads = jnp.arange(time)[:, None] < batch.lengths
 
-    def step(states: Any, word: Any) -> Any:
-        (y, c), (words, reads) = states, word
-        i, g, o = jnp.split(table[words] + y @ tower["recurrent"], 3, axis=1)
+    def step(states: Any, inputs: Any) -> Any:
+        (y, c), (words, reads) = states, inputs
+        gates = word_inputs[words] + y @ tower["recurrent"]
+        i, g, o = jnp.split(gates, 3, axis=1)
         new_c = c + jax.nn.sigmoid(i) * jnp.tanh(g)
         new_y = jax.nn.sigmoid(o) * jnp.tanh(new_c)
         is_word = reads[:, None]
@@ -116,7 +116,7 @@ def encode(tower: Parameters, batch: Distinct) -> jax.Array:
 def batch_loss(
     towers: tuple[Parameters, Parameters], query: Distinct, document: Distinct
 ) -> jax.Array:
-    """Computes the mean loss of the clicked documents, in-batch."""
+    """Computes the mean loss; the batch's other documents are negatives."""
     queries = encode(towers[0], query)[query.text_index]
     scores = GAMMA * queries @ encode(towers[1], document).T
     scores = jnp.where(document.lengths > 0, scores, -jnp.inf)
@@ -189,7 +189,7 @@ class JaxTowers:
 
 
 def main(folder: Path) -> None:
-    """Runs the works that standard input names, see `answer`."""
+    """Runs the measurements that standard input names, see `answer`."""
     towers = JaxTowers(**read_settings(folder))
     answer_as_towers(folder, distinct, towers.train, towers.encode)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.export.bulk.documents import DocumentRows
-from keras_lstm_dssm.files import file_lock, replacing, write_json
+from keras_lstm_dssm.files import open_lock, replacing, write_json
 from keras_lstm_dssm.fingerprints import HASH_BYTES
 from keras_lstm_dssm.plain_files import (
     TEXTS_BYTES,
@@ -98,7 +98,7 @@ def locked_part(folder: Path, name: str) -> Iterator[None]:
     """Holds the lock of a part; removes files that killed processes left."""
     path = folder / f".lock-{name}"
     while True:
-        lock = file_lock(path)
+        lock = open_lock(path)
         fcntl.flock(lock, fcntl.LOCK_EX)
         # The last process with the lock may have removed the file.
         with suppress(FileNotFoundError):

@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_lstm_dssm.encoders.text_encoder import WORDS
 from keras_lstm_dssm.evaluation.postings import stemmer_facts
 from keras_lstm_dssm.export.graphs.encoder import HybridEncoderModule
-from keras_lstm_dssm.export.graphs.request_limits import with_short_reasons
+from keras_lstm_dssm.export.graphs.request_limits import refuse_long_reasons
 from keras_lstm_dssm.export.graphs.retriever import (
     MASKED,
     MAX_K,
@@ -36,7 +36,7 @@ from lstm_dssm_client.signatures import (
 from lstm_dssm_client.weighted_parts import WeightedParts
 from lstm_dssm_client.words import MAX_BYTES_PER_WORD
 
-CELLS = 2**24
+MAX_SCORES = 2**24
 """Maximum number of scores in memory at once: documents times queries."""
 
 SETTINGS_FILE = Path("assets.extra", "hybrid.json")
@@ -47,7 +47,8 @@ class HybridModule(SearchModule):
     """Ranks all documents by the probability that they are relevant.
 
     See `lstm_dssm_client.hybrid.Hybrid` for the log-odds. Without an encoder,
-    only terms have a weight. `hubness` is float32 `[documents]`.
+    only terms have a weight. `hubness` is float32 `[documents]`. `kind` is one
+    of `settings.fields.VECTORS`.
     """
 
     def __init__(
@@ -62,12 +63,12 @@ class HybridModule(SearchModule):
     ) -> None:
         super().__init__()
         self._settings = settings
-        self._terms = len(postings.bounds) - 1
-        self._forms = len(postings.term_of)
+        self._term_count = len(postings.bounds) - 1
+        self._form_count = len(postings.term_of)
         self._parts = encoder.weighted if encoder else WeightedParts([])
         self._words_rule = encoder and encoder.words_rule
         self._count = len(rows.ids)
-        self._chunk_size = max(1, CELLS // self._count)
+        self._chunk_size = max(1, MAX_SCORES // self._count)
         self._has_terms = any(settings.weights[name] for name in TERM_PARTS)
         self._vector_weight = self._parts.vector_weight
         if encoder is None:
@@ -92,8 +93,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share the graph of this `tf.function`. A lambda
-            # hides it: TensorFlow would save it again as an attribute.
+            # All signatures share this graph. The lambda hides it: as an
+            # attribute, TensorFlow would save it a second time.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -103,13 +104,13 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes the settings, and the numbers of terms and forms."""
+        """Writes the settings, and how many forms of words map to terms."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),
             "parts": [n for n, w in self._settings.weights.items() if w],
-            "terms": self._terms,
-            "forms": self._forms,
+            "terms": self._term_count,
+            "forms": self._form_count,
             **stemmer_facts(self._settings),
         }
         write_json(version / SETTINGS_FILE, record)
@@ -121,8 +122,8 @@ class HybridModule(SearchModule):
         """Signature `explained`: finds documents, and explains their scores.
 
         `tags` restrict the search as in `filtered`; "" searches all documents.
-        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. The sum of k times
-        bytes of text is limited to `MAX_EXPLAINED`.
+        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. The sum over the rows
+        of k times the text's bytes is at most `MAX_EXPLAINED`.
 
         Outputs in addition to `serving_default`:
 
@@ -150,7 +151,7 @@ class HybridModule(SearchModule):
                 text, k, min(self._widest, EXPLAINED_K)
             )
             hit_counts = tf.clip_by_value(k, 0, width)
-            text = with_short_reasons(text, hit_counts, self._max_read_bytes)
+            text = refuse_long_reasons(text, hit_counts, self._max_read_bytes)
         else:
             text, width = self._admitted(text, k, self._widest)
         batch = tf.shape(text)[0]
@@ -174,7 +175,7 @@ class HybridModule(SearchModule):
                 tf.concat(pair, 0) for pair in zip(before, chunk, strict=True)
             )
 
-        _, scores, numbers, *explanations = tf.while_loop(
+        _, scores, rows, *explanations = tf.while_loop(
             lambda start, *_: start < batch,
             add_chunk,
             [tf.constant(0), *empty],
@@ -185,12 +186,13 @@ class HybridModule(SearchModule):
             parallel_iterations=1,
         )
         is_result = tf.range(width) < k[:, tf.newaxis]
-        if not self._vector_weight:  # documents without a term have score 0
+        # A document without any term of the query has score 0.
+        if not self._vector_weight:
             is_result &= scores > 0
         elif tags is not None:
             is_result &= scores > MASKED
         scores = tf.sigmoid(scores + np.float32(self._settings.base))
-        outputs = self._results(scores, numbers, is_result)
+        outputs = self._results(scores, rows, is_result)
         if explained:
             parts, words = explanations
             outputs["parts"] = tf.where(is_result[..., tf.newaxis], parts, 0.0)
@@ -224,40 +226,38 @@ class HybridModule(SearchModule):
                 scores -= self.hubness[start:stop]
             return scores
 
-        scores, numbers = best_rows(
-            scores_of, vectors, self._edges, width, mask
-        )
+        scores, rows = best_rows(scores_of, vectors, self._edges, width, mask)
         if not explained:
-            return [scores, numbers]
+            return [scores, rows]
         # One query at a time, to limit the memory of words times hits.
         parts, words = tf.map_fn(
-            lambda row: self._reasons(*row),
-            (texts, vectors, numbers),
+            lambda query: self._reasons(*query),
+            (texts, vectors, rows),
             fn_output_signature=(
                 tf.TensorSpec([None, len(HYBRID_PARTS)]),
                 tf.TensorSpec([None], tf.string),
             ),
             parallel_iterations=1,
         )
-        return [scores, numbers, parts, words]
+        return [scores, rows, parts, words]
 
     def _reasons(
-        self, text: tf.Tensor, vector: tf.Tensor, numbers: tf.Tensor
+        self, text: tf.Tensor, vector: tf.Tensor, rows: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Explains the scores of the documents `numbers` for one query."""
-        width = tf.size(numbers)
+        """Explains the scores of the documents `rows` for one query."""
+        width = tf.size(rows)
         parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
         words = {name: tf.fill([width], "{}") for name in EXPLAINED_PARTS}
         if self._has_terms:
             matches = self.terms.matches(text[tf.newaxis])
             term_words = tf.gather(matches.words, matches.word_of)
             for name, shares in zip(
-                TERM_PARTS, self.terms.shares(matches, numbers), strict=True
+                TERM_PARTS, self.terms.shares(matches, rows), strict=True
             ):
                 parts[name] = tf.reduce_sum(shares, axis=0)
                 words[name] = shares_as_json(term_words, shares)
         if self._vector_weight:
-            documents = self.vectors.vectors_of(numbers)
+            documents = self.vectors.vectors_of(rows)
             documents *= np.float32(self._vector_weight)
             for name, columns in self._parts.columns.items():
                 part, query_part = documents[:, columns], vector[columns]
@@ -265,9 +265,9 @@ class HybridModule(SearchModule):
                 if name == WORDS:
                     words[name] = self._words_as_json(text, part, query_part)
         if self.hubness is not None:
-            parts["hubness"] = -tf.gather(self.hubness, numbers)
+            parts["hubness"] = -tf.gather(self.hubness, rows)
         parts["base"] = tf.fill([width], np.float32(self._settings.base))
-        entries = [f'"{name}": ' + text for name, text in words.items()]
+        entries = [f'"{name}": ' + shares for name, shares in words.items()]
         explanation = "{" + tf.strings.join(entries, ", ") + "}"
         values = [parts[name] for name in HYBRID_PARTS]
         return tf.stack(values, axis=-1), explanation

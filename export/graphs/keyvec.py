@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_lstm_dssm.export.bulk.documents import Documents
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
-from keras_lstm_dssm.export.graphs.request_limits import with_few_hits
+from keras_lstm_dssm.export.graphs.request_limits import refuse_many_hits
 from keras_lstm_dssm.export.graphs.retriever import retriever_graph
 from keras_lstm_dssm.export.graphs.saved_module import (
     EncodingModule,
@@ -65,7 +65,7 @@ class KeyVecModule(EncodingModule):
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
-        text, width = with_few_hits(text, width, MAX_N, "n")
+        text, width = refuse_many_hits(text, width, MAX_N, "n")
         sentences, vectors, p = self._read(text)
         texts, probabilities = self._key_sentences(sentences, p, width)
         words = self._key_words(vectors, width)

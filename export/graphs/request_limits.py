@@ -14,12 +14,12 @@ MAX_HITS = 2**20
 may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
-"""Maximum of the sum of k times bytes of text over the rows of `explained`. A
-reply has about 5 bytes for each unit of the sum, 20 MB, or at most 55 MB."""
+"""Maximum of the sum over the rows of `explained` of k times the text's bytes.
+A reply has about 5 bytes for each unit of the sum, 20 MB, or at most 55 MB."""
 
 MAX_REPLY_BYTES = 2**28
-"""Maximum bytes of the ids and titles of a reply, 268 MB, as if each row had
-the k longest ids and titles of the model."""
+"""Maximum bytes of the ids and titles of a reply, 268 MB. The check assumes
+that each row gets the model's k longest."""
 
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
 """TF Serving's message if inputs have unequal numbers of rows
@@ -60,7 +60,7 @@ def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     return admitted(tensors, are_equal, UNEQUAL_ROWS)
 
 
-def with_few_hits(
+def refuse_many_hits(
     text: tf.Tensor, width: tf.Tensor, widest: int, name: str = "k"
 ) -> list[tf.Tensor]:
     """Returns `text` and `width`; rejects too many results of all rows.
@@ -79,7 +79,7 @@ def with_few_hits(
     )  # fmt: skip
 
 
-def with_short_titles(
+def refuse_long_titles(
     text: tf.Tensor, width: tf.Tensor, longest: tf.Variable
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large.
@@ -99,10 +99,10 @@ def with_short_titles(
     return allowed_text
 
 
-def with_short_reasons(
+def refuse_long_reasons(
     text: tf.Tensor, k: tf.Tensor, max_bytes: int | None
 ) -> tf.Tensor:
-    """Returns `text`; rejects texts with too many words to explain for k hits.
+    """Returns `text`; rejects texts with too many bytes to explain for k hits.
 
     `k` has the number of results of each row. `max_bytes` is the number of
     bytes of a text that the model reads, None for all.

@@ -23,8 +23,8 @@ from keras_lstm_dssm.export.bulk.documents import (
 )
 from keras_lstm_dssm.export.bulk.parts import EncodedParts
 from keras_lstm_dssm.export.graphs.request_limits import (
-    with_few_hits,
-    with_short_titles,
+    refuse_long_titles,
+    refuse_many_hits,
 )
 from keras_lstm_dssm.export.graphs.saved_module import (
     IDS_FILE,
@@ -449,7 +449,7 @@ class SearchModule(ServedModule):
         @signature(text=tf.string)
         def known_tags(text: tf.Tensor) -> dict[str, tf.Tensor]:
             count = int(self.tags.names.shape[0])
-            text, _ = with_few_hits(
+            text, _ = refuse_many_hits(
                 text, tf.constant(count), count, "number of tags"
             )
             rows = tf.shape(text)[:1]
@@ -501,9 +501,9 @@ class SearchModule(ServedModule):
         self, text: tf.Tensor, k: tf.Tensor, widest: int
     ) -> list[tf.Tensor]:
         """Checks a request's size; returns texts and the outputs' width."""
-        largest = tf.reduce_max(tf.concat([k, [0]], axis=0))
-        text, width = with_few_hits(text, tf.minimum(largest, widest), widest)
-        return [with_short_titles(text, width, self.longest), width]
+        width = tf.minimum(tf.reduce_max(tf.concat([k, [0]], axis=0)), widest)
+        text, width = refuse_many_hits(text, width, widest)
+        return [refuse_long_titles(text, width, self.longest), width]
 
     def _results(
         self, scores: tf.Tensor, numbers: tf.Tensor, is_result: tf.Tensor

@@ -33,7 +33,7 @@ class ChanceComparison(NamedTuple):
 
     value: float
     chance: float  # mean over random choices
-    p: float  # two-sided: how often a random choice is as far from the mean
+    p: float  # two-sided, from random choices or random signs
     number: int  # of compared texts or words
 
 

@@ -57,8 +57,8 @@ _MOST_WORDS = 12
 _NEAREST = 10
 _METHOD_NAMES = {"tsne": "t-SNE", "pca": "PCA"}
 _NOT_RECURRENT = (
-    " An encoder that reads all words at once has no activations, keywords "
-    "and topics by word: an LSTM, a bidirectional LSTM or an RNN has them."
+    " This encoder reads all words at once. Only an LSTM, a bidirectional LSTM "
+    "or an RNN has activations, keywords and topics."
 )
 
 
@@ -146,10 +146,10 @@ def _topics_section(
     return Section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
-        f"The words of {len(queries):,} queries that are assigned to one of "
-        f"the {settings.topic_cells} most active cells of the query, with "
-        "their counts. The cells with the most words come first; the words of "
-        "a cell that distinguish it from other cells come first. Look for "
+        f"From {len(queries):,} queries: the words assigned to each cell while "
+        f"it is among the {settings.topic_cells} most active cells of a query, "
+        "with their counts. The cells with the most words come first, and of a "
+        "cell the words that distinguish it from other cells. Look for "
         "cells whose words belong together in meaning. Words that share "
         "letters share trigrams, and have similar vectors in any encoder of "
         "trigrams." + cell_note(model.query_encoder),
@@ -200,20 +200,20 @@ def _map_section(
 def _claims_section(claims: Sequence[ClaimResult]) -> Section:
     """Returns the section that tests the paper's claims."""
     rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
-    for claim, side, model, (value, chance, p, number) in claims:
+    for claim, side, weights, (value, chance, p, number) in claims:
         numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
-        rows[claim].append([f"{side}, {model}", *numbers])
+        rows[claim].append([f"{side}, {weights}", *numbers])
     header = ["Encoder", "Value", "Chance", "p", "Of"]
     return Section(
         "The paper's claims as numbers",
         [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
         "Chance is the mean over random draws: of equally many words of the "
         "same texts or, for cells, of the active cells of another text. The "
-        "two-sided p is how often a draw is as far from this mean as the "
-        "value. The last column is the number of words or texts. What "
-        "untrained encoders, with random weights, show, too, is not an effect "
-        "of training: a short word has few trigrams, and changes any vector "
-        "little.",
+        "two-sided p is twice the share of draws at least, or at most, as large"
+        " as the value, whichever is smaller; for cosines, it is from random "
+        "signs. The last column is the number of words or texts. An effect that"
+        " encoders with random weights show, too, does not come from training: "
+        "a short word has few trigrams, and changes any vector little.",
     )
 
 
@@ -275,9 +275,9 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
         "Parts of the vector",
         [Table(header, rows)],
         f"A text's vector of {whole.stop} numbers consists of the final output "
-        "of an LSTM, a sum of trained rows for its letter trigrams, a sketch "
-        "of its words that is not trained, and one number that raises the norm "
-        "of a short title's sketch to the norm of a long title's sketch. "
+        "of an LSTM, a sum of trained vectors of its letter trigrams, an "
+        "untrained random projection of its words (the sketch), and one number "
+        "that gives this part the same norm for short and long titles. "
         "Shares are of the vector's squared norm; the cosine is the sum of "
         "what the parts add. Only the LSTM has cells: activations, active "
         "cells, keywords and topics describe the LSTM.",
@@ -295,8 +295,8 @@ def _aligned_section(
     path = folder / "aligned.png"
     draw_aligned(path, growing, states, settings.cells)
     text = (
-        "The cosine after each word of one text, with the whole other text. "
-        "It should rise at words that the pair has in common."
+        "The cosine of the beginning of one text, up to each word, with the "
+        "whole other text. It should rise at words that the pair shares."
     )
     if len(growing.parts) > 1:
         text += " The broken lines are what each part of the vector adds."
@@ -313,17 +313,17 @@ def _aligned_section(
 
 
 def _activations_section(states: list[Activations], folder: Path) -> Section:
-    networks = [network for text in states for network in text.directions]
+    networks = [network for state in states for network in state.directions]
     draw = partial(draw_activations, others=networks)
     return Section(
         "What each cell does at each word (Figs. 4 and 5)",
         _pictures(states, folder, "activations", draw),
         "Every cell at every word: red is positive, blue negative, white "
         "zero or after the last word. All pictures have one range of "
-        "colours, proportional to the square root, so that small values are "
-        "visible. In c(t) and y(t), a row that keeps its colour from one word "
-        "to the end remembers that word. Where the input gates are pale, the "
-        "network passes little of that word on.",
+        "colours, proportional to the square root of the value, so that small "
+        "values are visible. In c(t) and y(t), a row that keeps its colour "
+        "from one word to the end remembers that word. Where the input gates "
+        "are pale, the network passes little of that word on.",
     )
 
 
@@ -348,8 +348,8 @@ def _pictures(
 ) -> list[Picture]:
     """Draws a picture for each side, and for each direction of reading."""
     pictures = []
-    for side, text in zip(SIDES, states, strict=True):
-        for network in text.directions:
+    for side, state in zip(SIDES, states, strict=True):
+        for network in state.directions:
             path = folder / f"{name}_{side}{'_back' * network.reverse}.png"
             draw(path, network)
             heading = f"The {side}" + ", from right to left" * network.reverse
@@ -396,12 +396,11 @@ def _words_section(
     )
     if states:
         text = (
-            f"The number of the {settings.cells} most active cells that change"
-            f" at the word by {settings.change:g} of their final output or "
-            "more. The first word read changes every cell and has no count. "
-            f"Words at which more than {settings.share:.0%} of these cells "
-            "change, in every direction, are keywords, in bold. Next to the "
-            "counts: "
+            f"How many of the {settings.cells} most active cells change at the "
+            f"word by at least {settings.change:g} of their final output. The "
+            "first word read changes every cell and has no count. Keywords, in "
+            f"bold, are words at which more than {settings.share:.0%} of these "
+            "cells change, in each direction of reading. Next to the counts: "
             + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "How much each word counts"
@@ -436,23 +435,23 @@ def read_report_texts(
         elif collection.is_prepared:
             clicks = (pair for pair, *_ in collection.training_clicks())
         titles = collection.documents.values()
-        judged_pairs = []
+        candidates = []
         for query, grades in collection.qrels(collection.last_split).items():
             best = max(grades, key=lambda document: grades[document])
             if grades[best] > 0:
-                judged_pairs.append(
+                candidates.append(
                     Pair(collection.queries[query], collection.documents[best])
                 )
     else:
         log = open_log(data, max_bad_lines=max_bad_lines)
         titles = log.documents()
-        judged_pairs = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
-    order = np.random.default_rng(0).permutation(len(judged_pairs))
+        candidates = [Pair(q, d) for q, d in dict(islice(log, most)).items()]
+    order = np.random.default_rng(0).permutation(len(candidates))
     titles = list(islice(dict.fromkeys(titles), most))
     contexts = [f"{q} {d}" for q, d in islice(log or clicks, most)] or titles
     return ReportTexts(
         titles,
-        [judged_pairs[row] for row in order[:pairs]],
+        [candidates[row] for row in order[:pairs]],
         contexts,
         log.bad_lines() if log and max_bad_lines else {},
     )

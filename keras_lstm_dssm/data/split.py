@@ -12,8 +12,8 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.text.word_hashing import normalize
 
 
-def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Groups items that pairs connect; returns each group's smallest item."""
+def first_linked(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """Returns, for each item, the smallest item that pairs connect it to."""
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -50,7 +50,7 @@ def split_by_groups(
     firsts = list(first_of_text.values())
     for later, earlier in near_duplicates(list(first_of_text)):
         pairs.append((firsts[later], firsts[earlier]))
-    groups = joined(len(modules), pairs)
+    groups = first_linked(len(modules), pairs)
     sizes = Counter(groups)
     limits = {name: share * len(groups) for name, share in shares.items()}
     filled = dict.fromkeys(limits, 0)
@@ -98,22 +98,22 @@ def near_duplicates(
             texts_by_word.setdefault(word, []).append(index)
 
 
-WORDS = "alphanumeric"
-"""Rule that separates words: queries with equal words are in one split."""
+WORD_RULE = "alphanumeric"
+"""How queries are split into words; equal words go to the same data split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
     """Raises `InputError` if a dev query has the words of a training query."""
-    trained_words = set(normalize(trained, WORDS))
+    trained_words = set(normalize(trained, WORD_RULE))
     dev = [collection.queries[key] for key in collection.qrels("dev")]
-    words = normalize(dev, WORDS)
+    words = normalize(dev, WORD_RULE)
     shared = [q for q, w in zip(dev, words, strict=True) if w in trained_words]
     if shared:
         raise InputError(
-            f"{collection.folder}: found {len(shared):,} of {len(dev):,} dev"
-            f" queries in the training clicks, such as {shared[0]!r:.60},"
-            " expected none: train on this folder, or make both by one"
-            " lstm-dssm-prepare"
+            f"{collection.folder}: {len(shared):,} of {len(dev):,} dev queries,"
+            f" such as {shared[0]!r:.60}, are also in the training clicks."
+            " Train on the clicks of this folder, or make the clicks and the"
+            " folder in one run of lstm-dssm-prepare"
         )
 
 
@@ -121,15 +121,15 @@ def splits_of(
     queries: Sequence[str],
     dev_percent: int,
     test_percent: int,
-    split: str = WORDS,
+    word_rule: str = WORD_RULE,
 ) -> list[str]:
     """Returns "train", "dev" or "test" for each query.
 
     The result depends on the words of the query only: it stays when a log
-    grows. `split` is the rule that separates words, see `normalize_texts`.
+    grows. `word_rule` separates words, see `normalize_texts`.
     """
     splits = []
-    for words in normalize(queries, split):
+    for words in normalize(queries, word_rule):
         percent = percent_of(words)
         if percent < test_percent:
             splits.append("test")

@@ -27,7 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER = tf.uint8  # dtype of tensors that replace `None`; no field has it
+_MARKER_DTYPE = tf.uint8  # of what stands for `None`; no other part has it
 
 
 class Hasher:
@@ -45,7 +45,7 @@ class Hasher:
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, unless they are hashed already.
 
-        With `untrained`, `PairHasher` adds the untrained columns of vectors.
+        With `untrained`, `PairHasher` also computes untrained parts of vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -93,16 +93,16 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
     if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
         raise InputError(
             f"expected a tf.data.Dataset of {parts} batches, or {lists} in a"
-            f" tuple; got {type(x).__name__} of"
-            f" {len(x) if isinstance(x, Sequence) else 'no'} parts"
+            f" tuple; got {type(x).__name__}"
+            + (f" of {len(x)} parts" if isinstance(x, Sequence) else "")
         )
 
 
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Returns an operation for `tf.control_dependencies`. The operation raises
-    `tf.errors.InvalidArgumentError` if numbers differ when a graph runs.
+    Raises `InputError` if known numbers differ. The returned operation checks
+    the others when the graph runs (`tf.errors.InvalidArgumentError`).
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     counts = {name: part.shape[0] for name, part in parts.items()}
@@ -158,20 +158,20 @@ def check_not_empty(batches: tf.data.Dataset) -> None:
 @tf.autograph.experimental.do_not_convert
 def _with_markers(*batch: Any) -> Any:
     """Replaces `None`, because distributed datasets do not support it."""
-    marker = tf.zeros([0], _MARKER)
+    marker = tf.zeros([0], _MARKER_DTYPE)
     return tf.nest.map_structure(
         lambda part: marker if part is None else part, batch
     )
 
 
 def _is_marker(part: Any) -> bool:
-    return tf.is_tensor(part) and part.dtype == _MARKER
+    return tf.is_tensor(part) and part.dtype == _MARKER_DTYPE
 
 
 class OneProcess:
-    """The exchange between processes in a training step, for one process.
+    """Stands in for `JointStep` when there is one process: exchanges nothing.
 
-    `JointStep` is the exchange between several processes.
+    The methods say what `JointStep` does; here, what they get is returned.
     """
 
     def join(self, model: Any, batch: Any) -> Any:
@@ -390,7 +390,8 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function that leaves the variables at W of eq. (6)."""
+        """Makes a train function that leaves the variables at the weights W."""
+        # Nesterov's gradient is taken ahead of W (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(
@@ -546,7 +547,7 @@ class TextModel(BuiltModel):
     def _nesterov(self) -> NesterovMomentum | None:
         """Returns the optimizer if it is `NesterovMomentum`.
 
-        Keras would save an attribute or a property.
+        A method: Keras would save an attribute or a property with the model.
         """
         optimizer = self.optimizer if self.compiled else None
         return optimizer if isinstance(optimizer, NesterovMomentum) else None

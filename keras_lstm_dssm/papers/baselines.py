@@ -32,7 +32,7 @@ class TfidfSystem(CorpusSystem):
     Args:
         min_count: Least number of training texts with a word; rarer words
             are dropped. Default 1.
-        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        tokenizer: Text -> words, a value of `bm25.TOKENIZERS` or any function.
 
     Attributes:
         parameters: Number of words.
@@ -59,7 +59,7 @@ class TfidfSystem(CorpusSystem):
             InputError: `texts` is not a sequence of strings, no word is in
                 `min_count` of them, or scikit-learn is not installed.
         """
-        text = import_optional("sklearn.feature_extraction.text", "baselines")
+        module = import_optional("sklearn.feature_extraction.text", "baselines")
         tokenized = training_titles(texts, self.tokenizer)
         counts = tokenized.counts
         frequent = np.bincount(counts.indices) >= self.min_count
@@ -70,7 +70,7 @@ class TfidfSystem(CorpusSystem):
             )
         words = np.array(list(tokenized.vocabulary), object)[frequent]
         self._vocabulary = {word: i for i, word in enumerate(words)}
-        self._weights = text.TfidfTransformer(sublinear_tf=True)
+        self._weights = module.TfidfTransformer(sublinear_tf=True)
         self._weights.fit(counts[:, frequent])
         self.parameters = len(words)
         return self
@@ -91,7 +91,7 @@ class TfidfSystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields the cosines of all titles for each query."""
+        """Yields each query's cosines and matching titles, see `Scores`."""
         documents = self.encode(titles).T.tocsr()
         for query in self.encode(queries):
             cosines = (query @ documents).toarray().reshape(-1)
@@ -101,7 +101,7 @@ class TfidfSystem(CorpusSystem):
 class LSASystem(DenseSystem):
     """Ranks by the cosine of vectors of latent semantic analysis (LSA).
 
-    Projects the vectors of `TfidfSystem`, with its arguments, onto the first
+    Projects the vectors of a `TfidfSystem(min_count, tokenizer)` onto the first
     right singular vectors of the training texts. Needs the extra `[baselines]`.
 
     Args:
@@ -167,7 +167,7 @@ class UnigramLMSystem(CorpusSystem):
     Args:
         mu: Weight of the corpus model, as a number of words. Zhai and
             Lafferty found about 2000 best for articles; titles need far less.
-        tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
+        tokenizer: Text -> words, a value of `bm25.TOKENIZERS` or any hashable
             function.
 
     Raises:
@@ -194,7 +194,7 @@ class UnigramLMSystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields log p(q|d) of all titles for each query."""
+        """Yields each query's log p(q|d) and matching titles, see `Scores`."""
         tokenized = cached_titles(titles, self.tokenizer)
         counts = tokenized.counts.tocsc()
         total = counts.sum(axis=0, dtype=np.float64)
@@ -212,9 +212,9 @@ class UnigramLMSystem(CorpusSystem):
             scores = np.log(prior[ids]).sum() - len(ids) * norms
             match = np.zeros(len(titles), bool)
             for word in ids:
-                cells = slice(*counts.indptr[word : word + 2])
-                rows = counts.indices[cells]
-                scores[rows] += np.log1p(counts.data[cells] / prior[word])
+                entries = slice(*counts.indptr[word : word + 2])
+                rows = counts.indices[entries]
+                scores[rows] += np.log1p(counts.data[entries] / prior[word])
                 match[rows] = True
             yield scores, np.flatnonzero(match)
 
@@ -308,15 +308,15 @@ class Doc2VecSystem(_GensimSystem):
         tokenized = training_titles(titles, self.tokenizer)
         if len(classes) not in (0, len(titles)):
             raise InputError(
-                f"found {len(classes)} classes of {len(titles)} titles,"
-                " expected a class for each title, or no classes"
+                f"found {len(classes)} classes for {len(titles)} titles,"
+                " expected one for each title, or none"
             )
         words = list(tokenized.vocabulary)
         gensim = import_optional("gensim.models.doc2vec", "baselines")
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # Numbers are indices of texts; a class may be called "0".
+                # An int tag is a text's index; a class "0" must not be one.
                 tags[row].append(f"class {name}")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], text_tags)
@@ -380,7 +380,7 @@ class Word2VecSystem(_GensimSystem):
         epochs: Passes over the texts. Default 20.
         min_count: Least number of occurrences of a word in training; rarer
             words are ignored. Default 5.
-        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        tokenizer: Text -> words, a value of `bm25.TOKENIZERS` or any function.
         seed: Seed of all random numbers. Default 0.
 
     Attributes:

@@ -37,12 +37,12 @@ def em_step(
     `mixtures`, and returns the topics.
     """
     ratios = counts.copy()
-    for titles, cells in _blocks(counts):
-        word_counts = counts.data[cells]
-        rows = topics[counts.indices[cells]]
+    for titles, entries in _blocks(counts):
+        word_counts = counts.data[entries]
+        rows = topics[counts.indices[entries]]
         updated = _infer(rows, word_counts, mixtures[titles], topic_prior, 1)
         mixtures[titles] = updated
-        ratios.data[cells] = word_counts / _probabilities(rows, updated)
+        ratios.data[entries] = word_counts / _probabilities(rows, updated)
     new = topics * (ratios.T @ mixtures) + np.float32(word_prior)
     np.maximum(new, _TINY, out=new)
     return new / new.sum(axis=0)
@@ -53,10 +53,10 @@ def fold_in(
 ) -> np.ndarray:
     """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`."""
     mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
-    for titles, cells in _blocks(counts):
-        rows = topics[counts.indices[cells]]
+    for titles, entries in _blocks(counts):
+        rows = topics[counts.indices[entries]]
         mixtures[titles] = _infer(
-            rows, counts.data[cells], mixtures[titles], topic_prior, steps
+            rows, counts.data[entries], mixtures[titles], topic_prior, steps
         )
     return mixtures
 
@@ -67,7 +67,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields blocks of B titles with L words: titles `[B]`, cells `[B, L]`."""
+    """Yields titles `[B]` of L words, and entries in `counts.data` `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -115,7 +115,7 @@ class PLSASystem(CorpusSystem):
 
     Args:
         topics: T, the number of topics.
-        tokenizer: String -> words; one of `TOKENIZERS`, or any function.
+        tokenizer: Text -> words, a value of `bm25.TOKENIZERS` or any function.
         seed: Seed of the random P(w|z) that training starts from.
         iterations: Number of EM steps in training.
         word_prior: Pseudo-count of each word in each topic.
@@ -193,7 +193,7 @@ class PLSASystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields log P(q|d) of all titles for each query."""
+        """Yields each query's log P(q|d); all titles match, see `Scores`."""
         if not self.parameters:
             raise not_fitted("PLSASystem")
         _, mixtures, row = self._fold_in(titles)

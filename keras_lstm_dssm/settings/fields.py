@@ -41,13 +41,14 @@ RANDOM_ORDER = "random"
 """The name of the random baseline in results."""
 
 TOWERS = ("separate", "equal_start", "tied")
-"""How the weights of the two encoders are initialised, see `Recipe`."""
+"""How the two encoders relate: different random weights, equal random weights
+at the start, or one shared encoder; see `Recipe`."""
 
 NEGATIVES = ("random", "in_batch", "corpus")
 """Sources of the negatives of two towers, see `Recipe`."""
 
 WORDS = ("vocabulary", "stems", "trigrams")
-"""Where word vectors come from, see `WordsRecipe`."""
+"""What has a vector in a pair scorer or KeyVec, see `KeyVecRecipe`."""
 
 KEY_WORDS_OF = ("summary", "document")
 """The text that a document's key words come from, see `KeyVecRecipe`."""
@@ -65,7 +66,8 @@ BM25_TERMS = ("stems", "words", "trigrams")
 or letter trigrams of words (letter pairs of Chinese words)."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness")
-"""Parts of a hybrid retriever's score, each with a weight, in output order."""
+"""The parts of a hybrid retriever's score that have a weight, in the order of
+the output `parts`; `signatures.HYBRID_PARTS` adds `base`."""
 
 MAP_METHODS = ("tsne", "pca")
 """Methods that lay out the map of a report."""
@@ -97,17 +99,17 @@ def setting(default: Any, **facts: Any) -> Any:
         default: The default.
         **facts: Any of these:
             `choices`: the allowed names;
-            `above`, `least` and `most`, or `below`: bounds of a float (`below`
-            implies 0 or more);
+            bounds of a float, one of: `above`; `least`, with or without `most`;
+            `below` (which implies 0 or more);
             `least` (default 1, or 0 if the field's default is 0) and `most`:
             bounds of an int; `expected` replaces them in the error message;
             `each`: the allowed names in a tuple;
-            `each_least`: the least whole number in a tuple, which is not empty;
+            `each_least`: the least number allowed in a non-empty tuple of ints;
             `path=True`: the value is a path;
-            `unused_if`: name of another field -> its value with which this
-            field has no effect, see `check_used`;
-            `names`: the names that the flag allows, if Python allows more;
-            `flag=False`: there is no flag.
+            `unused_if`: a dict, name of another field -> value: while that
+            field has this value, this field has no effect, see `check_used`;
+            `names`: the only values that the flag accepts; Python accepts more;
+            `flag`: the flag, if not named as the field; `False` for no flag.
             A subclass may read further facts.
     """
     return dataclasses.field(default=default, metadata=facts)
@@ -150,7 +152,7 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Raises `InputError` if a field of `names` has no effect."""
+        """Raises `InputError` if a set field, one of `names`, has no effect."""
         for field in dataclasses.fields(self):
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():
@@ -193,7 +195,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
-    """Returns whether a value is allowed, and a text that says what is."""
+    """Returns whether a value is allowed, and says which values are."""
     bounds, types = field.metadata, types_of(field)
     is_number = isinstance(value, int | float) and type(value) is not bool
     if value is None and type(None) in types:
@@ -220,10 +222,10 @@ def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
     if int in types:
         least, most = least_of(field), bounds.get("most", float("inf"))
         is_allowed = type(value) is int and least <= value <= most
-        default = f"a whole number of {least} or more"
+        allowed = f"a whole number of {least} or more"
         if "most" in bounds:
-            default = f"a whole number from {least} to {most:,}"
-        return is_allowed, bounds.get("expected", default)
+            allowed = f"a whole number from {least} to {most:,}"
+        return is_allowed, bounds.get("expected", allowed)
     if "below" in bounds:
         below = bounds["below"]
         is_allowed = is_number and 0 <= value < below

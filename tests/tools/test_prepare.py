@@ -93,8 +93,8 @@ def test_what_programs_read(tmp_path):
     other = tmp_path / "other.tsv"
     query = shop.queries[next(iter(shop.qrels("dev")))]
     other.write_text(f"x\tHex bolt\n{query.upper()}!\tHex bolt\n")
-    with pytest.raises(InputError, match=r"SHOP: found 1 of \d+ dev quer"
-                       f"ies in the training clicks, such as {query!r}"
+    with pytest.raises(InputError, match=r"SHOP: 1 of \d+ dev queries, "
+                       f"such as {query!r}, are also in the train"
     ):  # fmt: skip
         dssm.train(str(other), "lstm_32", dev=tmp_path / "SHOP", verbose=0)
     recipe = dssm.Recipe(hard_negatives=1)

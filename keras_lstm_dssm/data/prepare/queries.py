@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_lstm_dssm.data.split import WORDS, percent_of
+from keras_lstm_dssm.data.split import WORD_RULE, percent_of
 from keras_lstm_dssm.plain_files import cleaned
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.text.word_hashing import normalize
@@ -48,7 +48,7 @@ def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
     while rows := reader.fetchmany(_AT_ONCE):
         queries, numbers = zip(*rows, strict=True)
         texts = [cleaned(query) for query in queries]
-        words = normalize(texts, WORDS)
+        words = normalize(texts, WORD_RULE)
         columns = {
             "q": queries,
             "text": texts,

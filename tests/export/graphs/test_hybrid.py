@@ -61,7 +61,7 @@ def called(signature, **inputs: list) -> dict[str, np.ndarray]:
 )
 def test_bm25_alone_ranks_as_bm25s(kind, cells, monkeypatch):
     """English, German and Chinese; a title without a term is not found."""
-    monkeypatch.setattr(hybrid, "CELLS", cells)
+    monkeypatch.setattr(hybrid, "MAX_SCORES", cells)
     titles, queries = CORPORA[kind]
     module = bm25_module(titles, kind)
     found = called(module.serve, text=queries, k=[len(titles)] * len(queries))
