@@ -8,6 +8,7 @@ settings can be read. `main` of a program calls `load_package` for the rest.
 Example:
     lstm-dssm-train --data=api --output=run
     python tools/train.py --data=api --output=run
+    python -m lstm_dssm_programs train --data=api --output=run
 """
 
 import faulthandler
@@ -137,3 +138,12 @@ def call_received(connection: "Connection") -> None:
     load_package()
     function = connection.recv()
     function(connection)
+
+
+if __name__ == "__main__":
+    import lstm_dssm_programs  # the package looks for the module by this name
+
+    if sys.argv[1:2] not in [[name] for name in PROGRAMS]:
+        sys.exit(f"error: expected the name of a program: {[*PROGRAMS]}")
+    sys.argv[:2] = [f"lstm-dssm-{sys.argv[1]}"]
+    lstm_dssm_programs.start(sys.argv[0].removeprefix("lstm-dssm-"))

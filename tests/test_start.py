@@ -155,6 +155,13 @@ print(hasattr(dssm, "Nothing"))
 """
 
 
+def test_a_program_by_its_name():
+    done = python("-m", "lstm_dssm_programs", "search", "--version")
+    assert done.stdout.split()[-1] == dssm.__version__, done.stderr
+    done = python("-m", "lstm_dssm_programs", "find")
+    assert done.stderr.startswith("error: expected the name of a program: ['an")
+
+
 def test_a_program_has_the_public_names_when_it_reads_one():
     done = python("-c", LAZY)
     assert done.stdout == "False\n", done.stderr
