@@ -8,8 +8,8 @@ Suites, several separated by commas, or `all`:
   encode  titles/s, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
   load    many clients of lstm-dssm-serve, over gRPC and HTTP, while new
-          versions are published; and one client of each kind, compared with a
-          server that always sends the same reply
+          versions are published; one gRPC client and one HTTP client, each
+          also with a server that always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -52,8 +52,8 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. If `documents` is the only suite: `api_documents` (the default) or "
-    "a folder of documents; with other suites, always `api_documents`.",
+    "files. The suite `documents` reads it (`api_documents` or a folder of "
+    "documents) if it is the only suite, otherwise `api_documents`.",
 )
 program.integer(
     "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2

@@ -28,7 +28,7 @@ class Words(NamedTuple):
 
     ids: np.ndarray  # trigram ids of all distinct words, word after word
     bounds: np.ndarray  # index in `ids` of each word's first id, and the end
-    flat: np.ndarray  # indices of distinct words, for all texts' words
+    flat: np.ndarray  # text after text, the distinct word of each word
     lengths: np.ndarray  # number of words of each text, descending
 
     def table_sums(self, table: Table) -> np.ndarray:
@@ -246,8 +246,9 @@ def lstm_step(
 ) -> tuple[Step, np.ndarray, np.ndarray]:
     """Returns an LSTM's time step, and the order and signs of its columns of z.
 
-    The step reads the columns of z in this order, times these signs, to compute
-    several sigmoids at once. `gates` has the gates in the order of the weights.
+    The step expects the columns of z in this order, so that one call computes
+    several sigmoids, and with these signs, because `_sigmoid` takes -z. `gates`
+    has the gates in the order of the weights.
     `peepholes` has a matrix or a diagonal for each gate but g, or is empty.
     """
     order = gates.replace("g", "") + "g"

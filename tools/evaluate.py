@@ -12,11 +12,11 @@ With --mix, the program also measures a weighted sum of the scores of the model
 and of other systems (BM25, other runs, third-party sentence encoders), and each
 system alone. The weights are fitted to dev, or given by --mix_weights.
 
-A KeyVec is measured on documents, by retrieval for their queries (P@10, MAP,
-MRR, MRR@10, recall@10) and by clusters (pairwise F1, V-measure, ARI, AMI of
-k-means with as many clusters as classes), beside BM25, TF-IDF, LSA, averaged
-word2vec, Doc2Vec, random vectors and a random result. V is not corrected for
-chance: compare it with the V of random clusters.
+A KeyVec is measured on documents in two ways: by retrieval for their queries
+(P@10, MAP, MRR, MRR@10, recall@10), and by k-means with as many clusters as
+classes (pairwise F1, V-measure, ARI, AMI). So are BM25, TF-IDF, LSA, averaged
+word2vec, Doc2Vec and random vectors, beside a random result. V is not corrected
+for chance: compare it with the V of random clusters.
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=SHOP --html=results.html

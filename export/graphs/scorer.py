@@ -30,7 +30,7 @@ class ScorerModule(ServedModule):
         self.weights = self._served.variables
         # A vocabulary's table, which TensorFlow must find in an attribute.
         self.resources = model.words.resources
-        # A plain function: TensorFlow would save a Keras model in an attribute.
+        # If an attribute held the Keras model, TensorFlow would save it, too.
         self._score = lambda *pair: model.call(pair, training=False)
 
     @signature(query=tf.string, document=tf.string)

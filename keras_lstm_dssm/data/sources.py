@@ -128,8 +128,8 @@ def open_log(
 def training_queries(config: Mapping[str, Any]) -> list[str]:
     """Returns the queries of `data` and `replay` in a run's config.json.
 
-    Clicks of a folder or file that both name count once. Data that cannot be
-    read are left out.
+    If `data` and `replay` name the same folder or file, its clicks count once.
+    Data that cannot be read are left out.
     """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
@@ -229,7 +229,7 @@ class DataSource:
             yield from ClickLog(files, max_bad_lines)
 
     def titles(self, pairs: Iterable[Pair]) -> list[str]:
-        """Returns the distinct titles, first titles of the collections."""
+        """Returns distinct titles: of the collections, then of the clicks."""
         documents = (c.documents.values() for c in self.collections)
         clicked = (pair.document for pair in pairs)
         return list(dict.fromkeys(chain(*documents, clicked)))

@@ -198,7 +198,7 @@ class Index:
             if exclude is not None:
                 rough[list(exclude[n])] = -np.inf
             threshold = kth_largest(rough, k) - self.margin
-            # The cosines of excluded rows are -inf.
+            # -2 is below each cosine, and above the -inf of excluded rows.
             near = np.flatnonzero(rough >= max(threshold, -2))
             exact = cosines(self.vectors[near], vectors[n])
             query_id = query_ids[n] if query_ids else ""
@@ -417,7 +417,7 @@ class IVFIndex:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Returns for each cluster where it occurs in `clusters`, ascending."""
+        """Returns, for each cluster, the indices at which `clusters` has it."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
@@ -465,8 +465,8 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     size = width // (_GROUPS_PER_RESULT * count)
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
-    # A score below `least`, the `count`-th largest maximum of a group, is not
-    # among the `count` largest: few scores remain to be compared.
+    # Scores of a row are divided into groups. `least` is the `count`-th largest
+    # of the groups' maxima: lower scores need not be compared.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]

@@ -32,8 +32,8 @@ class PrepareSettings(Settings):
             also a DataFrame of pandas, polars or Arrow. Without a catalogue
             each clicked text is a product.
         clicks: The log: a row for each click, with the query and the product.
-            In Python also a DataFrame. A data folder without a log can be
-            exported; `append` adds a log later.
+            In Python also a DataFrame. Products without a log can be exported
+            for search, not trained on; `append` adds a log later.
         ubi: User Behavior Insights: a folder or files of queries and events,
             in any order.
         judgements: Rows of query, product and grade, which become the test
@@ -139,8 +139,8 @@ class PrepareSettings(Settings):
         Columns and other options that are set here override the stored ones.
 
         Raises:
-            InputError: A rule of the products or of the splits is set here to
-                another value.
+            InputError: One of `_FIXED_RULES` is set here to another value than
+                in the stored settings.
         """
         stored = self.replace(**rules)
         changes = {}

@@ -38,7 +38,7 @@ def parts_of(spec: str | os.PathLike[str]) -> list[str]:
     if not isinstance(spec, str | os.PathLike):
         raise InputError(
             f"found {spec!r:.60} ({type(spec).__name__}), expected a path;"
-            " several are one text, with commas between"
+            " or several paths in one string, separated by commas"
         )
     spec = os.fspath(spec)
     if os.path.exists(spec):  # a file name may have a comma
@@ -90,10 +90,11 @@ class ReplaySpec(NamedTuple):
 class TrainingConfig(Settings):
     """Holds the options of a training, except its folder and its workers.
 
-    Each option is a flag of `lstm-dssm-train`, except `titles`, `judged` and
-    `recipe`: `--preset` and flags of its fields make the recipe.
-    `ModelKind.options` lists the options that only some kinds of model use.
-    Several workers do not support options with `joint=False`.
+    Each option except `titles`, `judged` and `recipe` is a flag of
+    `lstm-dssm-train`, which makes the recipe from `--preset` and from a flag
+    for each field of the recipe. `ModelKind.options` lists the options that
+    only some kinds of model use. Options with `joint=False` below cannot be
+    used when several workers train.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a data folder of
@@ -114,9 +115,8 @@ class TrainingConfig(Settings):
             of `"api_sentences"`. KeyVec: `"api_documents"` or a folder of
             documents; without `dev` its loss on the split dev is measured. In
             Python also a `Collection`, a `Task` or a `ClusterTask`.
-        select: With `dev`: the measure that decides which epoch is best;
-            measures of clusters, from `f1` on, are for a KeyVec. By default
-            mrr@10.
+        select: With `dev`: the measure that decides which epoch is best, by
+            default mrr@10. `CLUSTER_MEASURES` are for a KeyVec.
         every: With `dev`: evaluate every n epochs.
         patience: With `dev`: evaluations without a better value before the
             training stops. By default two towers take the patience of the
@@ -298,9 +298,9 @@ class TrainingConfig(Settings):
     def stored_value(name: str, value: Any) -> Any:
         """Returns the value of an option as `config.json` holds it.
 
-        Paths become absolute. For a model only the name of its class is stored,
-        because a resumed run reads the model's targets from a file. Raises
-        `InputError` if `dev` is neither a path nor read from a folder.
+        Paths become absolute. If an option is itself a model, only the name of
+        its class is stored: a file of the run has what the model computed.
+        Raises `InputError` if `dev` is neither a path nor read from a folder.
         """
         if value is None or isinstance(value, int | float | Mapping):
             return value
@@ -311,9 +311,9 @@ class TrainingConfig(Settings):
         is_path = isinstance(value, str | os.PathLike)
         if name == "dev" and not is_path:
             raise InputError(
-                f"dev is a {type(value).__name__}, which a run folder cannot "
-                "hold to be resumed: give the folder of the collection, or no "
-                "output"
+                f"dev is a {type(value).__name__}, which cannot be stored in a"
+                " run folder: give the path of the collection's folder, or"
+                " train without an output folder"
             )
         if name in ("data", "validation", "dev"):
             return absolute_spec(os.fspath(value))

@@ -151,8 +151,8 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`.
 
-    Texts without signs skip steps. An ASCII text then takes a fifth of the time
-    of a text with signs, and a text of another script half of it.
+    Texts without signs skip steps. Compared with a text with signs, an ASCII
+    text takes a fifth of the time, a text in another script half of the time.
     """
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
@@ -413,7 +413,8 @@ def distinct_texts(
     Returns ragged strings `[texts, (words)]`, the longest text first, and for
     each string of the batch the index of its text, int32 `[batch]`.
     """
-    # Equal strings are removed first, which is cheap, then equal texts.
+    # Strings with equal bytes are removed first, which is cheap, then strings
+    # with equal normalised texts.
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
@@ -459,8 +460,8 @@ _SPACE = ord(" ")
 _MOST_BYTES = 127
 """Maximum size of a short text, in bytes of UTF-8.
 
-So a short text never needs cutting: three bytes become at most 18 characters
-(U+FDFA) and 4 words, so n bytes at most 6 n characters and 4/3 n + 1 words.
+A text this short reaches neither `MAX_LETTERS` nor `max_words`: normalising
+makes of three bytes at most 18 characters (U+FDFA) and 4 words.
 """
 
 
@@ -478,8 +479,8 @@ def hash_single_text(
 ) -> WordBatch:
     """Hashes one short text into a `WordBatch`, in a third of the operations.
 
-    A repeated word is looked up twice, which does not change the vector. By the
-    static shape [1, None] of `words`, layers see that packing is not necessary.
+    A repeated word is looked up twice, which does not change the vector. The
+    static shape [1, None] of `words` tells layers that there is no padding.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values
