@@ -37,7 +37,7 @@ def parts_of(spec: str | os.PathLike[str]) -> list[str]:
     """Splits a data specification at its commas, unless it is a path."""
     if not isinstance(spec, str | os.PathLike):
         raise InputError(
-            f"found {spec!r:.60} ({type(spec).__name__}), expected a path;"
+            f"found {spec!r:.60} ({type(spec).__name__}), expected a path,"
             " or several paths in one string, separated by commas"
         )
     spec = os.fspath(spec)

@@ -266,7 +266,9 @@ def test_data_are_named_by_a_path_or_a_text(tmp_path):
     path = tmp_path / "clicks.tsv"
     write_pairs([("bolt", "hex bolt")], path)
     assert open_log(path).count() == 1  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="found .* .list., expected a path or"):
+    with pytest.raises(
+        InputError, match="found .* .list., expected a path, or"
+    ):
         open_log([str(path)])  # type: ignore[arg-type]
 
 

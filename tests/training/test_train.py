@@ -170,7 +170,9 @@ def test_a_task_is_for_a_training_without_a_folder(tmp_path, eager):
         {name: query for name, (query, _) in TOPICS.items()}, names,
         {name: {name: 1} for name in names}, depth=6,
     )  # fmt: skip
-    with pytest.raises(InputError, match="dev is a Task, which cannot be stored"):
+    with pytest.raises(
+        InputError, match="dev is a Task, which cannot be stored"
+    ):
         dssm.train(PAIRS, QUICK, dev=task, output=tmp_path / "run", verbose=0)
     assert not (tmp_path / "run").exists()
     seen = keras.callbacks.LambdaCallback(
