@@ -148,16 +148,15 @@ def scorer_works(
     query: str,
     documents: Sequence[str],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of a pair scorer.
+    """Returns the functions that time a pair scorer, by name.
 
-    `score` returns the 50th and the 99th percentile of the milliseconds to
-    score 1,000 cached documents, and the processor time; these three numbers
-    for documents that are not cached, and for the exported scorer; and the
-    milliseconds of the first call.
+    `score` returns ten numbers: p50, p99 and processor milliseconds of scoring
+    1,000 documents, for cached documents, new documents and the exported scorer
+    in turn; then the milliseconds of the first call.
     """
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # A small data set has only the same documents.
+    # With too few other documents, the candidates are scored again.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -327,7 +326,7 @@ def keyvec_works(
     steps: int,
     to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the works of a KeyVec."""
+    """Returns the functions that time a KeyVec, by name."""
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
@@ -378,7 +377,7 @@ def _keyvec_peers(
 
 
 def keyvec_sizes(model: KeyVec) -> dict[str, Any]:
-    """Returns the arguments of a peer with equal sizes."""
+    """Returns the sizes of a KeyVec, as the arguments of a peer."""
     return {
         "rows": model.words.embedding.size + 1,
         "key_words": len(model.key_lookup),
@@ -427,10 +426,11 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times documents of different lengths, with equally many sentences.
+    """Times about equally many sentences in documents of different lengths.
 
-    All documents of one length are a batch: its distinct sentences are encoded
-    once, and longer documents have fewer parallel sequences.
+    All documents of one length are a batch of training. The distinct sentences
+    of a batch are encoded once. The longer its documents, the fewer there are
+    to read in parallel.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]

@@ -12,13 +12,14 @@ def start_tensorflow() -> None:
     """Switches oneDNN on, imports Keras, and checks that its backend is right.
 
     By default TensorFlow uses oneDNN only on x86 processors with VNNI; without
-    oneDNN a training step of `lstm_96` takes twice as long (docs/speed.md). A
-    value of `TF_ENABLE_ONEDNN_OPTS` that is set is kept.
+    oneDNN a training step of `lstm_96` takes twice as long (docs/speed.md). If
+    `TF_ENABLE_ONEDNN_OPTS` is already set, it is left as it is.
     """
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower()
     if legacy in ("1", "true") and importlib.util.find_spec("tf_keras") is None:
         if "ray.train" in sys.modules and "TF_CONFIG" in os.environ:
-            # Ray Train 2.60 sets both in the workers of a TensorflowTrainer.
+            # Ray Train 2.60 sets TF_USE_LEGACY_KERAS and TF_CONFIG in the
+            # workers of a TensorflowTrainer.
             del os.environ["TF_USE_LEGACY_KERAS"]
         else:
             raise ImportError(
@@ -56,10 +57,10 @@ def usable_cores() -> int:
 def use_one_intra_op_thread() -> None:
     """Limits TensorFlow to one intra-op thread if there are one or two cores.
 
-    Training and encoding use two cores without dividing operations among
-    threads, which costs more than it saves (docs/speed.md). A value of
-    `TF_NUM_INTRAOP_THREADS` that is set is kept. The call must precede the
-    first operation of TensorFlow.
+    Training and encoding keep two cores busy anyway; dividing single operations
+    among threads costs more than it saves (docs/speed.md). If
+    `TF_NUM_INTRAOP_THREADS` is already set, it is left as it is. The call must
+    precede the first operation of TensorFlow.
     """
     if usable_cores() <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

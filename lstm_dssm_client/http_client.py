@@ -63,8 +63,8 @@ def tls_context(
         key: The private key of `certificate`.
 
     Raises:
-        InputError: A file cannot be read or is not PEM, or `certificate` or
-            `key` is missing.
+        InputError: A file cannot be read or is not PEM, or only one of
+            `certificate` and `key` is given.
 
     Example:
         >>> HttpClient("https://db1:8501", credentials=tls_context("ca.crt"))
@@ -466,7 +466,7 @@ class _HttpTransport:
         body: bytes | None,
         end: float,
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        """Sends a request, and reads at most `_max_bytes` + 1 of the reply."""
+        """Sends a request; reads up to `_max_bytes` + 1 bytes of the reply."""
         sock: Any = connection.sock  # a _TimedSocket
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -478,7 +478,7 @@ class _HttpTransport:
                 self._headers,
             )
         reply = connection.getresponse()
-        data = reply.read(self._max_bytes + 1)
+        data = reply.read(self._max_bytes + 1)  # to notice a larger reply
         if reply.length and len(data) <= self._max_bytes:
             raise http.client.IncompleteRead(data, reply.length)
         return reply, data

@@ -1,7 +1,7 @@
 """Converts texts to inputs of served models, and outputs to hits.
 
-Texts, pairs of texts and tags are checked, converted to UTF-8 and divided into
-chunks. A chunk has the texts of one request.
+Tags, texts and pairs of texts are checked and converted to UTF-8; texts and
+pairs are divided into chunks. A chunk has the texts of one request.
 """
 
 import json
@@ -54,7 +54,7 @@ class TensorInfo(NamedTuple):
     Attributes:
         dtype: NumPy's name of the dtype, or `string`.
         shape: The size of each dimension, or None for a dimension of any size.
-            The shape is None for any rank.
+            `shape` itself is None if the tensor may have any rank.
 
     Example:
     >>> vectors = TensorInfo("float32", (None, 96))
@@ -209,8 +209,8 @@ class Prediction(NamedTuple):
 
     Attributes:
         model: The model's name.
-        version: The version's number. None if the request, over HTTP, did not
-            have the number: HTTP replies do not name the version.
+        version: The version's number. None over HTTP if the request did not
+            give a version number, because HTTP replies do not name the version.
         signature: The signature's name.
         outputs: Arrays by the outputs' names.
 
@@ -565,12 +565,12 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request, half of the limits of exported graphs: a server that
-# batches adds rows as padding.
+# Limits of one request. Those of exported graphs on hits and explanations are
+# two or more times as large: a batching server adds rows as padding.
 _ROWS = 512  # texts
 _BYTES = 1 << 19  # of all texts
 _HITS = 1 << 18  # in the reply
-_EXPLAINED = 1 << 21  # sum over texts of bytes times hits to explain
+_EXPLAINED = 1 << 21  # of all texts: a text's bytes times its explained hits
 
 
 def check_count(count: Any, name: str) -> None:

@@ -44,7 +44,7 @@ _UNREACHABLE = 127  # more tags than a document can have, int8
 
 
 class DocumentTags(tf.Module):
-    """The tags of n documents as numbers, consecutive for each `tag_name`."""
+    """Tags of documents as numbers; those of one `tag_name` are consecutive."""
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -79,7 +79,8 @@ class DocumentTags(tf.Module):
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
         self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
         self._groups = len(name_numbers)
-        # Number of a tag -> number of its name. The last tag stands for none.
+        # Number of a tag -> number of its name. The extra last item is for the
+        # number that means "no tag".
         self.group_of = tf.Variable(
             [*(name_numbers[name] for name in names), self._groups],
             trainable=False,
@@ -143,9 +144,9 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 class EqualVectors(NamedTuple):
     """An order of documents in which documents with equal vectors are adjacent.
 
-    A shared vector is stored and multiplied once, because the last bits of a
-    matrix product depend on a row's position. Distinct vectors are in the order
-    of their first documents.
+    A shared vector is stored and multiplied once, so that its documents have
+    equal scores: the last bits of a matrix product depend on a row's position.
+    Distinct vectors are in the order of their first documents.
     """
 
     order: np.ndarray  # position -> document, integers [n]
@@ -310,10 +311,10 @@ BLOCK = 16_384
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
     """Divides documents into blocks of at most `BLOCK`; returns the edges.
 
-    Documents with the same vector are in the same block. If they are more than
-    `BLOCK`, their blocks have no other documents, so that their scores have
-    equal bits. `vector_of` is ascending, see `EqualVectors`; documents without
-    vectors have the numbers from 0.
+    Up to `BLOCK` documents with one vector are in one block. More of them fill
+    several blocks without other documents; each then multiplies only this
+    vector, so that the scores have equal bits. `vector_of` is ascending, see
+    `EqualVectors`; for documents without vectors it is 0, 1, 2 and so on.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -439,7 +440,7 @@ class SearchModule(ServedModule):
             return
         self.tags = DocumentTags(tags)
 
-        # Methods of the class would be saved also without tags.
+        # Not methods, which would also be saved in retrievers without tags.
         @signature(text=tf.string, k=tf.int32, tags=tf.string)
         def filtered(
             text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
@@ -532,7 +533,7 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # A method: TensorFlow would save the signatures of an encoder.
+        # Not the encoder itself: TensorFlow would save its signatures too.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 

@@ -36,7 +36,8 @@ class Report(NamedTuple):
     values: dict[str, Any]  # the results, for JSON
     bad_lines: dict[str, int] = {}  # reason for skipping -> number of lines
     csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # file name -> rows
-    # For TensorBoard: what the texts are, the texts, and their vectors.
+    # For TensorBoard: a noun for the texts (such as "titles"), the texts, and a
+    # function that returns their vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -47,7 +48,7 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns the data, the bad lines to skip, and the least relevant grade."""
+    """Returns the data (a path or `api`), `max_bad_lines`, `min_relevant`."""
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -61,8 +62,8 @@ def measured_sections(
 ) -> tuple[dict[str, Any], list[Section]]:
     """Measures a model of titles and BM25, and finds failing queries.
 
-    The split is `test`, or else the last split. For `depth` see
-    `TitleSettings`, for the result `failing_queries`.
+    The split is `test`, or else the last split. `depth` is described in
+    `TitleSettings`, the result in `failing_queries`.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
@@ -73,7 +74,7 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Returns `verdict` and `failures`, see `find_failures`, and sections."""
+    """Returns a dict of `verdict` and `failures`, and sections on them."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
     first, *others = failure_sections(measured, failures)
@@ -96,8 +97,8 @@ def training_sections(
 ) -> list[Section]:
     """Returns the sections on training: the loss by epoch, the model card.
 
-    `labels` is column of the history -> label of its curve. Curves with missing
-    values and empty sections are left out.
+    `labels` is column of the history -> label of its curve. Empty sections are
+    left out, and so are curves with missing values.
     """
     sections = []
     history = run.read_history()

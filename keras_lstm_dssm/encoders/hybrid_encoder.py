@@ -1,4 +1,4 @@
-"""`HybridEncoder`: concatenates vectors of towers and sums of word vectors."""
+"""`HybridEncoder`: joins the vectors of towers to sums of word vectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -34,14 +34,15 @@ class HybridEncoder:
 
     The `"towers"` part has the trained columns of an encoder, the `"words"`
     part the columns fitted to a teacher. A `CombinedEncoder` can have both
-    parts. Its sketch is not used.
+    parts; its third part, the sketch, is not used.
 
     Args:
         encoders: `"towers"` or `"words"` -> an encoder with this part.
         weights: Name of a part -> its weight. Parts with weight 0 are left out.
 
     Attributes:
-        weighted: The `WeightedParts`, which encode distinct texts.
+        weighted: The `WeightedParts`; their functions take a `WordBatch`, in
+            which each text occurs once.
         parts: Name of a part -> its `HybridPart`.
         encoders: A list of one Keras layer, which contains all used layers.
 
@@ -63,7 +64,7 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        holder.parts = [  # Keras collects the weights of layers in attributes
+        holder.parts = [  # Keras finds the weights of layers in attributes
             layer for part in self.parts.values() for layer in part.layers
         ]
         self.encoders = [holder]
@@ -148,7 +149,7 @@ class HybridEncoder:
 def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
-    # A single part is not scaled: sums of words stay sums.
+    # With one part, its columns are used without the scaling of `columns`.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

@@ -29,8 +29,9 @@ def cluster_measures(
       class, and retrieved if both have one cluster.
     - `"v"`: the V-measure (Rosenberg and Hirschberg 2007). With many small
       classes, random clusters have a V near 1.
-    - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), and `"ami"`:
-      the adjusted mutual information (Vinh et al. 2010), 0 for random clusters.
+    - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), about 0 for
+      random clusters.
+    - `"ami"`: adjusted mutual information (Vinh et al. 2010), likewise about 0.
     """
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
@@ -131,15 +132,15 @@ class ClusterTask(NamedTuple):
         >>> texts = {"a": "red hat", "b": "blue hat", "c": "garden hose"}
         >>> task = ClusterTask.from_classes(texts, {"a": "wear", "c": "tools"})
         >>> task.describe()
-        '2 documents in 2 classes, 2 of one document; left out: 1 of no class'
+        '2 documents in 2 classes (2 with only one document); left out: 1
+        without a class'
         """
         check_at_least(1, seeds=seeds)
         known = {d: label for d in documents if (label := classes.get(d))}
         if len(set(known.values())) < 2:
             raise InputError(
                 f"found {len(set(known.values()))} classes in"
-                f" {len(documents)} documents: expected two or more, for"
-                " clusters to compare with"
+                f" {len(documents)} documents: expected two or more classes"
             )
         return cls(
             {d: documents[d] for d in known},
@@ -169,9 +170,9 @@ class ClusterTask(NamedTuple):
         documents, classes, single, without = self.sizes.values()
         text = f"{documents:,} documents in {classes:,} classes"
         if single:
-            text += f", {single:,} of one document"
+            text += f" ({single:,} with only one document)"
         if without:
-            text += f"; left out: {without:,} of no class"
+            text += f"; left out: {without:,} without a class"
         return text
 
     def accepts(self, system: System) -> bool:

@@ -78,7 +78,7 @@ class ScaledListSystem(System):
 
 
 PartSystem = DenseSystem | ScaledCorpusSystem | ScaledListSystem
-"""A system with scores on the scale of mixtures. Cosines are not scaled."""
+"""A system whose scores a mixture can add: cosines, or scores from 0 to 1."""
 
 
 def mixture_part(name: str, system: Any) -> PartSystem:
@@ -240,11 +240,11 @@ class Mixture(System):
     def retrieve(self, queries: Texts, documents: Texts, depth: int) -> Run:
         """Searches the whole corpus exactly; see `System.retrieve`.
 
-        If no part has vectors, documents that match the query in no part are
-        not returned, for example documents without a word of the query.
+        If no part has vectors, only documents that match the query in at least
+        one part are returned, for example by sharing a word with it.
 
         Raises:
-            InputError: A part with a weight above 0 only scores lists.
+            InputError: A part with a weight above 0 cannot search a corpus.
         """
         texts, titles = list(queries.values()), tuple(documents.values())
         weights = [self.weights[name] for name in self._systems]
@@ -266,15 +266,16 @@ class Mixture(System):
                 by_part.append((scores, None) for scores in products)
             else:
                 by_part.append(system.scores(texts, titles))
-        # The last term allows for the rounding of weighted sums.
         margins = [weights[n] * index.margin for n, (index, _) in dense.items()]
+        # `8 * eps` allows for the rounding of weighted sums.
         margin = sum(margins) + 8 * np.finfo(np.float32).eps
         ties = TieBreaker(list(documents))
         run = {}
         for row, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            if dense:  # compute cosines again: matrix products round them
+            # Compute the best cosines again: `products` have rounding errors.
+            if dense:
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
                 exact = [part_scores[near] for part_scores in scores]

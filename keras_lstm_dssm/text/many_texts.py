@@ -182,7 +182,7 @@ class _Calls:
             self._exiting = True
             self._changed.wait_for(lambda: not self._running)
         if self._any_begun:
-            time.sleep(0.1)  # lets threads that are about to call get an error
+            time.sleep(0.1)  # time for starting calls to get `StopIteration`
 
 
 _CALLS = _Calls()
@@ -486,8 +486,9 @@ class RepresentedTexts:
     def _check_weights(self) -> None:
         """Empties the cache if a weight has changed.
 
-        TensorFlow does not write into memory that an array refers to: an equal
-        address tells that a weight is unchanged, without reading its values.
+        `self._values` keeps NumPy arrays of the weights' memory, and TensorFlow
+        never overwrites such memory. If a weight still has the same address, it
+        is unchanged, and its values need not be compared.
         """
         values = [np.asarray(tf.convert_to_tensor(w)) for w in self._weights]
         unchanged = len(values) == len(self._values) and all(

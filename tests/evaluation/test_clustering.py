@@ -94,7 +94,8 @@ def test_a_task_counts_what_it_leaves_out():
         "without_class": 3,
     }  # fmt: skip
     assert task.describe() == (
-        "9 documents in 3 classes, 1 of one document; left out: 3 of no class"
+        "9 documents in 3 classes (1 with only one document); left out: 3"
+        " without a class"
     )
     whole = ClusterTask.from_classes(TEXTS, TEXTS)
     assert whole.describe() == "12 documents in 2 classes"

@@ -239,7 +239,8 @@ def test_the_tasks_of_a_folder(folder, tmp_path):
     clustering = tasks["cluster"]
     assert isinstance(clustering, evaluation.ClusterTask)
     assert clustering.describe() == (
-        "13 documents in 3 classes, 1 of one document; left out: 1 of no class"
+        "13 documents in 3 classes (1 with only one document); left out: 1"
+        " without a class"
     )
     assert clustering.seeds == 2
     assert list(document_tasks(folder, "dev")) == ["cluster"]
