@@ -397,7 +397,7 @@ class NesterovMomentum(JointUpdateOptimizer):
                 self._shift(0.0)
 
     def _begin(self, steps: int, keys: tuple[str, ...]) -> None:
-        """Moves the variables with these keys to the look-ahead point."""
+        """Moves variables from W to W + mu V, where the gradient is taken."""
         self._steps_left.assign(steps)
         self._set_mu()
         self._shift(self._mu)

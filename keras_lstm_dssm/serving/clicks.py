@@ -61,7 +61,7 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a line, or nothing after an error; flushes if `sync`."""
+        """Appends a whole line; an error leaves the file as it was."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
             with suppress(FileNotFoundError):  # moved by another program

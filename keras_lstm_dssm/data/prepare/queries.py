@@ -41,7 +41,7 @@ def read_queries(con: Any, seed: int) -> None:
 
 
 def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields blocks of the table `spelled`: column -> values."""
+    """Yields blocks of rows of the table `spelled`: column -> values."""
     # Python normalises the words, because DuckDB has no NFKC.
     reader = con.cursor()
     reader.execute("SELECT q, min(n) FROM entry WHERE q IS NOT NULL GROUP BY q")
