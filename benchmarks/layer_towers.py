@@ -60,7 +60,7 @@ class PlainTowers(keras.Model):
 
 
 def seconds(fit: Callable[[], Any]) -> float:
-    """Returns the median processor seconds of an epoch."""
+    """Returns the median of the epochs' processor times, in seconds."""
     epochs = []
     for _ in range(EPOCHS):
         start = time.process_time()

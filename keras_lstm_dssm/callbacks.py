@@ -171,7 +171,7 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
 
 class BestEpoch(keras.callbacks.Callback):
-    """Base of callbacks that keep the best weights, see `RankingEvaluation`."""
+    """Base of callbacks that measure epochs and keep the best weights."""
 
     def __init__(
         self,

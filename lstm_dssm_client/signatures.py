@@ -614,7 +614,7 @@ def chunked_with_count(
 def chunked_to_explain(
     texts: Iterable[str | bytes], k: int, tags: bytes
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields inputs of requests for explanations, of limited total size."""
+    """Divides texts into requests for explanations of limited size."""
     for rows in chunked(texts, rows_for(k)):
         sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]
         for part in slices_of_size(sizes, len(rows), _EXPLAINED):

@@ -353,7 +353,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
-        """The trigram embedding and the layer of each recurrent network.
+        """For each recurrent network, its trigram embedding and its layer.
 
         The second network, if any, reads from right to left.
         """

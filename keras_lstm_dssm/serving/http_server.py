@@ -110,7 +110,7 @@ class Connection(H11Protocol):
         )
 
     def resume_writing(self) -> None:
-        """Stops the timer when the reply has been read; asyncio calls it."""
+        """Stops the timer of the reply; asyncio calls this method."""
         super().resume_writing()
         if self._reply_timer is not None:
             self._reply_timer.cancel()

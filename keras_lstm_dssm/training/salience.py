@@ -32,7 +32,7 @@ _SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
-    """Returns K of Bi and Ma 2017, here at most a quarter of the sentences."""
+    """Returns how many sentences are salient, the K of Bi and Ma 2017."""
     return min(MAX_SALIENT, max(1, sentences // 4))
 
 
