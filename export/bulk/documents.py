@@ -366,7 +366,7 @@ def _parse_title(line: bytes) -> _Row | None:
             "commas"
         )
     title = fields[min(1, len(fields) - 1)]
-    return fields[0], title, [], checked_tags(tags), title
+    return fields[0], title, [], checked_tags(tags) if tags else (), title
 
 
 def _parse_json(line: bytes) -> _Row | None:
