@@ -20,9 +20,10 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns constructor arguments of the subclasses of `base`: name -> value.
+    """Returns the arguments of constructors of `base` and its subclasses.
 
-    `name` and `dtype` are left out, because Keras stores them.
+    The result maps name -> value, an attribute of `instance`. Arguments without
+    such an attribute are left out, and `name` and `dtype`, which Keras stores.
     """
     names = [
         name
