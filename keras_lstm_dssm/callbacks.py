@@ -106,8 +106,8 @@ def explain_failure(
             " make room, and go on with --resume"
         )
     for log in logs:
-        now = ClickLog(log.paths, log.max_bad_lines)
-        for before, after in zip(log.files(), now.files(), strict=True):
+        current_log = ClickLog(log.paths, log.max_bad_lines)
+        for before, after in zip(log.files(), current_log.files(), strict=True):
             if before != after:
                 raise InputError(
                     f"{after.path}: found {after.lines:,} lines, expected the"
@@ -173,10 +173,7 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
 
 class BestEpoch(keras.callbacks.Callback):
-    """Base class of callbacks that evaluate epochs and keep the best weights.
-
-    `on_best`, if set, is called with the model at each new best epoch.
-    """
+    """Base of callbacks that evaluate epochs and keep the best weights."""
 
     def __init__(
         self,
@@ -225,7 +222,7 @@ class BestEpoch(keras.callbacks.Callback):
     def describe(self, epochs: int) -> str:
         """Describes in one line which epoch was kept."""
         if self.best is None:
-            return f"kept the last epoch, {epochs}: none was measured"
+            return f"kept the last epoch, {epochs}: no epoch was measured"
         if not self.keep_best:
             return f"kept the last epoch, {epochs}; best {self.best_epoch}"
         value = f"{self.name} {self.best:.4g}"
@@ -421,10 +418,10 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, but spends at most 2 % of the time on saving.
+        """Saves a checkpoint, unless saving would take over 2 % of the time.
 
-        Always saves a `needed` epoch and the last epoch; the best weights are
-        restored after that.
+        A `needed` epoch and the last epoch are always saved. The best weights
+        are restored only after the last epoch is saved.
         """
         if (
             self._seconds < _QUICK

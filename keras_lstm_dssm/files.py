@@ -125,7 +125,7 @@ def _create(partial: Path, target: Path) -> int:
             fcntl.flock(number, fcntl.LOCK_EX)
         if partial.exists():
             break
-        os.close(number)  # another process removed it before it was locked
+        os.close(number)  # another process removed the file before the lock
     try:
         with suppress(FileNotFoundError):
             old = target.stat()
@@ -261,8 +261,8 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
             for path in (*complete.rglob("*"), complete):
                 flush_to_disk(path)
             exists = InputError(
-                f"{folder}: another process has written it meanwhile, and"
-                " what this one wrote is removed: name another folder"
+                f"{folder}: another process has written this folder"
+                " meanwhile, so the new files are removed: name another folder"
             )
             if os.path.lexists(folder):
                 raise exists

@@ -38,7 +38,7 @@ _TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
 
 
 def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
-    """Returns a table for each evaluation: percent, with 95 % intervals."""
+    """Returns a table of percentages, with 95 % intervals, per evaluation."""
     tables = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))

@@ -115,7 +115,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
 
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns unit vectors, and 1 / length `(..., 1)` or 0 for length 0."""
+    """Returns unit vectors, and 1 / length `(..., 1)` (0 for zero vectors)."""
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)

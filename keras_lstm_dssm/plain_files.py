@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
 
 SETTINGS_BYTES = 1 << 26
-"""Largest size of a settings file: 64 MB, which need 1 GB when parsed."""
+"""Largest size of a settings file: 64 MB, about 1 GB when parsed."""
 
 TEXTS_BYTES = 1 << 30
 """Largest size of a file that is read as a whole, 1 GB."""
@@ -138,7 +138,7 @@ def read_array(
     path: _Path, remedy: str, folder: _Path | None = None
 ) -> "np.ndarray":
     """Maps a `.npy` file into memory."""
-    import numpy as np  # at the top, it would delay a program's help
+    import numpy as np  # at the top, this would delay a program's help
 
     check_plain_file(path, folder)
     with damage_named(path, remedy):

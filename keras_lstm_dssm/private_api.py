@@ -67,7 +67,7 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 def mark_as_built(
     layer: keras.layers.Layer, shape: tuple[int | None, ...]
 ) -> None:
-    """Marks a layer as built; unlike after `build`, it can get sublayers."""
+    """Marks a layer as built; sublayers can be added, unlike after `build`."""
     layer.built = True
     layer._build_shapes_dict = {"input_shape": shape}
 
@@ -86,7 +86,7 @@ def is_distributed(model: keras.Model) -> bool:
 def shares_strategy(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> bool:
-    """Returns whether model and optimizer use the same strategy object."""
+    """Returns whether model and optimizer share a `tf.distribute` strategy."""
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
@@ -182,7 +182,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
                 store[str(number)] = value
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables; warns if the file has more or fewer."""
+        """Loads the variables; only warns if the file has more or fewer."""
         stored = {key.split("_")[0] for key in store.keys()}
         if len(stored) != len(self.variables):
             super().load_own_variables(store)  # warns, and loads nothing

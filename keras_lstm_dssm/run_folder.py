@@ -55,7 +55,7 @@ def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
     gigabytes. Therefore each large weight must have an array in the file.
     """
     row_shapes = {shape[1:] for shape in _shapes(path)}
-    most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
+    max_bytes = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     allocated = 0
     thread = threading.get_ident()
 
@@ -69,7 +69,9 @@ def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
         size = math.prod(sizes)
         allocated += 4 * size
         # The file may have only some of the rows of a table.
-        if allocated > most or (size > _SMALL and sizes[1:] not in row_shapes):
+        if allocated > max_bytes or (
+            size > _SMALL and sizes[1:] not in row_shapes
+        ):
             raise InputError(
                 f"found a {type(layer).__name__} with a weight of shape"
                 f" {list(sizes)}, and no arrays of this size in the file"

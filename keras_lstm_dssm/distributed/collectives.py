@@ -51,7 +51,7 @@ class Collectives:
         self.cluster = cluster
         self._connection = connection
         with tf.init_scope():
-            # TensorFlow identifies a collective by the number of earlier ones.
+            # Number of collectives so far; it identifies each collective.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
         # Traced once, for use outside of graphs.
         self._gather_numbers, self._sum_numbers = (

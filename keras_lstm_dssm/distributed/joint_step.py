@@ -23,7 +23,7 @@ class JointRows(NamedTuple):
     position: tf.Tensor  # int32 `(rows of the table,)`: index in `rows`
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
-        """Returns a dense gradient of `rows`, `(rows, width)`."""
+        """Converts a sparse gradient to a dense gradient `(rows, width)`."""
         index = tf.gather(self.position, gradient.indices)
         return tf.scatter_nd(
             index[:, tf.newaxis],
@@ -42,7 +42,7 @@ class JointBatch(NamedTuple):
     """
 
     rows: list[JointRows]  # table rows that the batches read, for each tower
-    contributed: tf.Tensor  # int32, this batch's titles that are contributed
+    contributed: tf.Tensor  # int32, indices of contributed titles in the batch
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
@@ -53,12 +53,12 @@ class JointStep(OneProcess):
     """Connects the training steps of all workers to one joint step.
 
     Negatives also come from other workers' titles; each distinct title counts
-    once. In a step, workers exchange four times: fingerprints of titles and the
-    sets of table rows that are read; vectors of titles; gradients of these
-    vectors; and at last all gradients and the loss, to be summed. The weights
-    are bit-equal on all workers. Up to rounding, they equal the weights of one
-    process that trains on the whole batch. To stop all workers, a worker sets
-    `stop_wanted` to 1. After the step, `stops` is above 0 on all workers.
+    once. A step has four exchanges: fingerprints of titles, with the sets of
+    table rows that are read; vectors of titles; gradients of these vectors; and
+    the sums of all gradients and losses. The weights are bit-equal on all
+    workers, and equal (up to rounding) to the weights of one process that
+    trains on the whole batch. To stop all workers, a worker sets `stop_wanted`
+    to 1. After the step, `stops` is above 0 on all workers.
     """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
@@ -209,7 +209,7 @@ class JointStep(OneProcess):
         return blocks
 
     def all_clicked(self, batch: HashedPairs) -> tuple[tf.Tensor, Any]:
-        """Returns all clicked titles, and the index of this worker's first."""
+        """Returns the clicked title of every pair, and `first_row`."""
         if batch.joint is None:
             return super().all_clicked(batch)
         return batch.joint.clicked, batch.joint.first_row

@@ -44,9 +44,10 @@ def ray_cluster(
 ) -> Iterator[None]:
     """Connects to a Ray cluster, or starts Ray on this machine.
 
-    Everyone who can reach Ray can run programs, so a Ray that is started here
-    listens to this machine only. The end of the block stops it. Does nothing if
-    this process is already connected to Ray.
+    A Ray that is started here listens to this machine only, because everyone
+    who can reach Ray can run programs. At the end, disconnects from the cluster
+    or stops the Ray that was started here. Does nothing if this process is
+    already connected.
     """
     if ray.is_initialized():
         yield
@@ -193,7 +194,7 @@ def train_on_ray(
         config.check_workers()
         run.check_new()
     if not workers:
-        raise InputError("workers is missing: expected their number")
+        raise InputError("workers is missing: expected a number of workers")
     (run.path / STOP_FILE).unlink(missing_ok=True)
     for name in _LIMITS:
         os.environ.setdefault(name, str(int(60 * start_minutes)))
@@ -244,7 +245,7 @@ def _trainer(
             num_workers=workers, resources_per_worker={"CPU": cpus}
         ),
         run_config=RunConfig(
-            # Ray's files; worker 0 writes the files of the run.
+            # Only Ray writes here; worker 0 writes the files of the run.
             storage_path=str(run),
             name="ray",
             failure_config=FailureConfig(

@@ -47,12 +47,12 @@ class ShardedClickLog(ClickLog):
                 path, rank, workers, self._cut_bad, self._lines
             )
         self._lines.flush()
-        if copied:  # a temporary file has no name
+        if copied:  # the temporary file has a descriptor, but no name
             files.append(f"/proc/self/fd/{self._lines.fileno()}")
         if not files:
             raise InputError(
                 f"{', '.join(paths[:3])}: found too few lines for {workers} "
-                "workers: train with fewer"
+                "workers: give fewer workers"
             )
         super().__init__(files, max_bad_lines)
 

@@ -354,7 +354,7 @@ def train_worker(
             )
             if stored is not None:
                 config = config_of_run(run, stored)
-            assert config is not None  # `train_on_ray` has read the run
+            assert config is not None  # `train_on_ray` has checked this
             if save_minutes is not None:
                 config = config.replace(save_minutes=save_minutes)
             run_training(config, run, stored, verbose=0, processes=workers)

@@ -185,7 +185,7 @@ class LazyTables:
 def renormalise(
     gradients: Sequence[Any], groups: Sequence[int], threshold: float
 ) -> list[Any]:
-    """Scales the gradients of each group to a joint norm up to `threshold`.
+    """Scales the gradients of each group to a joint norm <= `threshold`.
 
         if ||grad|| > th then grad <- th grad / ||grad||
 

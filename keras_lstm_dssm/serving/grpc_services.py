@@ -2,8 +2,7 @@
 
 `Predictions` and `Health` implement the methods. `Calls` intercepts each call:
 it checks the token, waits for the message in the event loop, and then runs the
-method. Methods of `Predictions` run in `RequestSlots`, and health checks at
-once and without a token.
+method in `RequestSlots`. Health checks run at once and need no token.
 """
 
 import asyncio

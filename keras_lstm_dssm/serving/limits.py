@@ -103,7 +103,8 @@ QUICK_BYTES = 1024
 """Size in bytes of the largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""Longest time of a request after which the next may run in the event loop."""
+"""If a request takes at most this time, the next request with the same key runs
+in the event loop."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -215,7 +216,7 @@ class RequestSlots(Executor):
 
 
 class Arrivals:
-    """Limits how long, and how many, requests may be arriving.
+    """Limits the number of arriving requests, and the time of each arrival.
 
     If more than `maximum` requests are arriving, the oldest of them is refused.
     Only the thread of the event loop may use the object.

@@ -247,8 +247,8 @@ class SavedRetriever:
         """Returns the k best documents of each query; see `Client.search`.
 
         Raises:
-            InputError: k is below 1, or too large for int32; a tag is blank
-                or has a comma; no document has a tag; or the retriever was
+            InputError: k is below 1, or too large for int32; a tag is blank,
+                has a comma, or belongs to no document; or the retriever was
                 exported without tags.
         """
         hits: list[list[Hit]] = []

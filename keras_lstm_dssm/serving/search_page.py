@@ -173,7 +173,8 @@ _PART_LABELS = {
 def reasons(hit: ExplainedHit) -> list[str]:
     """Returns a line for each positive part of a score, the largest first.
 
-    A line has the part's percentage of their sum, and words but stop words.
+    A line has the part's share of the sum, in percent, and the part's words
+    without stop words.
     """
     parts = {name: share for name, share in hit.parts.items() if share > 0}
     lines = []

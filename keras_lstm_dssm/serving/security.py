@@ -227,7 +227,7 @@ class Security(NamedTuple):
     insecure: bool = False
 
     def check(self, host: str) -> None:
-        """Raises `InputError` if other machines reach an unprotected server."""
+        """Raises `InputError` for an unprotected server that is not local."""
         identifies_clients = self.tokens or (self.tls and self.tls.client_ca)
         if (
             self.insecure
@@ -242,14 +242,14 @@ class Security(NamedTuple):
         raise InputError(
             f"host {host}: other machines can reach this address, and "
             f"{' and '.join(missing)} is missing: anyone could send requests"
-            " or read them; give it, listen on 127.0.0.1, or say --insecure"
-            " where the network is protected by other means"
+            " or read them; give these flags, listen on 127.0.0.1, or give"
+            " --insecure if the network is protected by other means"
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether a request with these tokens may be answered.
+        """Returns whether a request with these headers may be answered.
 
-        `authorizations` are the values of the request's headers of this name.
+        `authorizations` are the values of the headers `authorization`.
         """
         if self.tokens is None:
             return True
