@@ -225,7 +225,6 @@ class Program(FlagSet):
         return f"--{name} is no flag{hint or ': --help lists all'}"
 
     def _parse_settings(self, pairs: Sequence[str]) -> None:
-        """Parses the values of `--set`."""
         known = self.settings.flags
         for pair in pairs:
             name, equals, _ = pair.partition("=")

@@ -10,7 +10,7 @@ from typing import Any
 from lstm_dssm_client.errors import InputError
 
 NOT_FINITE = "the loss is NaN or infinite; lower the learning rate"
-"""Message of the `InvalidArgumentError` by which a step of `fit` fails."""
+"""Message of the `InvalidArgumentError` that `fit` raises for such a loss."""
 
 PRECISIONS = ("float32", "float64")
 """Allowed dtypes of weights."""
@@ -28,7 +28,7 @@ class FailedTraining(InputError):
 
 
 def import_optional(module: str, extra: str) -> ModuleType:
-    """Imports a module; `InputError` names the `extra` that installs it."""
+    """Imports a module, or raises `InputError` with the extra to install."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

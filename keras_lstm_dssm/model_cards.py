@@ -364,7 +364,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    """Writes `card.json` and `CARD.md`."""
     for name in (FACTS, CARD):  # writing would follow a link
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)

@@ -1,6 +1,6 @@
-"""Folders of exported models, MODELS/NAME/VERSION, and the served versions.
+"""Folders of exported models, MODELS/NAME/NUMBER, and the served versions.
 
-The file MODELS/models.config says which versions of models are served.
+NUMBER is a version. MODELS/models.config says which versions are served.
 """
 
 import os
@@ -137,7 +137,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy of `config`; default: newest `latest`."""
+    """Selects versions by the policy of `config`, or the newest `latest`."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

@@ -22,8 +22,9 @@ def register(cls: T) -> T:
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
     """Returns the arguments of constructors of `base` and its subclasses.
 
-    The result maps name -> value, an attribute of `instance`. Arguments without
-    such an attribute are left out, and `name` and `dtype`, which Keras stores.
+    The result maps name -> attribute of `instance`. Arguments without such an
+    attribute are left out. Keras stores `name` and `dtype`, so these are left
+    out, too.
     """
     names = [
         name

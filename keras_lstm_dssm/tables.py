@@ -60,7 +60,7 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Computes in a graph the initial values of the same rows of each table.
+    """Computes the initial values of the same rows of each table, in a graph.
 
     `numbers` are the rows' indices, int `[n]`. Returns float32 `[n, width]` for
     each table.

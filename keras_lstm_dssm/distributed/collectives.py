@@ -135,7 +135,6 @@ class Collectives:
 
 
 def _padded(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Pads a tensor with zeros to `rows` rows."""
     missing = rows - tf.shape(values)[0]
     return tf.pad(values, [[0, missing], *[[0, 0]] * (values.shape.rank - 1)])
 

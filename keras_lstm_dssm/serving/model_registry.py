@@ -180,7 +180,7 @@ class ModelVersions:
 
 @contextmanager
 def _verified(folder: Path) -> Iterator[None]:
-    """Checks that the files that the `with` block loads match the manifest.
+    """Checks the files that the `with` block loads against the manifest.
 
     Files could change between the check and the block. Therefore their inodes,
     sizes and times must be equal before and after. No program can forge the
@@ -400,7 +400,6 @@ class ModelRegistry:
     def _replace_versions(
         self, expected: Mapping[str, Mapping[int, Path]]
     ) -> None:
-        """Replaces the versions of all models by the expected versions."""
         new_models = {
             name: ModelVersions(name, self._verify)
             for name in expected.keys() - self._models.keys()
@@ -417,7 +416,7 @@ class ModelRegistry:
         self._publish()
 
     def _publish(self) -> None:
-        """Makes the versions of all models visible to requests at once."""
+        """Makes the versions of all models visible to requests together."""
         self._served = {n: model.available for n, model in self._models.items()}
 
     def find(self, spec: ModelSpec) -> Servable:

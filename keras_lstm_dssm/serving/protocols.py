@@ -38,8 +38,8 @@ MAX_TEXTS = 2048
 _CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name for both encoders; a request also names the query or document
-side."""
+"""Model name for both encoders. To encode texts, a request must also name the
+side, query or document."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")

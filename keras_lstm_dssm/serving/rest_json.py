@@ -260,7 +260,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
 
 
 def _unequal(value: list[Any], number: int) -> _ElementError:
-    """Returns the error for a list element whose shape is not the first's."""
+    """Returns the error for an element whose shape differs from the first."""
     expected, shape = _shape(value[0]), _shape(value[number])
     size, other = math.prod(expected), math.prod(shape)
     problem = f"Expecting tensor size: {size} but got: {other}"

@@ -325,7 +325,7 @@ def traced_once(function: F) -> F:
 
 
 class WordBatch(NamedTuple):
-    """Holds a batch of texts as ids; each text, word and trigram occurs once.
+    """Holds a batch as ids; each distinct text, word and trigram occurs once.
 
     A batch of 1,024 titles has some 12,000 words, 3,000 distinct words, and
     fewer distinct trigrams. Two texts are distinct if their normalised words
