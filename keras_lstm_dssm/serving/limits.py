@@ -1,8 +1,8 @@
 """Limits on the size, the number and the arrival time of requests.
 
 `Bounds` limits the size of a request, and `Arrivals` the time in which a
-request arrives. `RequestSlots` runs a limited number of requests at a time, in
-threads or in the event loop.
+request arrives. `RequestSlots` runs requests in threads or in the event loop,
+and limits how many requests run or wait.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _COUNTS = ("k", "n")
 """Names of inputs that state the number of results for each text."""
 
 REPLY_MB = 64
-"""Maximum size of a reply in MiB."""
+"""Maximum size of a gRPC reply in MiB, if `max_message_mb` is not larger."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class LoopTurns(asyncio.Lock):
 
 
 class RequestSlots(Executor):
-    """Computes a bounded number of requests of one protocol at a time.
+    """Runs the requests of one protocol; at most `max_requests` run or wait.
 
     Requests run in threads, so a slow model does not delay other requests. But
     a request runs in the event loop if the last request with the same key took

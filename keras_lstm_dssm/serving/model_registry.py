@@ -162,8 +162,8 @@ class ModelVersions:
         for version in versions:
             unloading = VersionState(ModelVersionStatus.UNLOADING)
             self._states[version] = unloading
-            # Running requests refer to the servable. It is freed, and the
-            # version's state becomes END, when the last request ends.
+            # Running requests refer to the servable. When the last of these
+            # requests ends, Python frees the servable and calls `_end`.
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
             ).atexit = False

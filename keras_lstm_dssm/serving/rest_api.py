@@ -90,7 +90,7 @@ class RestApi:
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Returns the names of method and model; None for an unknown model."""
+        """Returns method and model name; None for an unknown path or model."""
         try:
             name, spec = _method_and_model(method, path)
         except StatusError:

@@ -460,15 +460,15 @@ _SPACE = ord(" ")
 _MOST_BYTES = 127
 """Maximum size of a short text, in bytes of UTF-8.
 
-Texts of this size are never cut to `MAX_LETTERS` or `max_words`. Normalising
-turns three bytes into at most 18 characters (U+FDFA) and 4 words.
+Normalising turns three bytes into at most 18 characters (U+FDFA), so no word of
+a short text has more than `MAX_LETTERS` letters.
 """
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     """Returns whether a batch is one text that `hash_single_text` can hash."""
     limit = _MOST_BYTES
-    if max_words is not None:
+    if max_words is not None:  # three bytes become at most four words
         limit = min(limit, 3 * (max_words - 1) // 4)
     lengths = tf.strings.length(texts)
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)
