@@ -3,9 +3,9 @@
     import keras_lstm_dssm as dssm
 
 Importing the package registers its Keras classes, so that
-`keras.saving.load_model` finds them. In a process that has imported
-`lstm_dssm_programs` first, TensorFlow is imported at the first use of a public
-name, so that programs can parse their flags quickly.
+`keras.saving.load_model` finds them. Programs import `lstm_dssm_programs`
+first. TensorFlow is then imported at the first use of a public name, so
+programs parse their flags quickly.
 """
 
 import sys

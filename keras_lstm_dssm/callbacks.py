@@ -1,4 +1,4 @@
-"""Callbacks: failures with advice, the best epoch on dev, files of a run."""
+"""Callbacks that find failed training, keep the best epoch, and save a run."""
 
 import math
 import time
@@ -29,7 +29,7 @@ from keras_lstm_dssm.run_folder import RunFolder
 
 __all__ = ["RankingEvaluation"]
 
-_TEXTS = 3  # of a batch, in messages
+_TEXTS = 3  # number of rows of a batch that an error message shows
 
 _LOST = (
     tf.errors.AbortedError,
@@ -37,15 +37,15 @@ _LOST = (
     tf.errors.DeadlineExceededError,
     tf.errors.UnavailableError,
 )
-"""Errors of a connection to another worker."""
+"""Errors that TensorFlow raises if it loses the connection to a worker."""
 
 
 class Diverged(ArithmeticError):
-    """Raised for a NaN or infinite variable, which the message names."""
+    """Raised if a variable is not finite; the message names the variable."""
 
 
 class DeadNetwork(ArithmeticError):
-    """Raised after an epoch in which nearly all pairs had the same score."""
+    """Raised if both scores of nearly all triples of an epoch were equal."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__(f"the scores of epoch {epoch} are equal")
@@ -53,9 +53,9 @@ class DeadNetwork(ArithmeticError):
 
 
 def check_finite(model: Any) -> None:
-    """Raises `Diverged` unless all variables of model and optimizer are finite.
+    """Raises `Diverged` if the model or the optimizer has NaN or infinity.
 
-    An infinite weight can saturate a gate, with a finite loss.
+    The loss may still be finite, for example if a gate is saturated.
     """
     for owner in (*model.layers, model.optimizer):
         is_layer = owner is not model.optimizer
@@ -81,7 +81,8 @@ def explain_failure(
         run: The folder of the run, or `None`.
         model: The trained model.
         logs: The click logs, read at the start of the training.
-        batches: Function step -> the batches of texts from this step on.
+        batches: Function that returns the batches of texts from a given
+            training step on.
     """
     if isinstance(error, _LOST):
         return
@@ -105,8 +106,8 @@ def explain_failure(
             " make room, and go on with --resume"
         )
     for log in logs:
-        now = ClickLog(log.paths, log.max_bad_lines)
-        for before, after in zip(log.files(), now.files(), strict=True):
+        current_log = ClickLog(log.paths, log.max_bad_lines)
+        for before, after in zip(log.files(), current_log.files(), strict=True):
             if before != after:
                 raise InputError(
                     f"{after.path}: found {after.lines:,} lines, expected the"
@@ -146,10 +147,11 @@ _MAX_ACCURACY = 0.25  # random scores have 0.5
 
 
 class DeadNetworkWatch(keras.callbacks.Callback):
-    """Raises `DeadNetwork` if nearly all triples of an epoch have equal scores.
+    """Raises `DeadNetwork` if both scores of nearly all triples are equal.
 
-    If all units of the last hidden layer are saturated, scores are equal and
-    gradients are 0. The loss of each triple is then the margin, its accuracy 0.
+    If all units of the last hidden layer are saturated, all scores are equal
+    and all gradients are 0. The loss of each triple is then equal to `margin`,
+    and its accuracy is 0. `steps` is the number of steps of a complete epoch.
     """
 
     def __init__(self, margin: float, steps: int) -> None:
@@ -159,8 +161,8 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
-        # The first epoch starts with equal scores, and an interrupted epoch has
-        # too few steps. A few scores may differ by rounding.
+        # Scores are equal when training starts. The rest of an interrupted
+        # epoch has too few steps. A few scores may differ by rounding.
         if (
             epoch
             and self.params["steps"] == self.steps
@@ -171,7 +173,7 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
 
 class BestEpoch(keras.callbacks.Callback):
-    """Base of callbacks that measure epochs and keep the best weights."""
+    """Base of callbacks that evaluate epochs and keep the best weights."""
 
     def __init__(
         self,
@@ -193,11 +195,11 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def name(self) -> str:
-        """The metric in the logs that decides which epoch is best."""
+        """Name in the logs of the metric that decides which epoch is best."""
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def metrics(self) -> dict[str, float]:
-        """Evaluates the model; returns metrics for the logs, also `name`."""
+        """Returns metrics of the model for the logs; `name` is one of them."""
         raise NotImplementedError(f"{type(self).__name__}.metrics")
 
     def is_better(self, metric: float, best: float) -> bool:
@@ -218,9 +220,9 @@ class BestEpoch(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def describe(self, epochs: int) -> str:
-        """Describes in one line which of the epochs was kept."""
+        """Describes in one line which epoch was kept."""
         if self.best is None:
-            return f"kept the last epoch, {epochs}: none was measured"
+            return f"kept the last epoch, {epochs}: no epoch was measured"
         if not self.keep_best:
             return f"kept the last epoch, {epochs}; best {self.best_epoch}"
         value = f"{self.name} {self.best:.4g}"
@@ -240,14 +242,14 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def should_stop(self) -> bool:
-        """Whether `patience` evaluations in a row were not better."""
+        """Whether the last `patience` evaluations found no better epoch."""
         return (
             self.patience is not None
             and self.evaluations_since_best >= self.patience
         )
 
     def keep(self) -> None:
-        """Stores the weights of the best epoch."""
+        """Stores the current weights as the best, and calls `on_best`."""
         self.best_weights = self.model.get_weights()
         if self.on_best is not None:
             self.on_best(self.model)
@@ -261,23 +263,23 @@ class BestEpoch(keras.callbacks.Callback):
 class RankingEvaluation(BestEpoch):
     """Evaluates rankings after epochs, keeps the best weights, stops early.
 
-    The metric is added to the epoch's logs as `dev_` and the measure, such as
+    The epoch's logs get the metric, named `dev_` plus the measure, such as
     `dev_mrr@10`. List this callback before callbacks that read the logs.
 
     Args:
-        collection: A `Collection`, to search the whole corpus for its dev
-            queries; a `Task` with other queries and documents; or a
-            `ClusterTask`, for a model of documents.
-        measure: The measure that decides which epoch is best, one of
-            `evaluation.MEASURES`, or of the task's `measures`. Default
+        collection: A `Collection`, whose dev queries search the whole corpus;
+            a `Task` with other queries and documents; or a `ClusterTask`, to
+            cluster documents by their vectors.
+        measure: The measure that decides which epoch is best, from
+            `evaluation.MEASURES` or from the task's `measures`. Default
             `"mrr@10"`.
         every: Evaluate every n epochs, and after the last epoch. Default 1.
         keep_best: Whether to restore the weights of the best epoch at the end
             of the training. Default `True`.
         patience: Stop after this number of evaluations without a better value.
             Default `None`: never stop.
-        min_relevant: Smallest grade of relevant documents of a `Collection`.
-            Default 1.
+        min_relevant: A document of a `Collection` is relevant from this grade
+            on. Default 1.
         progress: Whether to show a progress bar of encoding. Default `False`.
 
     Attributes:
@@ -343,7 +345,7 @@ class RankingEvaluation(BestEpoch):
         return mean(by_query, [self.measure])[self.measure]
 
     def describe(self, epochs: int) -> str:
-        """Describes the kept epoch, and the metric of BM25 for comparison."""
+        """Describes the kept epoch, and how BM25 does in the same measure."""
         line = super().describe(epochs)
         if self.best is None or not isinstance(self.task, Task):
             return line
@@ -387,10 +389,10 @@ class ValidationLoss(BestEpoch):
 
 
 _QUICK = 0.5
-"""Seconds: if saving takes less, each epoch is saved."""
+"""If saving takes fewer seconds than this, every epoch is saved."""
 
 _MIN_INTERVAL = 50
-"""Minimum time between two checkpoints, in multiples of the time of saving."""
+"""Minimum time between two checkpoints, as a multiple of the saving time."""
 
 
 class Checkpoint(keras.callbacks.Callback):
@@ -416,9 +418,10 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, unless saving takes over 2 % of the time.
+        """Saves a checkpoint, unless saving would take over 2 % of the time.
 
-        The last epoch is saved always, before the best weights are restored.
+        A `needed` epoch and the last epoch are always saved. The best weights
+        are restored only after the last epoch is saved.
         """
         if (
             self._seconds < _QUICK
@@ -447,7 +450,10 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 class HistoryFile(keras.callbacks.Callback):
-    """Writes metrics to `history.csv`, after the rows of resumed epochs."""
+    """Writes the metrics of each epoch to `history.csv`.
+
+    A resumed run keeps the rows of the first `initial_epoch` epochs.
+    """
 
     def __init__(self, run: RunFolder, initial_epoch: int) -> None:
         super().__init__()

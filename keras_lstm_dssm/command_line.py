@@ -1,9 +1,9 @@
 """The base of all programs: flags, help, one-line errors, JSON results.
 
-A program is a module in `tools` or `benchmarks`. It makes the object `program`,
-defines the flags, and decorates `main` by `@program.main`. absl runs `main`:
-`app.run(main, flags_parser=program.parse)`. Only `main` imports TensorFlow, so
-that help and wrong flags are answered at once.
+A program is a module in `tools` or `benchmarks`. The module creates an object
+`program`, defines flags, and decorates `main` by `@program.main`. absl runs
+`main`: `app.run(main, flags_parser=program.parse)`. Only `main` imports
+TensorFlow, so help and errors in flags appear at once.
 """
 
 import difflib
@@ -24,10 +24,10 @@ from keras_lstm_dssm.files import check_writable, write_json
 from keras_lstm_dssm.version import __version__
 
 Main = Callable[[list[str]], Mapping[str, Any] | None]
-"""A program's `main`: [name, arguments that are not flags] -> JSON values."""
+"""A program's `main`: [program name, *positional arguments] -> JSON values."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
-"""Flags of files that programs write."""
+"""Names of the flags that name output files."""
 
 _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
@@ -46,9 +46,9 @@ def _define_enum(
     names: Sequence[str],
     text: str,
 ) -> None:
-    """Defines a flag with one of several names as its value."""
+    """Defines a flag that takes one of the values `names`."""
     flags.DEFINE_enum(name, default, names, text, flag_values=values)
-    # absl's help has no spaces, at which it could be wrapped.
+    # absl would list the names without spaces, so lines could not be wrapped.
     values[name].help = f"<{' | '.join(names)}>: {text}"
 
 
@@ -57,7 +57,7 @@ class FlagSet:
 
     With the global set, two programs that define `--data` could not be imported
     into one process. `string`, `integer`, `float`, `bool`, `enum`, `list` and
-    `multi` define a flag, as absl's `DEFINE_string` does.
+    `multi` define flags, like absl's `DEFINE_string`, `DEFINE_integer`, etc.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,10 @@ class FlagSet:
         self.multi = partial(flags.DEFINE_multi_string, flag_values=self.flags)
 
     def parse_anew(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags, or raises `flags.Error`; returns other arguments."""
+        """Parses flags; returns the positional arguments.
+
+        Values of an earlier call are discarded. Raises `flags.Error`.
+        """
         self.flags.unparse_flags()
         for name in self.flags:
             self.flags[name].unparse()
@@ -83,15 +86,16 @@ class FlagSet:
             raise flags.Error(message) from None
         except ValueError as error:  # absl's error for `--noresume=true`
             raise flags.Error(
-                f"{error}: leave the value out, or the `no` of its name"
+                f"{error}: leave out the value, or the prefix `no`"
             ) from None
 
 
 class Program(FlagSet):
-    """The help and the flags of a program.
+    """The help text and the flags of a program.
 
-    `doc` is the help, `required` names the required flags, `arguments` says if
-    arguments that are not flags are allowed; `--set` sets values of `settings`.
+    `doc` is the help text, and `required` names the required flags. `arguments`
+    says whether the program takes positional arguments. The flags of `settings`
+    are set by `--set NAME=VALUE`.
     """
 
     def __init__(
@@ -115,10 +119,11 @@ class Program(FlagSet):
         )
 
     def main(self, main: Main) -> Callable[[list[str]], int]:
-        """Decorates a program's `main`, to return the exit code.
+        """Makes a program's `main` return an exit code; a decorator.
 
-        It is 0; 1 for `InputError` or `OSError`, which are printed in one line
-        on standard error; or 130 after ctrl-c.
+        The code is 0 for success and 130 after ctrl-c. For `InputError`,
+        `OSError` and `flags.Error` the code is 1, and the error is printed in
+        one line on standard error.
         """
 
         @wraps(main)
@@ -135,21 +140,25 @@ class Program(FlagSet):
         return self._main(main_argv) if code is None else code
 
     def parse(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags, for `absl.app.run`; returns the name and arguments."""
+        """Parses flags for `absl.app.run`.
+
+        Returns [program name, *positional arguments].
+        """
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # `app.run` reads absl's global flags; libraries log less at -1.
+        # `app.run` reads absl's global flags. At verbosity -1 libraries log
+        # less.
         flags.FLAGS([argv[0], "--verbosity=-1"])
         logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
         return [argv[0], *self._positional]
 
     def check(self, argv: Sequence[str]) -> int | None:
-        """Parses flags; returns an exit code, or `None` if `main` shall run."""
+        """Parses flags; returns an exit code, or `None` if `main` is to run."""
         return self._reported(self._parse, [*argv])
 
     def check_unused(self, names: Iterable[str], why: str) -> None:
-        """Raises `InputError`, "--NAME WHY", if one of the flags is set."""
+        """Raises `InputError` with the text "--NAME WHY" if a flag is set."""
         for name in names:
             if self.flags[name].present:
                 raise InputError(f"--{name} {why}")
@@ -163,7 +172,7 @@ class Program(FlagSet):
         return f"--{name}" if name in self.flags else f"--set {name}"
 
     def define_set(self, what: str) -> None:
-        """Defines `--set`, whose help begins with `what`."""
+        """Defines the flag `--set`; the flag's help begins with `what`."""
         text = f"{what}, as NAME=VALUE: --helpfull lists the names"
         self.multi("set", [], text)
 
@@ -197,26 +206,25 @@ class Program(FlagSet):
         return None
 
     def _unknown(self, name: str) -> str:
-        """Describes a flag that does not exist, with the nearest name."""
+        """Returns the message for an unknown flag, with a similar name."""
         words = name.split()
-        if words[1:] and words[0] in self.flags:  # a line "--name value"
+        if words[1:] and words[0] in self.flags:  # "--name value" in a flagfile
             return (
                 f"--{name}: in the file of --flagfile, write"
                 f" --{words[0]}=VALUE, with ="
             )
         known = self.settings.flags
         close = difflib.get_close_matches(name, [*self.flags, *known], 1)
-        meant = next(
+        setting = next(
             (n for n in (name, name.removeprefix("no"), *close) if n in known),
             None,
         )
-        if meant is not None:
-            return f"--{name} is no flag: give --set {meant}=VALUE"
+        if setting is not None:
+            return f"--{name} is no flag: give --set {setting}=VALUE"
         hint = f": is --{close[0]} meant?" if close else ""
         return f"--{name} is no flag{hint or ': --help lists all'}"
 
     def _parse_settings(self, pairs: Sequence[str]) -> None:
-        """Parses the values of `--set`."""
         known = self.settings.flags
         for pair in pairs:
             name, equals, _ = pair.partition("=")
@@ -282,10 +290,10 @@ class Program(FlagSet):
     def _reported(
         self, work: Callable[..., int | None], *arguments: Any
     ) -> int | None:
-        """Calls `work`; prints an error in one line, and returns its code."""
+        """Calls `work`; after an error, prints a line and returns 1 or 130."""
         try:
             return work(*arguments)
-        except BrokenPipeError:  # the reader of a pipe, such as `head`, ended
+        except BrokenPipeError:  # `head`, for example, has closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except (InputError, OSError, flags.Error) as error:
@@ -316,17 +324,17 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens the retriever in a file, or in a folder of exported models.
+    """Opens a retriever: a portable file, or a model in a folder of exports.
 
-    Returns a `LocalModel`, or if the version has no portable file a
-    `SavedRetriever`, which needs TensorFlow.
+    Returns a `LocalModel`. If the exported version has no portable file,
+    returns a `SavedRetriever`, which imports TensorFlow.
     """
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 
     if os.path.isfile(models):
         local = LocalModel(models)
-        local.search([], model=name)  # raises for another model's file
+        local.search([], model=name)  # raises if the file has another model
         return local
     from keras_lstm_dssm.model_folders import model_folder, served_version
 
@@ -359,7 +367,7 @@ def printable(text: str) -> str:
 
 
 def _names_file(text: str, path: str) -> bool:
-    """Returns whether `text`, paths or globs with commas, names `path`."""
+    """Returns whether `text`, such as "A,B*", includes the file `path`."""
     patterns = {text, *text.split(",")} - {""}
     files = {file for p in patterns for file in (p, *glob.glob(p))}
     return os.path.realpath(path) in map(os.path.realpath, files)
@@ -369,7 +377,7 @@ _TWICE = re.compile("flag --(.*?)=(.*): already defined as (.*)")
 
 
 def _one_line(error: BaseException, values: flags.FlagValues) -> str:
-    """Returns the message of an error, without absl's and Python's wording."""
+    """Rewords an error of absl or Python as a message in one line."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     message = " ".join(str(error).split()) or type(error).__name__

@@ -10,16 +10,16 @@ from typing import Any
 from lstm_dssm_client.errors import InputError
 
 NOT_FINITE = "the loss is NaN or infinite; lower the learning rate"
-"""Message of the `InvalidArgumentError` that stops `fit`."""
+"""Message of the `InvalidArgumentError` that `fit` raises for such a loss."""
 
 PRECISIONS = ("float32", "float64")
-"""The dtypes that weights may have."""
+"""Allowed dtypes of weights."""
 
 
 class FailedTraining(InputError):
-    """Raised if the loss is NaN or infinite, or the network learns no more.
+    """Raised if training has diverged, or the network has stopped learning.
 
-    A smaller learning rate may help, as the message says.
+    The message advises a smaller learning rate.
 
     Example:
     >>> issubclass(FailedTraining, InputError)
@@ -28,7 +28,7 @@ class FailedTraining(InputError):
 
 
 def import_optional(module: str, extra: str) -> ModuleType:
-    """Imports a module of a package that the extra `extra` installs."""
+    """Imports a module, or raises `InputError` with the extra to install."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -50,7 +50,7 @@ def _not_installed(module: str | None, extra: str) -> InputError:
 def check_at_least(
     least: int, /, optional: bool = False, **values: Any
 ) -> None:
-    """Checks for whole numbers of `least` or more (`optional`: or `None`)."""
+    """Checks for whole numbers from `least` on; `optional` allows `None`."""
     for name, value in values.items():
         if optional and value is None:
             continue
@@ -63,7 +63,7 @@ def check_at_least(
 
 
 def check_each_at_least(least: int, /, **lists: Iterable[Any]) -> None:
-    """Checks that all values of lists are whole numbers of `least` or more."""
+    """Checks that each list has only whole numbers from `least` on."""
     for name, values in lists.items():
         for value in values:
             check_at_least(least, **{name: value})

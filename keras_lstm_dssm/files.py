@@ -1,7 +1,8 @@
 """Atomic writes of files and folders, checks of paths, a lock of a folder.
 
-A process locks its temporary files and folders. The lock of a killed process
-ends; the next one that writes the same file or folder removes what was left.
+A process locks its temporary files and folders. If the process is killed, the
+locks end. The next process that writes the same file or folder then removes the
+temporary files.
 """
 
 import csv
@@ -26,7 +27,7 @@ from typing import IO, Any
 from keras_lstm_dssm.errors import InputError
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-_MAX_NAME_BYTES = 200  # file systems allow 255; the prefix needs some
+_MAX_NAME_BYTES = 200  # file systems allow 255, including our prefix
 _TOKEN_BYTES = 8  # length of the random part of a temporary name
 
 
@@ -124,7 +125,7 @@ def _create(partial: Path, target: Path) -> int:
             fcntl.flock(number, fcntl.LOCK_EX)
         if partial.exists():
             break
-        os.close(number)  # another process removed it before it was locked
+        os.close(number)  # another process removed the file before the lock
     try:
         with suppress(FileNotFoundError):
             old = target.stat()
@@ -141,7 +142,7 @@ def _create(partial: Path, target: Path) -> int:
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
     """Waits until the bytes of a file, or the names in a folder, are on disk.
 
-    Without it a renamed file could be empty after a power loss.
+    Otherwise a renamed file could be empty after a power loss.
     """
     try:
         number = os.open(path, os.O_RDONLY)
@@ -235,7 +236,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def open_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
-    """Opens a file to lock; with the default `flags`, creates a missing one."""
+    """Opens a file to lock; the default `flags` create a missing file."""
     # Another user of the folder could have put a link or a pipe there.
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     return open(os.open(path, flags, 0o666), "r+b", 0)
@@ -253,21 +254,21 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # Not `hidden`: it is locked, and only its owner could read it.
+            # `hidden` itself is locked, and readable only by its owner.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete
             for path in (*complete.rglob("*"), complete):
                 flush_to_disk(path)
             exists = InputError(
-                f"{folder}: another process has written it meanwhile, and"
-                " what this one wrote is removed: name another folder"
+                f"{folder}: another process has written this folder"
+                " meanwhile, so the new files are removed: name another folder"
             )
             if os.path.lexists(folder):
                 raise exists
             try:
                 complete.rename(folder)
-            except OSError as error:  # made since `lexists`
+            except OSError as error:  # created after the call of `lexists`
                 if error.errno in (ENOTEMPTY, EEXIST, ENOTDIR):
                     raise exists from error
                 raise
@@ -281,9 +282,10 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
-    """Yields a new folder in `base`, which is removed at the end.
+    """Yields a new folder in `base`, and removes the folder at the end.
 
-    Its name begins with `prefix`. Such folders of killed processes are removed.
+    The folder's name begins with `prefix`. Folders with this prefix that killed
+    processes have left are removed first.
     """
     base = base.resolve()
     with _locked_directory(base, fcntl.LOCK_EX):
@@ -326,7 +328,7 @@ def lock_folder(
     """Locks a folder during the block; messages name the `activity`.
 
     If another process has the lock, raises `InputError`, or with `wait` prints
-    a line and waits. The lock ends with the process; its file `.lock` stays.
+    a line and waits. The file `.lock` stays in the folder.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

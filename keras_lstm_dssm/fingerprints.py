@@ -1,4 +1,4 @@
-"""Hashes of weights, files and titles, by which changes are found."""
+"""Hashes that show whether weights, files or titles have changed."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ def weights_hash(weights: Iterable[Any]) -> str:
 
 
 def files_hash(paths: Iterable[str | os.PathLike[str]]) -> str:
-    """Returns the SHA-256 of files: their names and their bytes, in order."""
+    """Returns the SHA-256 of files, in order: names, sizes and bytes."""
     digest = hashlib.sha256()
     for path in map(Path, paths):
         digest.update(f"{path.name} {path.stat().st_size}\n".encode())

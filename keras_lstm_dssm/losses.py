@@ -24,18 +24,19 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     Args:
         gamma: The scale g, to be chosen on held-out data. Default 10.
-        reduction, name, dtype: See `keras.losses.Loss`. By default the mean.
+        reduction, name, dtype: See `keras.losses.Loss`. The default reduction
+            is the mean.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
-            negative, -1 for a document to leave out (a random negative that
-            equals the clicked document). Or `(batch,)`: the index of the
+            negative, -1 for a document that is left out (a random negative
+            that equals the clicked document). Or `(batch,)`: the index of the
             clicked document; all other documents are then negatives.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
-        InputError: `y_true` has indices, and the loss has a dtype other than
-            float32 and float64.
+        InputError: `y_true` has indices, but the dtype of the loss is neither
+            float32 nor float64.
 
     Example:
     >>> loss = CosineSoftmax(gamma=10.0)
@@ -82,8 +83,8 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         rows = tf.range(tf.size(clicked))
         clicked_cells = tf.stack([rows, clicked], axis=1)
 
-        # This gradient takes 0.6 of the time of TensorFlow's softmax
-        # cross-entropy, and 0.3 with indices. With p the softmax of g R, it is
+        # Loss and gradient take 0.6 of the time of TensorFlow's softmax
+        # cross-entropy, and 0.3 if labels are indices. With p = softmax(g R),
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
@@ -107,22 +108,24 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
 @register
 class KeyVecLoss(Configured, keras.losses.Loss):
-    """Sums the two parts of the loss of `KeyVec` for each document.
+    """Computes the loss of `KeyVec` for each document, a sum of two parts.
 
         L_read = sum_{i in S*} log p_i + sum_{i not in S*} log(1 - p_i)
         L_enc = sum_{w in W} log softmax(W_v d + b_v)_w
         loss = -(L_read + L_enc)
 
-    Eq. (4) to (6) of Bi and Ma 2017: S* are a document's key sentences, p_i the
-    probability that sentence i is one, W its key words, d its vector, W_v and
-    b_v weights. Sums favour long documents; `normalize` takes means.
+    Eq. (4) to (6) of Bi and Ma 2017. For a document, S* is the set of key
+    sentences, p_i the probability that sentence i is a key sentence, W the set
+    of key words, and d the vector. W_v and b_v are weights. The sums give long
+    documents a larger loss; `normalize` replaces sums by means.
 
     Args:
         read_weight: Factor of L_read. Default 1.
         word_weight: Factor of L_enc. Default 1.
         normalize: Whether L_read is divided by the number of sentences, and
             L_enc by the number of key words. Default `False`, as in the paper.
-        reduction, name, dtype: See `keras.losses.Loss`. By default the mean.
+        reduction, name, dtype: See `keras.losses.Loss`. The default reduction
+            is the mean.
 
     Call arguments:
         y_true: Float `(documents, 2)`, the numbers of sentences and of key
@@ -187,10 +190,10 @@ class KeyVecLoss(Configured, keras.losses.Loss):
 
         Args:
             logits: Float `(documents, vocabulary)`, W_v d + b_v.
-            words: int32 `(m,)`, the key words of all documents, as columns of
-                `logits`.
-            document: int32 `(m,)`, the index of each key word's document. The
-                L_enc of a document without key words is 0.
+            words: int32 `(m,)`, the key words of all documents, as indices of
+                columns of `logits`.
+            document: int32 `(m,)`, the index of each key word's document. For
+                a document without key words, L_enc is 0.
 
         Returns:
             Float `(documents,)`.
@@ -202,9 +205,9 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         )
 
     def parts(self, counts: tf.Tensor, costs: tf.Tensor) -> tf.Tensor:
-        """Returns the two parts of each document's loss, without factors.
+        """Returns -L_read and -L_enc, divided by the counts if `normalize`.
 
-        `counts` and `costs` are `y_true` and `y_pred` of the call.
+        `counts` and `costs` are `y_true` and `y_pred` of `call`.
         """
         return costs / tf.maximum(counts, 1) if self.normalize else costs
 
@@ -227,7 +230,8 @@ class PairwiseHinge(Configured, keras.losses.Loss):
 
     Args:
         margin: Smallest difference of scores with loss 0. Default 1.
-        reduction, name, dtype: See `keras.losses.Loss`. By default the mean.
+        reduction, name, dtype: See `keras.losses.Loss`. The default reduction
+            is the mean.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the single positive of a query, 0

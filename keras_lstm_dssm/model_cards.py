@@ -31,14 +31,14 @@ CARD_MEASURES = (
     "mrr@10", "ndcg@10", "recall@10", "recall@100", "p@1", "p@10", "map", "mrr",
     "f1", "v", "ari", "ami",
 )  # fmt: skip
-"""Measures on the card; `card.json` has all."""
+"""Measures that a card shows; `card.json` has all measures."""
 
 _TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
-"""Mode of an evaluation -> task of the Hub; others are text-ranking."""
+"""Evaluation mode -> task on the Hugging Face Hub; default: text-ranking."""
 
 
 def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
-    """Returns a table for each evaluation: percent, with 95 % intervals."""
+    """Returns a table of percentages, with 95 % intervals, per evaluation."""
     tables = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))
@@ -70,7 +70,7 @@ def _title(name: str, entry: Mapping[str, Any]) -> str:
 def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Returns an entry of `model-index` in the card's front matter.
 
-    `name` is split and mode, such as `"test/retrieve"`.
+    `name` is the split and the mode, such as `"test/retrieve"`.
     """
     split, _, mode = name.partition("/")
     values, *_ = entry["systems"].values()
@@ -99,7 +99,10 @@ def _percent(spread: list[float]) -> str:
 def run_card(
     name: str, config: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> str:
-    """Returns the card of a run: `config.json` and `card.json` as Markdown."""
+    """Returns a run's card in Markdown.
+
+    `config` and `facts` are the contents of `config.json` and `card.json`.
+    """
     evaluations = facts.get("evaluations", {})
     head: dict[str, Any] = {
         "library_name": "keras",
@@ -257,7 +260,8 @@ def record_training(
 def teacher_facts(folder: str | None) -> dict[str, Any]:
     """Returns the entry `teacher` of a card: name and licence of the encoder.
 
-    Empty if there is no folder of `lstm-dssm-teach`, or it was moved.
+    `folder` is an output of `lstm-dssm-teach`. Returns `{}` if `folder` is
+    `None` or cannot be read.
     """
     if folder is None:
         return {}
@@ -280,10 +284,10 @@ def record_evaluation(
 ) -> None:
     """Adds an evaluation to the card of a run.
 
-    `name` is split and mode, such as `"test/retrieve"`; the card has the last
-    evaluation of each name. `measured` is system -> query id (or seed of
-    k-means) -> measure -> value; the model is first. With a system `"bm25"`,
-    the card has the paired differences of the model and BM25.
+    `name` is the split and the mode, such as `"test/retrieve"`; the card has
+    the last evaluation of each name. `measured` maps system -> query id (or
+    seed of k-means) -> measure -> value; the first system is the model. If a
+    system is named `"bm25"`, the card shows the paired differences to BM25.
     """
     folder = Path(folder)
     facts = read_facts(folder)
@@ -306,7 +310,7 @@ def record_evaluation(
 
 
 def card_tables(folder: str | os.PathLike[str]) -> list[Table]:
-    """Returns the tables of a run's card; empty without a card."""
+    """Returns the tables of a run's card, `[]` if the run has no card."""
     config = read_config(folder)
     with _reading_facts(folder) as facts:
         if "training" not in facts:
@@ -332,8 +336,8 @@ def export_facts(
 ) -> dict[str, Any]:
     """Returns `date`, `documents` and `run` of an exported version.
 
-    `documents` is a number or `None`, `run` a name or `None`. Empty if the card
-    does not have the version.
+    `documents` is a number or `None`, `run` a name or `None`. Returns `{}` if
+    the card does not list the version.
     """
     with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
@@ -360,7 +364,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    """Writes `card.json` and `CARD.md`."""
     for name in (FACTS, CARD):  # writing would follow a link
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)
@@ -385,8 +388,8 @@ def write_models_card(
     """Adds an export to the card of exported models.
 
     Models of earlier exports stay on the card unless they are exported again.
-    `exported` is model name -> new version, `teacher` the folder with the
-    vectors of documents.
+    `exported` maps model name -> new version, and `documents` is the number of
+    documents. `run` and `teacher` are the folders that the export has used.
     """
     exports: list[dict[str, Any]] = []
     with _reading_facts(folder) as earlier:
@@ -413,7 +416,7 @@ def write_models_card(
 
 
 def run_record(run: str | os.PathLike[str] | None) -> dict[str, Any] | None:
-    """Returns name, settings and facts of a run; `None` without a run."""
+    """Returns name, `config.json` and `card.json` of a run, if any."""
     if run is None:
         return None
     return {

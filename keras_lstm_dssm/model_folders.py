@@ -1,6 +1,6 @@
 """Folders of exported models, MODELS/NAME/NUMBER, and the served versions.
 
-The file models.config says which versions of models are served.
+NUMBER is a version. MODELS/models.config says which versions are served.
 """
 
 import os
@@ -18,7 +18,7 @@ from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.plain_files import read_text
 from lstm_dssm_client.errors import DAMAGE
 
-# Without special characters of paths, URLs, shells and configuration files.
+# These names need no escaping in paths, URLs, shells and configuration files.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 MAX_VERSION = 2**63
@@ -26,7 +26,7 @@ MAX_VERSION = 2**63
 
 
 def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
-    """Returns the path of a model's folder; raises for a wrong name."""
+    """Returns a model's folder; raises `InputError` for an invalid name."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"{models_dir}: found the name {name!r}; a model's name has "
@@ -36,7 +36,7 @@ def model_folder(models_dir: str | os.PathLike[str], name: str) -> Path:
 
 
 def version_folders(base: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns version -> folder, ascending, of a model's folder `base`."""
+    """Returns version -> folder in the model's folder `base`, ascending."""
     base = Path(base)
     if not base.is_dir():
         return {}
@@ -64,7 +64,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns what `find_models` returns; raises `InputError` for no model."""
+    """Does what `find_models` does, but raises `InputError` for no model."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -83,7 +83,7 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a `ModelServerConfig` in text format; a missing file is empty."""
+    """Reads a `ModelServerConfig` in text format; empty without the file."""
     path = Path(path)
     config = ModelServerConfig()
     expected = (
@@ -112,7 +112,8 @@ Configs = Mapping[str, ModelConfig] | None
 def read_configs(path: Path) -> Configs:
     """Reads the models that a server is to serve.
 
-    A file without a `model_config_list` is an error: it may be half-written.
+    Raises `InputError` for a file without `model_config_list`, because the file
+    may be half-written.
     """
     if not path.exists():
         return None
@@ -136,7 +137,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy of `config`, or the `latest` newest."""
+    """Selects versions by the policy of `config`, or the newest `latest`."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":
@@ -151,8 +152,8 @@ def live_versions(
 def served_version(base: str | os.PathLike[str]) -> Path | None:
     """Returns the folder of the newest served version of a model, or `None`.
 
-    The served versions are those in `models.config` beside `base`, if any: a
-    newer version may be of an interrupted export.
+    If `models.config` beside `base` lists the model, its policy applies,
+    because an interrupted export may have left a newer version.
     """
     base = Path(base).resolve()
     folders = version_folders(base)

@@ -8,16 +8,17 @@ from typing import Any
 import tensorflow as tf
 
 Gradient = Callable[..., Sequence[Any]]
-"""Gradients of an op's outputs -> gradients of its inputs."""
+"""Function from the gradients of an op's outputs to its inputs' gradients."""
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Does what `tf.custom_gradient` does, without keeping graphs in memory.
 
-    TensorFlow 2.21 registers the gradient of each call in a graph for good
-    (`ops/custom_gradient.py:512`), and so keeps the graph and its weights in
-    memory. Here a call in a graph is a `tf.function`, which TensorFlow inlines.
-    Its graph holds the gradient, and is freed with the calling graph.
+    TensorFlow 2.21 registers the gradient of each call in a graph permanently
+    (`ops/custom_gradient.py:512`). The graph and its weights are never freed.
+    This function instead makes each call in a graph a `tf.function`, which
+    TensorFlow inlines. The graph of this `tf.function` holds the gradient, and
+    is freed together with the calling graph.
 
     Args:
         function: Takes tensors. Returns a tensor or a list of tensors, and a
@@ -59,14 +60,14 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 _gradients: weakref.WeakValueDictionary[str, Gradient] = (
     weakref.WeakValueDictionary()
 )
-"""Registered name -> the gradient, an attribute of its graph."""
+"""Registered name -> gradient; an attribute of the graph keeps it alive."""
 
 _unused_names: list[str] = []
-"""Registered names to be used again, because their graphs were freed."""
+"""Registered names that are free, because their graphs were freed."""
 
 
 def _hold(graph: tf.Graph, gradient: Gradient) -> str:
-    """Stores a gradient in its graph; returns its registered name."""
+    """Stores a gradient in `graph`; returns the gradient's registered name."""
     name = _unused_names.pop() if _unused_names else _new_name()
     graph.keras_lstm_dssm_gradient = gradient
     _gradients[name] = gradient
@@ -75,14 +76,14 @@ def _hold(graph: tf.Graph, gradient: Gradient) -> str:
 
 
 def _new_name() -> str:
-    """Registers a name that is unique in all processes: models store it."""
+    """Registers a globally unique name, because saved models contain names."""
     name = f"KerasLSTMDSSM-{uuid.uuid4()}"
 
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
     def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
-        # TensorFlow passes no op when it saves a gradient. With an op, the
-        # graph is asked: the name may belong to another graph by now.
+        # When TensorFlow saves a gradient, `op` is None. Otherwise the op's
+        # graph has the gradient; another graph may have got the name since.
         registered = (
             _gradients.get(name)
             if op is None
@@ -101,10 +102,10 @@ def _new_name() -> str:
 def unit(y: tf.Tensor) -> tf.Tensor:
     """Scales the vectors of a float tensor `(..., d)` to unit length.
 
-    A zero vector (sum of squares up to 1e-30) becomes the first basis vector
-    and gets no gradient: a division would give NaN, and an epsilon in the
-    denominator a gradient of 1e6. A vector with a NaN becomes NaN, so that
-    training stops.
+    A zero vector (sum of squares up to 1e-30) becomes the first basis vector,
+    with gradient 0. A division by its length would give NaN, and an epsilon in
+    the denominator would give gradients of 1e6. A vector with a NaN becomes
+    NaN, so training stops.
 
     Example:
     >>> unit(tf.constant([[0.0, 2.0], [0.0, 0.0]])).numpy().tolist()
@@ -114,7 +115,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 
 
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns unit vectors, and 1 / length `(..., 1)`, 0 for zero vectors."""
+    """Returns unit vectors, and 1 / length `(..., 1)` (0 for zero vectors)."""
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
     zero = square <= 1e-30  # False for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)
@@ -143,7 +144,7 @@ def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
         result = tf.matmul(q, d, transpose_b=True)
 
         def gradient(error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            # (15) subtracts the component along the vector itself.
+            # Eq. (15): the component along the vector itself is subtracted.
             along = error * result
             query_gradient = tf.matmul(error, d)
             query_gradient -= q * tf.reduce_sum(along, axis=1)[:, tf.newaxis]

@@ -1,6 +1,6 @@
 """Writes reports, tables and cards as HTML and Markdown, from `templates`.
 
-Texts are escaped in HTML, but not in Markdown.
+HTML escapes all texts. Markdown escapes only `|` in table cells.
 """
 
 import base64
@@ -24,14 +24,14 @@ _MOST_OPACITY = 0.5
 
 
 class Strong(str):
-    """The text of a table cell in bold."""
+    """A table cell with bold text."""
 
     kind: ClassVar[str] = "strong"
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A cell with a number and a bar, which has full length at `maximum`."""
+    """A table cell with a number and a bar, of full length at `maximum`."""
 
     kind: ClassVar[str] = "bar"
     value: float
@@ -47,9 +47,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Shaded:
-    """A text on a coloured background, stronger for a larger `share`, 0 to 1.
+    """A table cell with a coloured background.
 
-    `note` is shown when the pointer rests on the text.
+    `share`, from 0 to 1, is the strength of the colour. `note` is shown when
+    the pointer rests on the text.
     """
 
     kind: ClassVar[str] = "shaded"
@@ -69,10 +70,10 @@ Cell = str | int | float | Bar | Shaded | None
 
 @dataclass(frozen=True)
 class Table:
-    """A table with names of rows in the first column.
+    """A table with the names of its rows in the first column.
 
-    The first column and `text_columns` (indices) are aligned to the left, other
-    columns to the right.
+    The first column and the columns with an index in `text_columns` are aligned
+    to the left, all other columns to the right.
     """
 
     kind: ClassVar[str] = "table"
@@ -142,7 +143,7 @@ def write_markdown(
 
 
 def render(template: str, **values: Any) -> str:
-    """Renders the template with this file name.
+    """Renders the file `template` of the folder `templates`.
 
     A missing value raises `jinja2.UndefinedError`.
     """

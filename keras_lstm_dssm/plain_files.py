@@ -1,7 +1,7 @@
 """Readers of JSON, text, arrays and archives from untrusted sources.
 
-A file must be plain, inside its folder, and not too large. Damage raises
-`InputError` with one line. Large text files are read line by line.
+A file must be plain (no device or pipe), inside its folder, and not too large.
+A damaged file raises `InputError` with a message of one line.
 """
 
 import csv
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
 
 SETTINGS_BYTES = 1 << 26
-"""Largest size of a file of settings: 64 MB, parsed about 1 GB."""
+"""Largest size of a settings file: 64 MB, about 1 GB when parsed."""
 
 TEXTS_BYTES = 1 << 30
 """Largest size of a file that is read as a whole, 1 GB."""
@@ -38,7 +38,7 @@ TEXTS_BYTES = 1 << 30
 def damage_named(
     path: _Path, remedy: str, *further: type[Exception]
 ) -> Iterator[None]:
-    """Turns errors of reading a file into an `InputError` that names it.
+    """Turns errors of reading a file into an `InputError` with the path.
 
     `remedy` says what was expected, or what to do. `further` are exception
     classes of the reading library.
@@ -62,11 +62,11 @@ def damage_named(
 def check_plain_file(
     path: _Path, folder: _Path | None = None, max_bytes: int | None = None
 ) -> None:
-    """Checks that a file is plain, inside a folder, and not too large.
+    """Checks that a file is plain, inside `folder`, and not too large.
 
-    An untrusted folder may have a link, by which another file would be read or
-    overwritten, or a pipe, on which reading waits forever. A missing file is
-    allowed. `folder`, by default the folder of the path, may itself be a link.
+    An untrusted folder may contain a link to a file that must not be read or
+    overwritten, or a pipe, from which a program would read forever. A missing
+    file is allowed. `folder` may be a link; the default is the path's folder.
     """
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))
@@ -138,7 +138,7 @@ def read_array(
     path: _Path, remedy: str, folder: _Path | None = None
 ) -> "np.ndarray":
     """Maps a `.npy` file into memory."""
-    import numpy as np  # not above: programs parse their flags without NumPy
+    import numpy as np  # at the top, this would delay a program's help
 
     check_plain_file(path, folder)
     with damage_named(path, remedy):
@@ -154,9 +154,9 @@ def read_array(
 
 
 def check_version(path: _Path, values: Mapping[str, Any], remedy: str) -> None:
-    """Checks that no version before `OLDEST` wrote the `values` of a file.
+    """Raises `InputError` if a version before `OLDEST` wrote the `values`.
 
-    Values without a `version` are allowed.
+    Values without a valid `version` are allowed.
     """
     from packaging.version import InvalidVersion, Version
 
@@ -186,7 +186,7 @@ def _max_unpacked(path: _Path) -> int:
 def check_unpacked_size(path: _Path) -> None:
     """Checks the unpacked size of an archive, such as a `.keras` file.
 
-    A file that is missing or no archive is left to its reader.
+    Ignores a file that is missing or no archive; reading it raises an error.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -208,22 +208,22 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
     times the size of the file.
     """
     check_plain_file(path, folder)
-    # The size in the header of a gzip file may be wrong.
-    most, content = _max_unpacked(path), io.BytesIO()
+    # The size that a gzip file states may be wrong.
+    max_bytes, content = _max_unpacked(path), io.BytesIO()
     with gzip.open(path, "rb") as file:
         while chunk := file.read(1 << 16):
             content.write(chunk)
-            if content.tell() > most:
+            if content.tell() > max_bytes:
                 raise InputError(
                     f"{os.fspath(path)}: found a gzip file that unpacks to"
-                    f" more than {most >> 10:,} KB, {_EXPECTED_SIZE}"
+                    f" more than {max_bytes >> 10:,} KB, {_EXPECTED_SIZE}"
                 )
     content.seek(0)
     return io.TextIOWrapper(content, encoding="utf-8")
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads a file that `write_json_gz` wrote; errors say it has `content`."""
+    """Reads a file of `write_json_gz`; messages call the value `content`."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"
@@ -239,7 +239,7 @@ _GZIP_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class EmptyFile(InputError):
-    """Raised for a file without lines."""
+    """Raised for a file without lines, or with blank lines only."""
 
 
 @contextmanager
@@ -265,11 +265,11 @@ def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def line_chunks(
     path: str | os.PathLike[str], blank_end: bool = False
 ) -> Iterator[bytes]:
-    """Yields a file in chunks of whole lines, each ended by a line feed.
+    """Yields a file in chunks of whole lines, without a byte order mark.
 
-    A byte order mark is left out. Unless `blank_end`, blank lines at the end
-    are left out, too, and a file without other lines raises `EmptyFile`. 64 MB
-    without a line end raise `InputError`.
+    Each line ends in a line feed. `blank_end` keeps blank lines at the end of
+    the file. By default they are left out, and a file with only blank lines
+    raises `EmptyFile`. A line of more than 64 MB raises `InputError`.
     """
     partial_line, start, empty = b"", True, True
     with reading(path) as file:
@@ -305,7 +305,7 @@ def numbered_lines(chunks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 def text_lines(
     path: str | os.PathLike[str], blank_end: bool = False
 ) -> Iterator[str]:
-    """Yields the lines of a UTF-8 text file, without their ends."""
+    """Yields the lines of a UTF-8 text file, without line ends."""
     for number, line in numbered_lines(line_chunks(path, blank_end)):
         try:
             text = line.decode()
@@ -321,9 +321,10 @@ _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 
 
 def cleaned(text: str) -> str:
-    """Replaces white space, control characters and the like by single spaces.
+    """Replaces white space and control characters by single spaces.
 
-    Byte order marks and lone surrogates are replaced, and the ends stripped.
+    Byte order marks and lone surrogates become spaces, too. Spaces at both ends
+    are removed.
     """
     if text.isprintable():  # most texts
         return one_line(text) if " " in text else text
@@ -331,12 +332,15 @@ def cleaned(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Replaces each run of white space by a space, and strips the ends."""
+    """Replaces each run of white space by a space; strips both ends."""
     return " ".join(text.split())
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes UTF-8 lines, `.gz` compressed; equal lines give equal bytes."""
+    """Writes lines (with line ends) in UTF-8; compresses a `.gz` file.
+
+    Equal lines give equal bytes.
+    """
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):
@@ -347,7 +351,7 @@ def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
 
 
 def _readable_lines(path: str) -> int:
-    """Counts the lines of a gzip file before the damage."""
+    """Counts the lines before the damaged part of a gzip file."""
     lines = 0
     with suppress(*_GZIP_DAMAGE), gzip.open(path, "rb") as file:
         while data := file.read1():
@@ -356,7 +360,7 @@ def _readable_lines(path: str) -> int:
 
 
 def _last_line_end(data: bytes) -> int:
-    """Finds the end of the last whole line that is not blank."""
+    """Returns the end of the last whole line, without blank lines after it."""
     end = len(data.rstrip())
     if not end:
         return 0

@@ -1,6 +1,6 @@
-"""Wraps all undocumented names of Keras, TensorFlow and Ray that are in use.
+"""Wraps the undocumented names of Keras, TensorFlow and Ray that we use.
 
-Such names can change in any release. They are used in this file only, and
+Undocumented names can change in any release. Only this file uses them, and
 `tests/test_private_api.py` checks that they exist.
 """
 
@@ -23,14 +23,14 @@ TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
 """The releases with which this module was tested."""
 
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-_RAY_CONSTANTS = "ray._private.ray_constants"  # reads the variable on import
+_RAY_CONSTANTS = "ray._private.ray_constants"  # its import reads the variable
 
 
 @contextmanager
 def ray_on_loopback() -> Iterator[None]:
-    """Makes Ray, if it starts in the block, listen on the loopback address.
+    """Makes a Ray that starts in the block listen on the loopback address.
 
-    Ray 2.60 otherwise listens on all addresses, even if it is given 127.0.0.1.
+    Otherwise Ray 2.60 listens on all addresses, even if told 127.0.0.1.
     """
     constants = sys.modules.get(_RAY_CONSTANTS)
     variable = os.environ.get(_RAY_CLUSTERS)
@@ -52,7 +52,7 @@ def ray_on_loopback() -> Iterator[None]:
 def accept_any_inputs(layer: keras.layers.Layer) -> None:
     """Lets a layer be called with strings, lists and tuples of tensors.
 
-    Keras would convert the arguments to the layer's dtype, and raise a
+    By default Keras converts arguments to the layer's dtype, and raises
     `ValueError` for positional arguments that are not tensors.
     """
     layer._convert_input_args = False
@@ -67,7 +67,7 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 def mark_as_built(
     layer: keras.layers.Layer, shape: tuple[int | None, ...]
 ) -> None:
-    """Marks a layer as built, but unlike `build` allows new sublayers."""
+    """Marks a layer as built; sublayers can be added, unlike after `build`."""
     layer.built = True
     layer._build_shapes_dict = {"input_shape": shape}
 
@@ -86,12 +86,12 @@ def is_distributed(model: keras.Model) -> bool:
 def shares_strategy(
     model: keras.Model, optimizer: keras.optimizers.Optimizer
 ) -> bool:
-    """Returns whether model and optimizer have one `tf.distribute` strategy."""
+    """Returns whether model and optimizer share a `tf.distribute` strategy."""
     return model.distribute_strategy is optimizer._distribution_strategy
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns the variable of the only replica: its rows can be assigned."""
+    """Returns the only replica's variable, which can be assigned by rows."""
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values
@@ -118,19 +118,20 @@ def session_callable(
 
 
 class BuiltModel(keras.Model):
-    """Base of a model whose weights all exist after its constructor."""
+    """Base class of models whose constructor creates all weights."""
 
-    # Under `tf.distribute`, Keras would average the replicas' first batches to
-    # compute the shapes of weights, but strings have no average.
+    # Under `tf.distribute`, Keras would average the first batches of the
+    # replicas to find the shapes of weights, which fails for strings.
     def _maybe_symbolic_build(self, **_: Any) -> None:
         pass
 
 
 class DirectedMean(MetricsList):
-    """A weighted mean, with the direction that `EarlyStopping` looks for.
+    """A weighted mean that tells `EarlyStopping` whether to maximise it.
 
-    `EarlyStopping` with `mode="auto"` finds a direction only in a list of
-    metrics, so this is a list of one. `grows`: larger values are better.
+    `EarlyStopping` with `mode="auto"` reads the direction only from a list of
+    metrics, so this class is a list of one metric. With `grows`, larger values
+    are better.
     """
 
     def __init__(self, name: str, grows: bool) -> None:
@@ -158,14 +159,14 @@ class DirectedMean(MetricsList):
 
 
 _MANY_ROWS = 4096
-"""Number of rows from which only the updated rows of a variable are stored."""
+"""For variables with this many rows or more, only updated rows are stored."""
 
 
 class JointUpdateOptimizer(keras.optimizers.Optimizer):
-    """Base of an optimizer that updates all variables in one method.
+    """Base class of optimizers that update all variables in one method.
 
-    A subclass implements `update_variables` in place of Keras's `update_step`,
-    which has a single variable, and so can compute a norm over all gradients.
+    A subclass implements `update_variables`, and can compute a norm over all
+    gradients there. Keras's `update_step` gets only one variable at a time.
     """
 
     def save_own_variables(self, store: Any) -> None:
@@ -173,15 +174,15 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # Integers are steps of last updates (`LazyRows`); most rows
-                # have the smallest.
+                # A variable of integers has the step of each row's last update
+                # (`LazyRows`). Most rows have the smallest number.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:
                 store[str(number)] = value
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables; warns if there is another number of them."""
+        """Loads the variables; only warns if the file has more or fewer."""
         stored = {key.split("_")[0] for key in store.keys()}
         if len(stored) != len(self.variables):
             super().load_own_variables(store)  # warns, and loads nothing
@@ -204,7 +205,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         return self._trainable_variables
 
     def variable_key(self, variable: Any) -> str:
-        """Returns a key of a variable; a replica's copy has the same key."""
+        """Returns the key of a variable; all replicas' copies have this key."""
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:

@@ -20,9 +20,11 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns constructor arguments of the subclasses of `base`: name -> value.
+    """Returns the arguments of constructors of `base` and its subclasses.
 
-    `name` and `dtype` are left out, because Keras stores them.
+    The result maps name -> attribute of `instance`. Arguments without such an
+    attribute are left out. Keras stores `name` and `dtype`, so these are left
+    out, too.
     """
     names = [
         name

@@ -34,8 +34,8 @@ from lstm_dssm_client.errors import DAMAGE
 
 _SMALL = 1 << 20  # weights of up to this many numbers are not checked
 
-# The weights of a model have 1 GB at most, or 50 times the size of the file: a
-# file stores only the changed rows of trigram tables.
+# The weights of a model may take 1 GB, or 50 times the size of the file if that
+# is more. A file stores only the changed rows of trigram tables.
 _MOST_BYTES, _RATIO = 1 << 30, 50
 
 _LOADING = threading.RLock()
@@ -49,13 +49,13 @@ def load_safely(path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `InputError` if a model that the block loads exceeds its file.
+    """Raises `InputError` if the block loads a model too large for its file.
 
-    The configuration in a small untrusted file could name a layer of many
+    The configuration in a small untrusted file could describe a layer of many
     gigabytes. Therefore each large weight must have an array in the file.
     """
     row_shapes = {shape[1:] for shape in _shapes(path)}
-    most = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
+    max_bytes = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     allocated = 0
     thread = threading.get_ident()
 
@@ -68,8 +68,10 @@ def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
         sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
         size = math.prod(sizes)
         allocated += 4 * size
-        # A table may have fewer rows in the file than in memory.
-        if allocated > most or (size > _SMALL and sizes[1:] not in row_shapes):
+        # The file may have only some of the rows of a table.
+        if allocated > max_bytes or (
+            size > _SMALL and sizes[1:] not in row_shapes
+        ):
             raise InputError(
                 f"found a {type(layer).__name__} with a weight of shape"
                 f" {list(sizes)}, and no arrays of this size in the file"
@@ -188,7 +190,7 @@ class RunFolder:
         self.check_new()
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         self.save(model, self.checkpoint)
-        # Last, because a run with this file can be resumed.
+        # This file is written last, because it makes the run resumable.
         write_json(self.config, config)
 
     def read_config(self) -> dict[str, Any]:
@@ -228,7 +230,7 @@ class RunFolder:
             model.save(partial)
 
     def load_model(self, kind: str = "") -> Any:
-        """Loads the trained model; it must be of the `kind`, if given."""
+        """Loads the trained model; with `kind`, another kind is an error."""
         self.check_trained()
         model = self._load(self.model)
         if kind and (model_kind := kind_of(model)).name != kind:
@@ -250,7 +252,7 @@ class RunFolder:
             )
 
     def load_checkpoint(self) -> Any:
-        """Loads the model with its optimizer, as it was last saved."""
+        """Loads the last checkpoint: the model with its optimizer."""
         if not self.checkpoint.exists():
             raise InputError(
                 f"{self.path}: nothing to resume (no {self.checkpoint.name}); "
@@ -273,7 +275,7 @@ class RunFolder:
         return read_json(self.metrics, self.path)
 
     def read_hybrid(self) -> HybridSettings | None:
-        """Reads `hybrid.json`, the weights fitted to dev; `None` without."""
+        """Reads `hybrid.json`, the weights chosen on dev; `None` if missing."""
         check_plain_file(self.hybrid)
         if not self.hybrid.exists():
             return None
@@ -301,7 +303,7 @@ class RunFolder:
             return []
         with damage_named(
             self.history,
-            "expected the figures of epochs: restore the file, or remove it",
+            "expected the metrics of epochs: restore the file, or remove it",
         ):
             return [
                 {
@@ -347,7 +349,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
 def open_towers(
     towers: TwoTower | str | os.PathLike[str], option: str
 ) -> TwoTower:
-    """Returns trained towers, loaded if a run folder is given."""
+    """Returns trained towers; `towers` may be a run folder to load."""
     if isinstance(towers, str | os.PathLike):
         return RunFolder(towers).load_model("towers")
     if towers.needs_adapt:
@@ -359,7 +361,7 @@ def open_towers(
 
 
 def check_resumable(folder: str | os.PathLike[str]) -> None:
-    """Raises `InputError` for a `word_sum`, which cannot be resumed."""
+    """Raises `InputError` for a run without epochs (preset `word_sum`)."""
     run = RunFolder(folder)
     recipe = run.read_config().get("recipe", {}) if run.config.exists() else {}
     if recipe.get("epochs") == 0:

@@ -26,10 +26,10 @@ from lstm_dssm_client.portable_file import (
 class HashedUniform(keras.initializers.Initializer):
     """Initializes a table with numbers that are uniform in [-limit, limit).
 
-    Each number is a hash of the seed, the row and the column: any row can be
-    computed alone, with equal bits in NumPy and in a TensorFlow graph
+    Each number is a hash of the seed, the row and the column. Therefore any row
+    can be computed alone, with equal bits in NumPy and in a TensorFlow graph
     (`graph_rows`). Algorithm 1 of Palangi et al. 2016 starts from "small random
-    numbers", without a limit; ours is 0.05.
+    numbers", and states no limit.
     """
 
     def __init__(self, limit: float = 0.05, seed: int | None = None) -> None:
@@ -46,7 +46,10 @@ class HashedUniform(keras.initializers.Initializer):
         )
 
     def rows(self, numbers: Any, width: int) -> np.ndarray:
-        """Returns the initial values of row numbers, float32 `[n, width]`."""
+        """Returns the initial values of rows, float32 `[n, width]`.
+
+        `numbers` are the rows' indices in the table, int `[n]`.
+        """
         return start_rows(numbers, width, self.seed, self.limit)
 
     def get_config(self) -> dict[str, Any]:
@@ -57,7 +60,11 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Computes initial values of rows of several tables, in a graph."""
+    """Computes the initial values of the same rows of each table, in a graph.
+
+    `numbers` are the rows' indices, int `[n]`. Returns float32 `[n, width]` for
+    each table.
+    """
     shift = tf.bitwise.right_shift
     numbers = tf.cast(numbers, tf.uint32)
     keys = [
@@ -75,7 +82,7 @@ def graph_rows(
 
 
 def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
-    """Returns the numbers of the rows whose bits differ from `start`."""
+    """Returns the indices of the rows that differ from `start` in any bit."""
     start = np.broadcast_to(np.asarray(start, table.dtype), table.shape)
     bits = f"u{table.dtype.itemsize}"
     differ = table.view(bits) != np.ascontiguousarray(start).view(bits)
@@ -85,10 +92,10 @@ def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
 def write_table(
     store: Any, key: str, table: np.ndarray, start: np.ndarray | float
 ) -> bool:
-    """Writes the changed rows of a table; returns whether rows were left out.
+    """Writes the rows of a table that differ from `start`, the initial values.
 
-    The whole table is written if more than half of its rows differ from
-    `start`. If `start` is an array, `read_table` needs it again.
+    If more than half of the rows differ, writes all rows. Returns whether rows
+    were left out. If `start` is an array, `read_table` needs the array again.
     """
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):

@@ -12,8 +12,8 @@ def start_tensorflow() -> None:
     """Switches oneDNN on, imports Keras, and checks that its backend is right.
 
     By default TensorFlow uses oneDNN only on x86 processors with VNNI; without
-    oneDNN a training step of `lstm_96` takes twice as long (docs/speed.md). If
-    `TF_ENABLE_ONEDNN_OPTS` is already set, it is left as it is.
+    oneDNN a training step of `lstm_96` takes twice as long (docs/speed.md). An
+    existing value of `TF_ENABLE_ONEDNN_OPTS` is not changed.
     """
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower()
     if legacy in ("1", "true") and importlib.util.find_spec("tf_keras") is None:
@@ -57,10 +57,10 @@ def usable_cores() -> int:
 def use_one_intra_op_thread() -> None:
     """Limits TensorFlow to one intra-op thread if there are one or two cores.
 
-    Training and encoding keep two cores busy anyway; dividing single operations
-    among threads costs more than it saves (docs/speed.md). If
-    `TF_NUM_INTRAOP_THREADS` is already set, it is left as it is. The call must
-    precede the first operation of TensorFlow.
+    Training and encoding keep two cores busy anyway. Dividing single operations
+    among threads costs more time than it saves (docs/speed.md). An existing
+    value of `TF_NUM_INTRAOP_THREADS` is not changed. Must be called before
+    TensorFlow runs an operation.
     """
     if usable_cores() <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

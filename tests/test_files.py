@@ -328,7 +328,9 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(
 
 
 def test_a_folder_that_another_process_has_written_stays(tmp_path, monkeypatch):
-    message = "new: another process has written it meanwhile, .* name another"
+    message = (
+        "new: another process has written this folder meanwhile, .* another"
+    )
     with (
         pytest.raises(InputError, match=message),
         new_folder(tmp_path / "new") as partial,

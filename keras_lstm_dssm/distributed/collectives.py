@@ -42,16 +42,16 @@ class Cluster(NamedTuple):
 class Collectives:
     """Exchanges tensors among all workers, by TensorFlow's operations.
 
-    Every worker must call the same methods in the same order: a call waits
-    until all workers have made the call. A lost worker raises
-    `tf.errors.OpError`. `connection` keeps the workers connected.
+    Every worker must call the same methods in the same order, because each call
+    waits for the calls of all workers. If a worker is lost, calls raise
+    `tf.errors.OpError`. The workers stay connected while `connection` exists.
     """
 
     def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
         self._connection = connection
         with tf.init_scope():
-            # The number of collectives so far identifies a collective.
+            # Number of collectives so far; it identifies each collective.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
         # Traced once, for use outside of graphs.
         self._gather_numbers, self._sum_numbers = (
@@ -74,7 +74,7 @@ class Collectives:
     def gather_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Concatenates the rows of all workers; worker r has `counts[r]`."""
+        """Concatenates rows of all workers, `counts[r]` rows of worker r."""
         max_rows = tf.reduce_max(tf.stack(counts))
         all_values = self.gather(_padded(values, max_rows))
         return tf.concat(
@@ -90,9 +90,10 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers; returns some rows of the sum.
+        """Adds the tensors of all workers, and divides the sum among workers.
 
-        Worker r gets the next `counts[r]` rows. Sends half the bytes of `sum`.
+        Returns `counts[0]` rows to worker 0, the next `counts[1]` rows to
+        worker 1, and so on. Sends half as many bytes as `sum`.
         """
         max_rows = tf.reduce_max(tf.stack(counts))
         blocks = tf.stack(
@@ -104,7 +105,7 @@ class Collectives:
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Returns the values of all workers, as JSON, outside of graphs."""
+        """Returns a JSON value of each worker, by rank, outside of graphs."""
         data = json.dumps(value).encode()
         lengths = self._gather_numbers(tf.constant([len(data)]))
         max_length = int(tf.reduce_max(lengths))
@@ -119,7 +120,7 @@ class Collectives:
         self.gather_objects(None)
 
     def sum_counts(self, counts: np.ndarray) -> np.ndarray:
-        """Adds numbers of all workers, int64 `(n,)`, outside of graphs."""
+        """Adds arrays of all workers, int64 `(n,)`, outside of graphs."""
         total: np.ndarray = self._sum_numbers(tf.constant(counts)).numpy()
         return total
 
@@ -134,7 +135,6 @@ class Collectives:
 
 
 def _padded(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Pads a tensor with zeros to `rows` rows."""
     missing = rows - tf.shape(values)[0]
     return tf.pad(values, [[0, missing], *[[0, 0]] * (values.shape.rank - 1)])
 

@@ -1,4 +1,4 @@
-"""`JointStep`: how workers exchange rows, titles and gradients in a step."""
+"""`JointStep`: exchange of table rows, titles and gradients among workers."""
 
 import functools
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from keras_lstm_dssm.models.text_model import OneProcess
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ops import custom_gradient
 
-_BITS = 32  # table rows in one integer of a packed set
+_BITS = 32  # number of table rows for each integer of a packed set
 
 
 class JointRows(NamedTuple):
@@ -23,7 +23,7 @@ class JointRows(NamedTuple):
     position: tf.Tensor  # int32 `(rows of the table,)`: index in `rows`
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
-        """Returns a sparse gradient as a dense tensor, a line for each row."""
+        """Converts a sparse gradient to a dense gradient `(rows, width)`."""
         index = tf.gather(self.position, gradient.indices)
         return tf.scatter_nd(
             index[:, tf.newaxis],
@@ -37,11 +37,12 @@ class JointBatch(NamedTuple):
 
     All workers have the distinct titles in the same order: titles of worker 0,
     then further titles of worker 1, and so on. A worker contributes the titles
-    that no earlier worker has: it sends their vectors to all workers.
+    that no earlier worker has: it sends the vectors of these titles to all
+    workers.
     """
 
     rows: list[JointRows]  # table rows that the batches read, for each tower
-    contributed: tf.Tensor  # int32, the titles that this worker contributes
+    contributed: tf.Tensor  # int32, indices of contributed titles in the batch
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
@@ -49,15 +50,15 @@ class JointBatch(NamedTuple):
 
 
 class JointStep(OneProcess):
-    """Makes a training step of the batches of all workers.
+    """Connects the training steps of all workers to one joint step.
 
-    Titles of other workers are negatives, too, and each distinct title counts
-    once. A step exchanges four things: fingerprints of titles with the sets of
+    Negatives also come from other workers' titles; each distinct title counts
+    once. A step has four exchanges: fingerprints of titles, with the sets of
     table rows that are read; vectors of titles; gradients of these vectors; and
-    the sum of all gradients with the loss. The weights are bit-equal on all
-    workers, and equal, up to rounding, to the weights of one process with the
-    whole batch. A worker asks all workers to stop by a `stop_wanted` of 1;
-    `stops` is then above 0 after the step.
+    the sums of all gradients and losses. The weights are bit-equal on all
+    workers, and equal (up to rounding) to the weights of one process that
+    trains on the whole batch. To stop all workers, a worker sets `stop_wanted`
+    to 1. After the step, `stops` is above 0 on all workers.
     """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
@@ -180,8 +181,9 @@ class JointStep(OneProcess):
     ) -> Sequence[tf.Tensor]:
         """Returns the vectors of the distinct titles of all workers.
 
-        Only the first block of columns has a gradient (`TextEncoder.blocks`).
-        The batches of an evaluation are not joined and keep their titles.
+        `titles` and the result are vectors, divided into blocks of columns
+        (`TextEncoder.blocks`). Only the first block has a gradient. If `batch`
+        was not joined, as in an evaluation, returns `titles`.
         """
         if batch.joint is None:
             return titles
@@ -207,13 +209,13 @@ class JointStep(OneProcess):
         return blocks
 
     def all_clicked(self, batch: HashedPairs) -> tuple[tf.Tensor, Any]:
-        """Returns all pairs' clicked titles, and this worker's first pair."""
+        """Returns the clicked title of every pair, and `first_row`."""
         if batch.joint is None:
             return super().all_clicked(batch)
         return batch.joint.clicked, batch.joint.first_row
 
     def weigh(self, loss: tf.Tensor, batch: HashedPairs) -> tf.Tensor:
-        """Multiplies a mean loss by the share of this worker's weights."""
+        """Multiplies a mean loss by this worker's share of all weights."""
         if batch.joint is None:
             return loss
         return loss * tf.cast(batch.joint.share, loss.dtype)
@@ -227,7 +229,7 @@ class JointStep(OneProcess):
     ) -> tuple[tf.Tensor, list[Any]]:
         """Sums loss and gradients over the workers.
 
-        A table's gradient has the rows that at least one worker reads.
+        The gradient of a table has the rows that at least one worker has read.
         """
         rows_of_table = {
             id(table): joint
@@ -269,7 +271,7 @@ class JointStep(OneProcess):
 
 
 def _pack_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
-    """Packs a set of rows into integers, a bit for each row of the table."""
+    """Packs a set of rows into integers, with a bit for each row of a table."""
     integers = -(-size // _BITS)
     bits = tf.scatter_nd(
         rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [integers * _BITS]

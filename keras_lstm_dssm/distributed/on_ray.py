@@ -31,11 +31,11 @@ _RETRY_SECONDS = 1.0
 _ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # On a busy machine Ray would give its workers the lowest priority, 15.
+    # By default Ray's workers have niceness 15, too slow on a busy machine.
     "RAY_worker_niceness": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-"""Environment of a Ray that is started here, and of its workers."""
+"""Environment variables for Ray and its workers."""
 
 
 @contextmanager
@@ -44,9 +44,10 @@ def ray_cluster(
 ) -> Iterator[None]:
     """Connects to a Ray cluster, or starts Ray on this machine.
 
-    A Ray that is started here listens to this machine only, since everyone who
-    can reach Ray can run programs, and is stopped at the end. Does nothing if
-    this process is already connected.
+    A Ray that is started here listens to this machine only, because everyone
+    who can reach Ray can run programs. At the end, disconnects from the cluster
+    or stops the Ray that was started here. Does nothing if this process is
+    already connected.
     """
     if ray.is_initialized():
         yield
@@ -79,7 +80,7 @@ def _connect(
                     logging_level="ERROR",
                     **options,
                 )
-            except Exception:  # Ray gives a new node 30 seconds to start
+            except Exception:  # Ray waits only 30 seconds for a new node
                 ray.shutdown()
                 if address or time.monotonic() > deadline:
                     raise
@@ -102,7 +103,7 @@ def _check_reachable(address: str) -> None:
     """Checks that a host answers; Ray itself would try for minutes."""
     host, colon, port = address.rpartition(":")
     if "/" in address or not (colon and port.isdecimal()):
-        return  # such as auto, or an address of Ray's client
+        return  # `auto`, or an address such as ray://HOST:PORT
     try:
         socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
@@ -117,7 +118,8 @@ _LIMITS = (
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S",
     "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S",
 )
-"""Ray's limits for workers that do not start or answer, in seconds."""
+"""Environment variables: seconds that Ray waits for a worker to start, or to
+answer."""
 
 _CAUSES = {
     "worker group startup timed out": "found no room for all workers within "
@@ -125,7 +127,7 @@ _CAUSES = {
     "health check has been hanging": "a worker did not answer for "
     "--start_minutes, or waited as long for another worker",
 }
-"""Part of Ray's message about a limit -> cause, named by our flags."""
+"""Part of Ray's message -> cause of the error, in terms of our flags."""
 
 
 def train_on_ray(
@@ -161,8 +163,8 @@ def train_on_ray(
             within an epoch. Default `None`: as in `config`, or 10.
         start_minutes: Minutes to wait for the cores of all workers, and for
             an answer of each worker, before Ray restarts the workers.
-        max_failures: Largest number of restarts.
-        verbose: Whether to print the metrics of each epoch.
+        max_failures: Largest number of restarts. Default 3.
+        verbose: Whether to print the metrics of each epoch. Default `True`.
 
     Raises:
         InputError: See `train`; or Ray is not installed, or has no room for
@@ -192,12 +194,12 @@ def train_on_ray(
         config.check_workers()
         run.check_new()
     if not workers:
-        raise InputError("workers is missing: expected their number")
+        raise InputError("workers is missing: expected a number of workers")
     (run.path / STOP_FILE).unlink(missing_ok=True)
     for name in _LIMITS:
         os.environ.setdefault(name, str(int(60 * start_minutes)))
     with ray_cluster(ray, address, start_minutes):
-        # 0 while a cluster that grows on demand has no machine yet.
+        # A cluster that grows on demand may have no machine yet: 0 cores.
         cores = ray.cluster_resources().get("CPU", 0)
         cpus = cpus or max(1, int(cores) // workers)
         _wait_for_room(ray, workers, cpus, start_minutes)
@@ -218,7 +220,7 @@ def train_on_ray(
 
 
 def _train_loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Trains as a worker; returns errors, as Ray restarts after exceptions."""
+    """Trains as a worker. Returns errors, because exceptions cause restarts."""
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:
@@ -243,7 +245,7 @@ def _trainer(
             num_workers=workers, resources_per_worker={"CPU": cpus}
         ),
         run_config=RunConfig(
-            # Ray's files; worker 0 writes the files of the run.
+            # Only Ray writes here; worker 0 writes the files of the run.
             storage_path=str(run),
             name="ray",
             failure_config=FailureConfig(
@@ -256,7 +258,7 @@ def _trainer(
 def _wait_for_room(
     ray: ModuleType, workers: int, cpus: int, minutes: float
 ) -> None:
-    """Waits until the cluster has the cores; it may have to start machines."""
+    """Waits for cores: the cluster may have to start machines first."""
     group = ray.util.placement_group([{"CPU": cpus}] * workers)
     try:
         if not group.wait(60 * minutes):
@@ -334,7 +336,7 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
 
 
 def last_line(error: BaseException) -> str:
-    """Returns the last line of an error of Ray, or its known cause."""
+    """Returns the cause of an error of Ray if known, or its last line."""
     for message, cause in _CAUSES.items():
         if message in str(error):
             return cause

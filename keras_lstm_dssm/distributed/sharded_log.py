@@ -23,8 +23,9 @@ class ShardedClickLog(ClickLog):
 
     Worker r of n reads the files r, r + n, and so on. The last `len(paths) % n`
     files, and all files of `cut`, are divided by lines. A worker reads only its
-    lines of a plain file, but decompresses the whole of a compressed file. Its
-    lines of divided files are copied to a temporary file (in `$TMPDIR`).
+    own lines of a plain file, but decompresses all lines of a compressed file.
+    The worker's lines of divided files are copied to a temporary file (in
+    `$TMPDIR`).
     """
 
     def __init__(
@@ -46,12 +47,12 @@ class ShardedClickLog(ClickLog):
                 path, rank, workers, self._cut_bad, self._lines
             )
         self._lines.flush()
-        if copied:  # a temporary file has no name
+        if copied:  # the temporary file has a descriptor, but no name
             files.append(f"/proc/self/fd/{self._lines.fileno()}")
         if not files:
             raise InputError(
                 f"{', '.join(paths[:3])}: found too few lines for {workers} "
-                "workers: train with fewer"
+                "workers: give fewer workers"
             )
         super().__init__(files, max_bad_lines)
 
@@ -83,7 +84,10 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the file's number of line `index` of the chunk at `position`."""
+    """Returns the line number of line `index` in a chunk of the file.
+
+    `position` is the number of bytes before the chunk.
+    """
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):
@@ -125,7 +129,7 @@ def _range_of_bytes(
             bad.add(path, None, "an empty file")
             return
         file.seek(max(start - 1, 0))
-        if start:  # a line that began before belongs to the previous worker
+        if start:  # a line before `start` belongs to the previous worker
             _rest_of_line(file, path)
         while (position := file.tell()) < end:
             chunk = file.read(min(_CHUNK, end - position))
@@ -138,7 +142,7 @@ def _range_of_bytes(
             number_of = functools.partial(_line_number, path, position)
             if not chunk.split(b"\n")[-2].strip():
                 next_position = file.tell()
-                if _is_blank(file, next_position):  # up to the file's end
+                if _is_blank(file, next_position):  # until the end of the file
                     chunk = chunk.rstrip() + b"\n"
                     if chunk.strip():
                         yield number_of, chunk

@@ -38,20 +38,20 @@ from keras_lstm_dssm.training.train import Processes, Training, run_training
 from keras_lstm_dssm.version import __version__
 
 STOP_FILE = ".stop"
-"""A file in the run folder that stops the training, with a checkpoint."""
+"""Name of a file in the run folder that makes all workers save and stop."""
 
 _POLL_SECONDS = 1.0
 
 
 class Stopped(KeyboardInterrupt):
-    """Raised on all workers after the step in which a worker was stopped."""
+    """Raised on all workers after the step in which a worker asks to stop."""
 
 
 class StopTogether(keras.callbacks.Callback):
     """Stops the training of all workers after the same step, like ctrl-c.
 
-    Each worker looks for the `stop_file` every second, and tells the others in
-    the next step.
+    Each worker looks for `stop_file` every second, and informs the other
+    workers in the next training step.
     """
 
     def __init__(self, joint_step: JointStep, stop_file: Path) -> None:
@@ -77,8 +77,8 @@ class StopTogether(keras.callbacks.Callback):
 class JointMetrics(keras.callbacks.Callback):
     """Replaces an epoch's metrics by the metrics over all workers' pairs.
 
-    Checks that the weights of all workers are bit-equal. Must be listed before
-    callbacks that read the logs.
+    Also checks that all workers have bit-equal weights. List this callback
+    before callbacks that read the logs.
     """
 
     def __init__(self, collectives: Collectives) -> None:
@@ -87,7 +87,7 @@ class JointMetrics(keras.callbacks.Callback):
         self._sums: dict[str, list[float]] = {}
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Stores the sums of the epoch, before a validation resets them."""
+        """Stores the epoch's sums, because a validation resets the metrics."""
         if batch + 1 == self.params["steps"]:
             self._sums = {
                 metric.name: [float(metric.total), float(metric.count)]
@@ -95,7 +95,7 @@ class JointMetrics(keras.callbacks.Callback):
             }
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Adds the sums of all workers."""
+        """Computes the metrics from the sums of all workers."""
         weights = weights_hash(self.model.trainable_weights)
         all_workers = self.collectives.gather_objects(
             {"sums": self._sums, "weights": weights}
@@ -118,7 +118,10 @@ class JointMetrics(keras.callbacks.Callback):
 
 
 class JointEvaluation(BestEpoch):
-    """Lets worker 0 evaluate: all workers then choose the same epoch."""
+    """Evaluates on worker 0 only, so all workers choose the same best epoch.
+
+    `evaluation` is the callback of worker 0, and `None` on other workers.
+    """
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None
@@ -157,7 +160,7 @@ class JointEvaluation(BestEpoch):
 
 T = TypeVar("T")
 
-_WEIGHT_UNITS = 1 << 20  # sums of weights are integers of this unit
+_WEIGHT_UNITS = 1 << 20  # weights are summed in integer units of 1 / 2**20
 
 
 def worker_versions() -> dict[str, Any]:
@@ -178,7 +181,7 @@ def worker_versions() -> dict[str, Any]:
 
 
 class Workers(Processes):
-    """What a training needs from its processes, for several workers.
+    """Implements `Processes` for a training by several workers.
 
     Worker 0 writes the files that all workers read. An error on a worker raises
     `JointError` on all workers.
@@ -210,7 +213,7 @@ class Workers(Processes):
     def open_clicks(
         self, open_log: Callable[[], tuple[ClickLog, DataSource]]
     ) -> tuple[ClickLog, DataSource]:
-        """Opens the clicks that worker 0 finds, or writes."""
+        """Opens on all workers the click log that worker 0 finds or writes."""
 
         def open_first() -> tuple[list[str], int, str, str | None]:
             log, source = open_log()
@@ -224,9 +227,9 @@ class Workers(Processes):
     def shard(self, training: Training, model: Any) -> None:
         """Restricts a training to this worker's share of the data.
 
-        The smallest share determines the number of steps of an epoch; workers
-        with larger shares leave out other pairs in each epoch. With synthetic
-        pairs, all workers divide the last file by lines.
+        The smallest share determines the number of steps of an epoch. Workers
+        with larger shares leave out pairs, different pairs in each epoch. The
+        last file is divided by lines if it has synthetic pairs.
         """
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster
@@ -297,7 +300,7 @@ class Workers(Processes):
             training.frequencies = frequencies
 
     def best_epoch(self, training: Training) -> BestEpoch | None:
-        """Returns the callback by which worker 0 evaluates for all."""
+        """Returns the callback by which worker 0 evaluates for all workers."""
         evaluation = self.only_on_first(training.best_epoch)
         if training.config.dev is None:
             return None
@@ -308,7 +311,7 @@ class Workers(Processes):
         return {"workers": self.size}
 
     def start(self, model: Any, run: RunFolder) -> Any:
-        """Returns the model that worker 0 has saved."""
+        """Loads on all workers the model that worker 0 has saved."""
         return self.on_each(run.load_checkpoint)
 
     def join(
@@ -351,13 +354,13 @@ def train_worker(
             )
             if stored is not None:
                 config = config_of_run(run, stored)
-            assert config is not None  # `train_on_ray` has read the run
+            assert config is not None  # `train_on_ray` has checked this
             if save_minutes is not None:
                 config = config.replace(save_minutes=save_minutes)
             run_training(config, run, stored, verbose=0, processes=workers)
         collectives.barrier()
     except (Stopped, JointError):
-        # A process that ends first would interrupt the others.
+        # The first process that ends would interrupt the other processes.
         with suppress(tf.errors.OpError):
             collectives.barrier()
         time.sleep(0.2)

@@ -13,7 +13,7 @@ from keras_lstm_dssm.registration import Configured, register
 
 
 def sum_rows(gradient: Any) -> Any:
-    """Sums rows of a sparse gradient that have the same index."""
+    """Sums the rows of a sparse gradient that have the same index."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     indices, positions = tf.unique(gradient.indices)
@@ -29,10 +29,11 @@ class Adagrad(Configured, JointUpdateOptimizer):
 
         G <- G + g * g          W <- W - rate g / (sqrt(G) + epsilon)
 
-    Duchi et al. 2011; Wan et al. 2016. G starts at 0. Rows without a gradient
-    do not change, so the sparse update equals the dense update. Keras's
-    `Adagrad` differs: it computes the root of all rows of G in each training
-    step, and it adds epsilon inside the root.
+    W are the weights, g is their gradient, and G starts at 0 (Duchi et al.
+    2011; Wan et al. 2016). Rows without a gradient do not change, so the sparse
+    update equals the dense update. Keras's `Adagrad` differs: it computes the
+    root of all rows of G in each training step, and adds epsilon inside the
+    root.
 
     Args:
         learning_rate: A float or a `LearningRateSchedule`. Default 0.03.
@@ -107,7 +108,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
     def update_step(
         self, gradient: Any, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Updates a variable by a dense gradient, or by distinct rows."""
+        """Updates a variable; a sparse gradient must have distinct rows."""
         index = self.variable_index(variable)
         accumulator = only_copy(self._accumulators[index].value)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]

@@ -30,7 +30,7 @@ class _ReadRows(NamedTuple):
 
 
 def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
-    """Returns whether a graph's `tensor` is the reshaped tensor `original`."""
+    """Returns whether `tensor`, in a graph, is a reshaped `original`."""
     return (
         tf.is_symbolic_tensor(tensor)
         and tensor.op.type == "Reshape"
@@ -47,14 +47,14 @@ class LazyRows:
 
         V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
 
-    These m updates are made at once. The result equals the dense update up to
-    rounding. Call `sync` before mu changes.
+    `LazyRows` makes these m updates at once. The result equals the dense update
+    up to rounding. Call `sync` before mu changes.
 
     Args:
         table: W, `[rows, units]`.
         velocity: V, `[rows, units]`.
-        updated: For each row, the number of the last training step that W and V
-            include, int `[rows]`.
+        updated: For each row, the number of the last training step that has
+            updated W and V, int `[rows]`.
         mu: The momentum.
         steps: Number of complete training steps.
     """
@@ -84,7 +84,8 @@ class LazyRows:
         `change` is -eps times the gradient, with distinct indices.
         """
         indices = change.indices
-        # With several workers, a gradient may have rows that are not read here.
+        # With several workers, a gradient may have rows that only another
+        # worker has read.
         if self._last_read is None or not _is_reshaped(
             indices, self._last_read.indices
         ):
@@ -118,7 +119,7 @@ class LazyRows:
     def _powers(
         self, updated: tf.Tensor, steps: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns mu^m and mu + ... + mu^m, `[r, 1]`, m = steps - updated."""
+        """Returns mu^m and mu + ... + mu^m, `[r, 1]`; m = steps - updated."""
         # Double precision, because 1 - mu^m cancels most digits of a float32.
         m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
         mu = tf.cast(self.mu, tf.float64)
@@ -149,7 +150,8 @@ class LazyTables:
     def activate(self, makers: Mapping[str, Callable[[], LazyRows]]) -> None:
         """Replaces the active tables. Call `sync` first.
 
-        `makers` are functions that make a table when its key is first used.
+        `makers` maps the key of each active table to a function that creates
+        its `LazyRows` at the first use of the key.
         """
         previous, self.active = self.active, {}
         for key, make in makers.items():
@@ -170,8 +172,8 @@ class LazyTables:
     def pending_rows_saved(self) -> Iterator[None]:
         """Disables `sync` while a checkpoint is saved.
 
-        `sync` rounds the weights. If saving within an epoch changed the
-        weights, a resumed run would differ from an uninterrupted run.
+        `sync` changes weights by rounding. Saving within an epoch must not do
+        this: a resumed run would differ from an uninterrupted run.
         """
         self._sync_disabled = True
         try:
@@ -183,11 +185,11 @@ class LazyTables:
 def renormalise(
     gradients: Sequence[Any], groups: Sequence[int], threshold: float
 ) -> list[Any]:
-    """Scales the gradients of each group to a joint norm up to `threshold`.
+    """Scales the gradients of each group to a joint norm <= `threshold`.
 
         if ||grad|| > th then grad <- th grad / ||grad||
 
-    `groups` has the group's number of each gradient. Gradients are tensors, or
+    `groups` has the number of each gradient's group. Gradients are tensors, or
     `IndexedSlices` of distinct rows.
     """
     pairs = list(zip(gradients, groups, strict=True))
@@ -229,10 +231,10 @@ class NesterovMomentum(JointUpdateOptimizer):
     After a training step the optimizer moves the variables to the look-ahead
     point W + mu V, because the next gradient is computed there. While mu is
     constant, the updates equal Keras's `SGD(nesterov=True)`. At the end of
-    `fit`, `finalize_variable_values` moves the variables back to W. In the
-    models of this package, and in other models with the callback
-    `NesterovSchedule`, the variables are back at W before any callback or
-    validation runs, and after an exception.
+    `fit`, `finalize_variable_values` moves the variables back to W. Models of
+    this package also move the variables to W before a callback or a validation
+    runs, and after an exception. Other models do this only with the callback
+    `NesterovSchedule`.
 
     Before the update, the gradient of each tower is renormalised separately:
     a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
@@ -242,8 +244,8 @@ class NesterovMomentum(JointUpdateOptimizer):
         momentum: mu, default 0.9. `NesterovSchedule` changes mu.
         threshold: th_G, default 1. `None` disables renormalisation.
         lazy: Whether a `TwoTower` updates a row of its trigram tables only when
-            a batch reads the row. The results are equal up to rounding.
-            Default `True`.
+            a batch reads the row. Results with `True` and `False` are equal up
+            to rounding. Default `True`.
         name: Name of the optimizer.
         **kwargs: See `keras.optimizers.Optimizer`. Weight decay, averages and
             constraints apply to W.
@@ -284,8 +286,8 @@ class NesterovMomentum(JointUpdateOptimizer):
         self._mu = self.add_variable((), start, name="pace")
         # The variables without lazy updates are at W + ahead V.
         self._ahead = _only_copy(self.add_variable((), "zeros", name="ahead"))
-        # Training steps left in a call of the train function. The last step
-        # leaves the variables at W. 0 if the number of steps is unknown.
+        # Training steps left in a call of the train function, 0 if unknown. The
+        # last step leaves the variables at W.
         self._steps_left = _only_copy(
             self.add_variable((), "zeros", "int32", name="left")
         )
@@ -342,7 +344,10 @@ class NesterovMomentum(JointUpdateOptimizer):
     def row_reader(
         self, table: keras.Variable
     ) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Returns the function that reads rows of a lazily updated table."""
+        """Returns the function that reads rows of a lazily updated table.
+
+        Returns `None` for other tables.
+        """
         lazy = self._tables.active.get(self.variable_key(table))
         return lazy.read if lazy else None
 
@@ -418,7 +423,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         super().finalize_variable_values(var_list)
 
     def pending_rows_saved(self) -> AbstractContextManager[None]:
-        """Saves pending updates of rows in a checkpoint as pending."""
+        """Keeps updates of rows pending while a checkpoint is saved."""
         return self._tables.pending_rows_saved()
 
     def apply(
@@ -531,9 +536,9 @@ class NesterovSchedule(keras.callbacks.Callback):
     Args:
         total_steps: Number of training steps from the optimizer's first step
             on. By default the schedule spans this `fit`, from `initial_epoch`
-            to the last epoch; the dataset must have a known cardinality. A
-            training that `keras.callbacks.BackupAndRestore` resumes continues
-            its schedule.
+            to the last epoch; the dataset must have a known cardinality. If
+            `keras.callbacks.BackupAndRestore` resumes the training, the old
+            schedule continues.
         ends: mu in the first and in the last phase. Default 0.9.
         middle: mu in the middle phase. Default 0.995.
         fraction: Share of the training steps in the first phase, and also in
@@ -566,13 +571,13 @@ class NesterovSchedule(keras.callbacks.Callback):
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:
-        """Returns start and end of the middle phase, and the last step."""
+        """Returns start and end of the middle phase, and the training's end."""
         edge = self.fraction * total
         steps = math.ceil(edge), math.ceil(total - edge), total
         return [start + step for step in steps]
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Checks that mu can be set and the number of steps is known."""
+        """Checks optimizer and number of steps; wraps the train function."""
         self._phases = None
         optimizer, model = self._optimizer(), self.model
         if isinstance(optimizer, NesterovMomentum):
@@ -616,7 +621,7 @@ class NesterovSchedule(keras.callbacks.Callback):
             done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
-            # A resumed training may repeat a part of an epoch.
+            # After an interruption, a part of an epoch may be repeated.
             *_, end = saved_phases
             resumed = done < end <= done + total < end + steps
             self._phases = (
@@ -646,6 +651,6 @@ class NesterovSchedule(keras.callbacks.Callback):
         return int(self._optimizer().iterations.numpy())
 
     def _optimizer(self) -> Any:
-        """Returns the optimizer that a `LossScaleOptimizer` may wrap."""
+        """Returns the optimizer, without a `LossScaleOptimizer` around it."""
         optimizer = self.model.optimizer
         return getattr(optimizer, "inner_optimizer", optimizer)

@@ -48,11 +48,11 @@ _LONGEST_ID = 256  # limit of UBI's schema
 
 
 class TokenError(ValueError):
-    """Raised for a token of another server, or an expired token."""
+    """Raised for an expired token, or a token from another server."""
 
 
 class AppendedFile:
-    """A locked file of lines, which is renamed before it is too large."""
+    """A locked file of lines; a full file is renamed, and a new file begun."""
 
     def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
         check_writable(path)
@@ -61,7 +61,10 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a whole line; an error leaves the file as it was."""
+        """Appends a line; an error leaves the file unchanged.
+
+        With `sync`, waits until the line is on disk.
+        """
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
             with suppress(FileNotFoundError):  # moved by another program
@@ -250,7 +253,7 @@ class UbiWriter(ClickWriter):
         titles: Sequence[str],
         attributes: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Writes a search, unless empty; returns a token for each result."""
+        """Logs a search unless the query is empty; returns a token per hit."""
         query = cleaned(query)
         query_id = str(uuid.uuid4()) if query else ""
         row = {
@@ -264,7 +267,7 @@ class UbiWriter(ClickWriter):
         if query:
             with self._lock:
                 self._queries.append(_encoded(row), sync=False)
-        # These tokens have JSON in place of the title, for `_line`.
+        # In place of the title, these tokens have JSON that `_line` reads.
         return [
             self.issue(query, json.dumps([query_id, document_id, ordinal]))
             for ordinal, document_id in enumerate(ids, 1)

@@ -1,8 +1,8 @@
 """TF Serving's gRPC services and the health service, for a `grpc.aio` server.
 
-`Predictions` implements the methods of TF Serving. `Calls` intercepts each
-call: it checks the token, waits for the message in the event loop, and then
-runs the method in a slot.
+`Predictions` and `Health` implement the methods. `Calls` intercepts each call:
+it checks the token, waits for the message in the event loop, and then runs the
+method in `RequestSlots`. Health checks run at once and need no token.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ _HEALTH = "/grpc.health.v1.Health/"
 
 
 class Predictions(PredictionServiceServicer, ModelServiceServicer):
-    """Answers TF Serving's methods; threads may share it."""
+    """Implements TF Serving's methods; threads may share the object."""
 
     def __init__(self, models: ModelRegistry, bounds: Bounds) -> None:
         self._models, self._bounds = models, bounds
@@ -92,7 +92,7 @@ class Predictions(PredictionServiceServicer, ModelServiceServicer):
         return model_status(self._models, _checked_spec(request))
 
     def Classify(self, request: Message, _: Any) -> Any:
-        """Refuses a request, because this server does not have the method."""
+        """Raises UNIMPLEMENTED, because this server lacks the method."""
         raise StatusError(
             grpc.StatusCode.UNIMPLEMENTED,
             f"{type(request).__name__}: not offered by this local server",
@@ -108,15 +108,15 @@ def _checked_spec(request: Any) -> ModelSpec:
 
 
 def _spec(request: Any) -> ModelSpec:
-    """Returns the model of a request, or an empty `ModelSpec`."""
+    """Returns a request's `ModelSpec`, or an empty one for other requests."""
     return getattr(request, "model_spec", ModelSpec())
 
 
 class Health(HealthServicer):
     """Answers the calls of `grpc.health.v1`, without waiting for a model.
 
-    The servicer of the package `grpc_health` holds a lock while it sends to a
-    client of Watch: a slow client would block all changes of states
+    The servicer of the package `grpc_health` holds a lock while it sends a
+    state to a client of Watch. A slow client would block all changes of states
     (`test_a_watch_that_nobody_reads`).
     """
 
@@ -127,7 +127,7 @@ class Health(HealthServicer):
         self._watches = 0
 
     def update(self, statuses: Mapping[str, int]) -> None:
-        """Sets the states of services, unless the server stops."""
+        """Sets the states of services; has no effect after `stop`."""
         if not self._stopped:
             self._statuses.update(statuses)
             self._changed.set()
@@ -173,11 +173,11 @@ class Health(HealthServicer):
 
 
 class Calls(grpc.aio.ServerInterceptor):
-    """Checks the token, size, time and number of all gRPC calls of a server.
+    """Checks tokens, and limits the time and the number of gRPC calls.
 
-    The interceptor reads messages as bytes, because grpc.aio has no time limit
-    for messages (`test_calls_without_a_message`), and sends a traceback to the
-    client if it cannot parse a message.
+    The interceptor reads and parses the messages itself. grpc.aio has no time
+    limit for messages (`test_calls_without_a_message`), and it would send the
+    client a traceback for a message that cannot be parsed.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class Calls(grpc.aio.ServerInterceptor):
             return await context.abort(error.code, error.details)
 
     async def _read(self, context: grpc.aio.ServicerContext) -> bytes:
-        """Waits for the message of a call, and returns the bytes."""
+        """Waits for the message of a call; returns the message's bytes."""
         with self._arrivals.limit():
             data = await context.read()
         if data is grpc.aio.EOF:
@@ -288,7 +288,7 @@ class Calls(grpc.aio.ServerInterceptor):
 
 
 def _is_not_disconnect(record: logging.LogRecord) -> bool:
-    """Hides the tracebacks of replies whose clients have disconnected."""
+    """Filters out the error that gRPC logs if a client has disconnected."""
     return "ExecuteBatchError" not in record.getMessage()
 
 

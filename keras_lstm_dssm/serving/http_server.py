@@ -32,13 +32,13 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
 REQUEST_SECONDS = 30.0
-"""Time limit for a request's head to arrive, and again for the body."""
+"""Time limit for the head of a request to arrive, and also for the body."""
 
 REPLY_SECONDS = 30.0
 """Time limit for a client to read a reply."""
 
 KEEP_ALIVE_SECONDS = 75
-"""Time after which a connection without a request is closed."""
+"""Time after a reply until an idle connection is closed."""
 
 MAX_BODIES = 1000
 """Maximum number of bodies that arrive at the same time."""
@@ -53,10 +53,9 @@ REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
 _TOO_LARGE = "the request is larger than {:,} bytes"
 
 HEALTH_PATHS = ("/livez", "/readyz")
-"""Paths that need no token: whether the process runs; whether all models are
-served."""
+"""Paths of health checks, which need no token (see `new_pages`)."""
 
-# Because of `Basic`, browsers ask for a name and a password.
+# `Basic` makes browsers ask for a name and a password.
 _SCHEMES = ("Bearer", 'Basic realm="token"')
 
 
@@ -68,7 +67,7 @@ class Connection(H11Protocol):
     is_busy = False
 
     def connection_made(self, transport: Any) -> None:
-        """Adds the connection to the scope of requests; asyncio calls it."""
+        """Adds the connection to the scope of requests; called by asyncio."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
         # asyncio calls `pause_writing` as soon as a byte waits to be sent.
@@ -76,18 +75,18 @@ class Connection(H11Protocol):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancels the timers; asyncio calls it."""
+        """Cancels the timers; called by asyncio."""
         super().connection_lost(exc)
         self.resume_writing()
         self.begin()
 
     def data_received(self, data: bytes) -> None:
-        """Starts the timer of a request's head; asyncio calls it."""
+        """Starts the timer of a request's head; called by asyncio."""
         if not self.is_busy and self._head_timer is None:
             self._await_head()
         try:
             super().data_received(data)
-        except h11.LocalProtocolError:  # of `test_no_http_after_a_refusal`
+        except h11.LocalProtocolError:  # see `test_no_http_after_a_refusal`
             self.transport.abort()
 
     def _await_head(self) -> None:
@@ -103,14 +102,14 @@ class Connection(H11Protocol):
             self._head_timer = None
 
     def pause_writing(self) -> None:
-        """Starts the timer of a reply; asyncio calls it."""
+        """Starts the timer of a reply; called by asyncio."""
         super().pause_writing()
         self._reply_timer = self.loop.call_later(
             REPLY_SECONDS, self.transport.abort
         )
 
     def resume_writing(self) -> None:
-        """Stops the timer of the reply; asyncio calls this method."""
+        """Stops the timer of a reply; called by asyncio."""
         super().resume_writing()
         if self._reply_timer is not None:
             self._reply_timer.cancel()
@@ -119,9 +118,9 @@ class Connection(H11Protocol):
 class Guard:
     """The ASGI application that checks and reads each request.
 
-    The order of the checks is `Host`, the headers of the body's length, the
-    token, and the size of the body. `Guard` answers REST itself, because
-    Starlette would take a fifth of the time of a small request.
+    `Guard` checks, in this order, the header `Host`, the headers about the
+    body's length, the token, and the body's size. It calls `RestApi` directly,
+    because Starlette would take a fifth of the time of a small request.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class Guard:
         self._arrivals = Arrivals(REQUEST_SECONDS, MAX_BODIES)
 
     def stop(self) -> None:
-        """Refuses requests that have not arrived."""
+        """Refuses requests that have not arrived completely."""
         self._arrivals.stop()
 
     async def __call__(
@@ -167,7 +166,7 @@ class Guard:
             reply.headers.update(error.headers or {})
             for scheme in _SCHEMES if error.status_code == 401 else ():
                 reply.headers.append("www-authenticate", scheme)
-        except StatusError as error:  # the body did not arrive whole
+        except StatusError as error:  # the body did not arrive completely
             is_late = error.code is grpc.StatusCode.DEADLINE_EXCEEDED
             status = 408 if is_late else HTTP_CODES[error.code.name]
             reply = _error(scope, status, error.details)
@@ -202,7 +201,7 @@ class Guard:
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
-            # A proxy and this server could disagree on the request's end.
+            # A proxy and this server could disagree where the request ends.
             raise HTTPException(
                 400,
                 "both content-length and transfer-encoding",
@@ -306,7 +305,7 @@ def new_pages(
     metrics: RequestMetrics,
     routes: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
-    """Returns the application that answers all paths outside of REST.
+    """Returns the application that answers all paths other than REST.
 
     `/livez` replies 200 while the process runs; `/readyz` replies 200 if each
     model has a served version, otherwise 503. `METRICS_PATH` shows the metrics.
@@ -401,15 +400,18 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Listens on a port, 0 for a free port, without Nagle's algorithm."""
+    """Returns a socket that listens on a port, without Nagle's algorithm.
+
+    Port 0 takes a free port.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns the algorithm off only for an explicit protocol.
+    # asyncio turns Nagle's algorithm off only if IPPROTO_TCP is given.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
-            # For TLS, where `pause_writing` is not called (see
-            # `test_a_reply_over_tls_that_nobody_reads`).
+            # Limits replies over TLS, where `pause_writing` is not called
+            # (`test_a_reply_over_tls_that_nobody_reads`).
             listening.setsockopt(
                 socket.IPPROTO_TCP,
                 socket.TCP_USER_TIMEOUT,

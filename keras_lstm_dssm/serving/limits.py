@@ -1,8 +1,8 @@
 """Limits on the size, the number and the arrival time of requests.
 
 `Bounds` limits the size of a request, and `Arrivals` the time in which a
-request arrives. `RequestSlots` runs a limited number of requests at a time, in
-threads or in the event loop.
+request arrives. `RequestSlots` runs requests in threads or in the event loop,
+and limits how many requests run or wait.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _COUNTS = ("k", "n")
 """Names of inputs that state the number of results for each text."""
 
 REPLY_MB = 64
-"""Maximum size of a reply in MiB."""
+"""Maximum size of a gRPC reply in MiB, if `max_message_mb` is not larger."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,11 @@ _BYTES = {
 
 
 QUICK_BYTES = 1024
-"""Largest request that may run in the event loop."""
+"""Size in bytes of the largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""Requests run in the event loop if the last request took less time."""
+"""If a request takes at most this time, the next request with the same key runs
+in the event loop."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -121,15 +122,16 @@ class LoopTurns(asyncio.Lock):
     """Lets the event loop poll its sockets between two requests.
 
     Each poll accepts many HTTP requests, but only one gRPC call. If all HTTP
-    requests ran before the next poll, the latency of gRPC would be 16 times as
-    long, with 32 clients of each protocol.
+    requests ran before the next poll, gRPC calls would take 16 times as long
+    (measured with 32 clients of each protocol).
     """
 
     async def next(self) -> None:
         """Waits until the caller may run its request in the event loop."""
         await self.acquire()
         polls = asyncio.create_task(self._poll())
-        # A `finally` in `_poll` would not run if the task is cancelled at once.
+        # A `finally` in `_poll` would not run if the task were cancelled before
+        # it starts.
         polls.add_done_callback(lambda _: self.release())
 
     async def _poll(self) -> None:
@@ -138,14 +140,14 @@ class LoopTurns(asyncio.Lock):
 
 
 class RequestSlots(Executor):
-    """Computes a bounded number of requests of one protocol at a time.
+    """Runs the requests of one protocol; at most `max_requests` run or wait.
 
-    Requests run in threads, so that they do not wait for a slow model. A short
-    request runs in the event loop if the last request with the same key took at
-    most `QUICK_SECONDS`. After a request of 10 times this time, requests with
-    the same key run in threads for a minute. A request holds its slot until it
-    ends, even if the client disconnects. Only the thread of the event loop may
-    use the object.
+    Requests run in threads, so a slow model does not delay other requests. But
+    a request runs in the event loop if the last request with the same key took
+    at most `QUICK_SECONDS`. If a request takes more than 10 times as long,
+    requests with the same key run in threads for a minute. A request holds its
+    slot until it ends, even if the client disconnects. Only the thread of the
+    event loop may use the object.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class RequestSlots(Executor):
         self._turns = turns
         self._jobs: set[Future[Any]] = set()
         self._in_loop = 0
-        # Key -> the time from which requests with it may run in the loop.
+        # Key -> time from which requests with this key may run in the loop.
         self._loop_times: dict[Hashable, float] = {}
 
     @property
@@ -174,8 +176,11 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request; requests with the same `key` take similar times."""
-        if key is None:  # may take any time
+        """Runs a request, in a thread if `key` is `None`.
+
+        Requests with the same key take similar times.
+        """
+        if key is None:
             return await asyncio.wrap_future(self.submit(work))
         if self._loop_times.get(key, math.inf) <= time.monotonic():
             self._check()
@@ -196,7 +201,7 @@ class RequestSlots(Executor):
             )
 
     def _timed(self, key: Hashable, work: Callable[[], T]) -> T:
-        # Processor time, without the time of waiting for other threads.
+        # `thread_time` does not count the time of waiting for other threads.
         start = time.thread_time()
         result = work()
         seconds = time.thread_time() - start
@@ -211,10 +216,10 @@ class RequestSlots(Executor):
 
 
 class Arrivals:
-    """Limits the time in which a request arrives, and the number of arrivals.
+    """Limits the number of arriving requests, and the time of each arrival.
 
-    If more than `maximum` requests are arriving, the oldest is refused. Only
-    the thread of the event loop may use the object.
+    If more than `maximum` requests are arriving, the oldest of them is refused.
+    Only the thread of the event loop may use the object.
     """
 
     def __init__(self, seconds: float, maximum: int) -> None:
@@ -249,7 +254,7 @@ class Arrivals:
             self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records this request's size; returns the sizes of all, summed."""
+        """Records this request's bytes so far; returns the sum of all bytes."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size

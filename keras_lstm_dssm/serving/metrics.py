@@ -20,7 +20,7 @@ _TF_SERVING_BUCKETS = [10 * 1.8**power for power in range(33)]
 _TF_SERVING_COUNT = ":tensorflow:serving:request_count"
 
 _COUNTED = ("Predict", "Embeddings", "Embed", "Rerank")
-"""Methods that run a model. TF Serving counts only these."""
+"""Methods that run a model. TF Serving's metrics count only these methods."""
 
 
 class RequestMetrics:
@@ -90,13 +90,13 @@ class RequestMetrics:
         code: str,
         start: float,
     ) -> None:
-        """Counts a request; `start` is its time by `time.perf_counter`."""
+        """Counts a request that began at `start`, by `time.perf_counter`."""
         seconds = time.perf_counter() - start
         model, signature = self._models.known(model, signature)
         if method != "Predict":
             signature = ""
         labels = (protocol, method, model, signature, code)
-        # The lookup of labels in prometheus-client is slow.
+        # The metrics are cached, because prometheus-client finds them slowly.
         if labels not in self._by_labels:
             counters = [self._requests.labels(*labels)]
             timers = [(self._seconds.labels(*labels[:-1]), 1.0)]

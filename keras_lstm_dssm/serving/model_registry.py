@@ -65,11 +65,11 @@ _NOTHING = Available({}, {})
 
 
 class ModelVersions:
-    """Holds the versions of one model; one thread changes them.
+    """Holds the versions of one model; only one thread may change them.
 
-    `load` prepares new versions, `serve` makes them available, and `unload`
-    ends old versions. `available` is replaced as a whole, so that each request
-    sees consistent versions and labels.
+    `load` prepares new versions, `serve` makes the new versions available, and
+    `unload` ends old versions. `available` is replaced as a whole, so each
+    request sees consistent versions and labels.
     """
 
     def __init__(self, name: str, verify: bool = False) -> None:
@@ -78,7 +78,7 @@ class ModelVersions:
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
-        # Versions that did not load -> the last change of their files.
+        # Version that did not load -> time of the last change of its files.
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
@@ -94,7 +94,7 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads expected versions that are new, or changed after an error."""
+        """Loads expected versions that are new, or changed since a failure."""
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -124,10 +124,11 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads unexpected versions; returns whether there were any."""
+        """Unloads versions that are not expected; returns whether any was."""
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
-        # As with TF Serving's `AvailabilityPreservingPolicy`.
+        # The old versions stay until an expected version is available, as with
+        # TF Serving's `AvailabilityPreservingPolicy`.
         if expected and len(surplus) == len(versions):
             return False
         if versions and not expected:
@@ -161,8 +162,8 @@ class ModelVersions:
         for version in versions:
             unloading = VersionState(ModelVersionStatus.UNLOADING)
             self._states[version] = unloading
-            # Running requests refer to the servable. It is freed, and the
-            # version's state becomes END, when the last request ends.
+            # Running requests refer to the servable. When the last of these
+            # requests ends, Python frees the servable and calls `_end`.
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
             ).atexit = False
@@ -179,11 +180,11 @@ class ModelVersions:
 
 @contextmanager
 def _verified(folder: Path) -> Iterator[None]:
-    """Checks that the files loaded in the `with` block match the manifest.
+    """Checks the files that the `with` block loads against the manifest.
 
-    The block reads the files after the check. The states of the files (inode,
-    size, times) must therefore be equal before and after the block. A program
-    cannot forge the time at which an inode was changed.
+    Files could change between the check and the block. Therefore their inodes,
+    sizes and times must be equal before and after. No program can forge the
+    time of an inode's last change.
     """
     real, models_dir = folder.resolve(), folder.parent.parent.resolve()
     if not real.is_relative_to(models_dir):
@@ -241,9 +242,9 @@ def _status_code(error: BaseException) -> int:
 class ModelRegistry:
     """Holds the models of a folder, with their served versions in memory.
 
-    `models.config` lists the models, versions and labels to serve; each
-    `base_path`, a path in a container, is ignored. Without the file, the newest
-    `versions` of all models are served.
+    `models.config` lists the models, versions and labels to serve. The entries
+    `base_path` are ignored, because they are paths in a container. If the file
+    is missing, the `versions` newest versions of every model are served.
     """
 
     def __init__(
@@ -256,7 +257,7 @@ class ModelRegistry:
         self._verify = verify
         self._version_count = versions
         self._models: dict[str, ModelVersions] = {}
-        # What requests read: replaced as a whole.
+        # Requests read this mapping, which is only replaced as a whole.
         self._served: Mapping[str, Available] = {}
         self._expected: Set[str] = set()
         self._lock = threading.Lock()
@@ -285,8 +286,8 @@ class ModelRegistry:
     def refresh(self) -> None:
         """Loads new versions, and unloads old versions.
 
-        Logs each version that does not load. Raises `InputError` for a wrong
-        folder or `models.config`, whose last correct content still applies.
+        Logs each version that does not load. Raises `InputError` if a folder or
+        `models.config` is wrong; then the last correct `models.config` applies.
         """
         with self._lock:
             if self._has_garbage:
@@ -356,7 +357,10 @@ class ModelRegistry:
         return problems
 
     def _may_be_model(self, path: Path) -> bool:
-        """Returns whether a folder is listed or, without a list, a model."""
+        """Returns whether `models.config` lists a folder.
+
+        Without the file, returns whether the folder has or had a version.
+        """
         name = path.name
         if not path.is_dir():
             return False
@@ -396,7 +400,6 @@ class ModelRegistry:
     def _replace_versions(
         self, expected: Mapping[str, Mapping[int, Path]]
     ) -> None:
-        """Replaces the versions of all models by the expected versions."""
         new_models = {
             name: ModelVersions(name, self._verify)
             for name in expected.keys() - self._models.keys()
@@ -413,7 +416,7 @@ class ModelRegistry:
         self._publish()
 
     def _publish(self) -> None:
-        """Makes the versions of all models visible to requests at once."""
+        """Makes the versions of all models visible to requests together."""
         self._served = {n: model.available for n, model in self._models.items()}
 
     def find(self, spec: ModelSpec) -> Servable:
@@ -445,7 +448,7 @@ class ModelRegistry:
     def find_together(
         self, names: Sequence[str], version: int | None = None
     ) -> list[Servable]:
-        """Returns models in the same version, by default their newest."""
+        """Returns the models in `version`, or in the newest common version."""
         served = self._served  # another thread may replace the attribute
         by_model = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, by_model))
@@ -459,7 +462,7 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns both names, with "" for an unknown model or signature."""
+        """Returns the names of model and signature; "" for an unknown name."""
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():
@@ -481,7 +484,7 @@ class ModelRegistry:
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
-        """Returns the Unix time of the newest version's files, 0 if removed."""
+        """Returns the Unix time of the newest version's files; 0 if removed."""
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
         if version not in folders:
@@ -489,7 +492,7 @@ class ModelRegistry:
         return _last_change(folders[version]) // 10**9
 
     def names(self) -> list[str]:
-        """Returns the names of all models, with unloaded models, sorted."""
+        """Returns the names of all models, also of unloaded models, sorted."""
         return sorted(self._models)
 
     def unavailable(self) -> list[str]:

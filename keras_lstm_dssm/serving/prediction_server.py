@@ -1,7 +1,8 @@
 """Serves a folder of models over gRPC and HTTP in one event loop.
 
-Requests are checked in the event loop, and computed in a pool of threads.
-Another thread loads new versions while the old versions answer.
+Requests are checked in the event loop. Quick requests also run there; other
+requests run in a pool of threads. Another thread loads new versions while the
+old versions answer.
 """
 
 import asyncio
@@ -54,8 +55,8 @@ MAX_MESSAGES = 64
 """Maximum number of gRPC messages that arrive at the same time."""
 
 CONNECTION_SECONDS = 60.0
-"""Age at which a gRPC connection takes no more calls. At twice this age the
-connection is closed."""
+"""Age after which a gRPC connection accepts no more calls. At twice this age,
+the connection is closed."""
 
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
@@ -64,8 +65,8 @@ class PredictionServer:
     """Serves a folder of models over gRPC and HTTP; a context manager.
 
     New versions are loaded and warmed up while the old versions answer. The
-    gRPC health service reports on the server (""), on its services, and on each
-    model by name.
+    gRPC health service reports the state of the server (""), of the other gRPC
+    services, and of each model by its name.
 
     Args:
         models_dir: Folder with `NAME/NUMBER/saved_model.pb`, and
@@ -75,22 +76,22 @@ class PredictionServer:
             this machine can connect.
         http_port: The port of HTTP (REST, metrics and the search page); 0
             takes a free port. Default: no HTTP. HTTP needs the extra `http`.
-        versions: Number of newest versions to load of each model without
-            a `model_version_policy`, by default 1.
+        versions: Number of newest versions to serve of each model that has no
+            `model_version_policy`, by default 1.
         threads: Number of requests computed at the same time, by default 8;
             further requests wait.
         poll_seconds: Seconds between two checks for new versions, by default
             1; 0 checks only at the start.
-        grace_seconds: Seconds after which running requests are cancelled when
-            the server stops, by default 10.
-        verify: Whether to load only versions with files that match their
-            `MANIFEST.sha256`.
+        grace_seconds: Seconds that running requests have to end when the
+            server stops, by default 10.
+        verify: Whether to load a version only if its files match its
+            `MANIFEST.sha256`. Default `False`.
         bounds: Maximum sizes of a request, and maximum number of requests.
         security: TLS and tokens. Default: connections are not encrypted,
             and no token is needed.
         click_log: File to which clicks on the search page are appended; or
-            `"ubi:FOLDER"`, for searches and clicks as User Behavior Insights.
-            Default: no log.
+            `"ubi:FOLDER"`, to log searches and clicks in the format of User
+            Behavior Insights. Default: no log.
 
     Attributes:
         port: The port of gRPC, once the server runs.
@@ -105,8 +106,9 @@ class PredictionServer:
     Raises:
         InputError: The folder has no model, a model does not load, a number is
             out of range, the extra `http` is missing, or other machines can
-            reach `host` without protection, see `Security.check`. At the start:
-            a port is taken, or the click log cannot be written.
+            reach `host` without protection, see `Security.check`. The `with`
+            statement raises it for a port that is taken, and for a click log
+            that cannot be written.
 
     Example:
         >>> with PredictionServer("models", port=0) as server:
@@ -243,7 +245,7 @@ class PredictionServer:
     def _report(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        """Logs an error that asyncio reports, or once that no file can open."""
+        """Logs errors of asyncio; logs only once that no file can be opened."""
         if getattr(context.get("exception"), "errno", 0) != errno.EMFILE:
             loop.default_exception_handler(context)
         elif not self._has_logged_limit:
@@ -308,7 +310,7 @@ class PredictionServer:
 
     @contextmanager
     def _http_server(self) -> Iterator["HttpServer | None"]:
-        """Creates the HTTP server and the click log; None without HTTP."""
+        """Yields the HTTP server, with an open click log; None without HTTP."""
         if self._http_port is None or self.metrics is None:
             yield None
             return

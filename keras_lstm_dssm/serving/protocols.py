@@ -32,27 +32,28 @@ from lstm_dssm_client.words import split_words
 Request = Mapping[str, Any]
 
 MAX_TEXTS = 2048
-"""Maximum number of texts of a request, as at OpenAI, unless `Bounds.max_rows`
-is larger."""
+"""Maximum number of texts of a request, as in OpenAI's API. A larger
+`Bounds.max_rows` raises the limit."""
 
 _CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name for both encoders. The request says which of them encodes."""
+"""Model name for both encoders. To encode texts, a request must also name the
+side, query or document."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")
 _SIDE = re.compile(r"(?:\w+[._])?(?:(query)|document|passage)")
-"""Matches the name of an encoder's side, such as query, search_query (Cohere)
+"""Matches the name of the side to encode, such as query, search_query (Cohere)
 or retrieval.passage (Jina)."""
 
 _PAIR = {"query": "string", "document": "string"}
 _RERANKERS = ("scorer", "query_encoder", "keyvec")
-"""Rerank requests without `model` use the first of these that is served."""
+"""Rerank requests without `model` use the first served model of this list."""
 
 
 def list_models(models: ModelRegistry, bounds: Bounds, _: Request) -> Any:
-    """Lists the served models, `GET /v1/models` of OpenAI."""
+    """Lists the served models: `GET /v1/models` of OpenAI."""
     data = [model_object(models, name) for name in _served(models)]
     return {"object": "list", "data": data}
 
@@ -100,7 +101,7 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
 
 
 def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
-    """Returns the encoder for the model and the side in a request."""
+    """Returns the encoder for a request's model and side, query or document."""
     servables = find_models(models, string_of(request, "model"))
     sides: dict[int, str] = {}
     for field in _SIDE_FIELDS:
@@ -129,7 +130,7 @@ def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
 
 
 def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
-    """Encodes texts, `POST /v1/embeddings` of OpenAI and of Jina."""
+    """Encodes texts: `POST /v1/embeddings` of OpenAI and of Jina."""
     value = request.get("input")
     value = [value] if isinstance(value, str) else value
     texts = _texts("input", value, bounds)
@@ -155,9 +156,9 @@ def embeddings(models: ModelRegistry, bounds: Bounds, request: Request) -> Any:
 def embed(
     version: int, models: ModelRegistry, bounds: Bounds, request: Request
 ) -> Any:
-    """Encodes texts, `POST /v1/embed` and `/v2/embed` of Cohere."""
+    """Encodes texts: `POST /v1/embed` and `/v2/embed` of Cohere."""
     model = str(request.get("model"))
-    # LlamaIndex sends only names of Cohere's models.
+    # LlamaIndex can send only the names of Cohere's models.
     if model.startswith("embed-") and model not in models.names():
         request = {**request, "model": TOWERS}
     texts = _texts("texts", request.get("texts"), bounds)
@@ -215,10 +216,10 @@ def _check_width(
 def rerank(
     version: int, models: ModelRegistry, bounds: Bounds, request: Request
 ) -> Any:
-    """Ranks documents for a query, `POST /v1/rerank` and `/v2/rerank`.
+    """Ranks documents for a query: `POST /v1/rerank` and `/v2/rerank`.
 
     Version 1 is the protocol of Jina, and of Cohere's older API. Documents may
-    be objects with `text`. By default, version 1 returns the documents, too.
+    be objects with `text`. By default, only version 1 returns the documents.
     """
     query, values = string_of(request, "query"), request.get("documents")
     if isinstance(values, list):
@@ -306,7 +307,8 @@ def _run(
 ) -> np.ndarray:
     """Runs a model on columns of texts, in chunks of `max_rows` rows."""
     rows = list(zip(*columns.values(), strict=True))
-    # Once each: the last digits of a result depend on the row's position.
+    # Equal rows run once, to get equal results: a row's position in a batch may
+    # change the last digits.
     first, row_of = distinct_values(rows)
     sizes = [sum(map(len, rows[index])) for index in first]
     inputs = {name: text_array(texts)[first] for name, texts in columns.items()}
@@ -367,7 +369,7 @@ def _cohere_error(status: int, message: str) -> Any:
 
 
 class Route(NamedTuple):
-    """How a path is answered."""
+    """How requests for a path are answered."""
 
     protocol: str  # name in `Bounds.protocols`
     method: str  # method of HTTP
@@ -394,7 +396,7 @@ ROUTES = {
 
 
 def error_body(path: str, status: int, message: str) -> bytes:
-    """Returns an error in the form of the path's protocol."""
+    """Returns an error as JSON, in the form of the path's protocol."""
     route = ROUTES.get(path)
     error = route.error(status, message) if route else {"error": message}
     if not path.startswith("/v1/models/"):

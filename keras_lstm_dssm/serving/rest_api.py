@@ -1,7 +1,7 @@
 """TF Serving's REST API: paths, methods and status codes of HTTP.
 
-The model is `tensorflow_serving/model_servers/http_rest_api_handler.cc` and
-`http_server.cc`. docs/tf_serving.md lists the differences.
+This module follows `tensorflow_serving/model_servers/http_rest_api_handler.cc`
+and `http_server.cc`. docs/tf_serving.md lists the differences.
 """
 
 import json
@@ -74,7 +74,10 @@ class Reply(NamedTuple):
 
 
 class RestApi:
-    """Answers requests below `/v1/`; threads may share it."""
+    """Answers requests of TF Serving's REST API, and requests to `ROUTES`.
+
+    Threads may share the object.
+    """
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class RestApi:
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Returns the names of method and model; None if not served."""
+        """Returns method and model name; None for an unknown path or model."""
         try:
             name, spec = _method_and_model(method, path)
         except StatusError:
@@ -95,7 +98,7 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request for a percent-encoded path without a query."""
+        """Answers a request; `path` is percent-encoded, without a query."""
         start = time.perf_counter()
         label = model = signature = version = ""
         code = "OK"
@@ -128,7 +131,7 @@ class RestApi:
         return Reply(HTTP_CODES[code], reply, version)
 
     def _status(self, spec: ModelSpec) -> dict[str, Any]:
-        """Returns the states of versions, and OpenAI's fields of a model."""
+        """Returns the states of versions, with OpenAI's fields of a model."""
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(
             "version_choice"
@@ -167,7 +170,7 @@ class RestApi:
 
 
 def code_and_message(error: Exception, request: str) -> tuple[str, str]:
-    """Returns name and message of a gRPC code; logs unexpected errors."""
+    """Returns an error's gRPC code and message; logs unexpected errors."""
     if isinstance(error, StatusError):
         return error.code.name, error.details
     _LOG.error("%s", request, exc_info=error)

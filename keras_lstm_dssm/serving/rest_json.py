@@ -1,7 +1,7 @@
 """Converts JSON of TF Serving's REST API to arrays, and arrays to JSON.
 
-Conversions and messages are those of `util/json_tensor.cc` in TF Serving, see
-https://www.tensorflow.org/tfx/serving/api_rest.
+Conversions and messages follow `util/json_tensor.cc` in TF Serving. The API is
+described at https://www.tensorflow.org/tfx/serving/api_rest.
 """
 
 import functools
@@ -260,7 +260,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
 
 
 def _unequal(value: list[Any], number: int) -> _ElementError:
-    """Returns the error of an element with another shape than the first."""
+    """Returns the error for an element whose shape differs from the first."""
     expected, shape = _shape(value[0]), _shape(value[number])
     size, other = math.prod(expected), math.prod(shape)
     problem = f"Expecting tensor size: {size} but got: {other}"
@@ -376,8 +376,9 @@ _BYTES_SUFFIX = "_bytes"
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
     """Returns the body of a reply: `predictions` by row, or `outputs` by name.
 
-    Outputs with names that end in `_bytes` are in base64. Numbers have the
-    fewest digits that identify them. NaN and Infinity are as in TF Serving.
+    Outputs with names that end in `_bytes` are encoded in base64. Numbers are
+    written with the fewest digits that identify them. NaN and Infinity, which
+    JSON does not allow, are written as TF Serving writes them.
     """
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")
@@ -409,7 +410,7 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
 
 
 def _writable(name: str, array: np.ndarray) -> Any:
-    """Converts an array of texts to lists, others to a dtype of orjson."""
+    """Converts texts to nested lists, numbers to a dtype of orjson."""
     kind, dtype = array.dtype.kind, array.dtype.name
     if kind == "O":
         return _texts(array.tolist(), name.endswith(_BYTES_SUFFIX))
@@ -432,7 +433,7 @@ def _texts(value: Any, in_base64: bool) -> Any:
 
 
 def _plain(values: np.ndarray | np.generic) -> Any:
-    """Converts numbers to Python's numbers with equal shortest digits."""
+    """Converts NumPy's numbers to Python's, which print the same digits."""
     if values.dtype.kind == "f":
         values = values.astype("U32").astype(float)
     return values.tolist()

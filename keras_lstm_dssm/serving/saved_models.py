@@ -62,7 +62,7 @@ class SavedGraph:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.definitions = signature_defs(folder)
-        # For short texts twice as fast as `tf.saved_model.load`.
+        # A session is twice as fast as `tf.saved_model.load` for short texts.
         self._session = tf.compat.v1.Session(graph=tf.Graph(), config=_CONFIG)
         try:
             _load_graph(self._session, Path(folder))
@@ -122,7 +122,7 @@ def _load_graph(session: tf.compat.v1.Session, folder: Path) -> None:
 
 
 def _array(values: np.ndarray | np.generic | bytes) -> np.ndarray:
-    # A session returns Python objects or NumPy scalars for scalars.
+    # A session returns a scalar as a Python object or a NumPy scalar.
     return np.asarray(values, object if isinstance(values, bytes) else None)
 
 
@@ -145,8 +145,8 @@ class SavedEncoder:
     """Runs an exported encoder, without the Python class of the encoder.
 
     Args:
-        path: The folder of a version, or the folder of a model. In the latter,
-            the newest version that `models.config` serves is loaded.
+        path: The folder of a version, or the folder of a model. From a model's
+            folder, the newest version that `models.config` serves is loaded.
 
     Attributes:
         fingerprint: Hash of everything that determines the vectors.
@@ -247,8 +247,8 @@ class SavedRetriever:
         """Returns the k best documents of each query; see `Client.search`.
 
         Raises:
-            InputError: k is below 1, or too large for int32; a tag is blank
-                or has a comma, or no document has it; or the retriever was
+            InputError: k is below 1, or too large for int32; a tag is blank,
+                has a comma, or belongs to no document; or the retriever was
                 exported without tags.
         """
         hits: list[list[Hit]] = []

@@ -81,7 +81,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def trigrams(word: str) -> list[str]:
-    """Returns the letter trigrams of a word; #ar, ara, ray, ay# for "aray"."""
+    """Returns the letter trigrams of a word: "cap" -> #ca, cap, ap#."""
     marked = f"#{word}#"
     return [marked[i : i + 3] for i in range(len(marked) - 2)]
 
@@ -107,10 +107,11 @@ def word_similarity(
 ) -> np.ndarray:
     """Returns the similarities of words, from 0 to 1, float64 `[n, m]`.
 
-    A query word counts as misspelled if no title has it, but a title has a word
-    with similar letters. Misspelled words are compared by letters, other words
-    by `cosines` of the encoders, if given. Similarities below `MIN_SHARED` or
-    `MIN_COSINE` are 0.
+    A query word counts as misspelled if no title has the word, but a title has
+    a word with similar letters. Misspelled words are compared by letters, and
+    other words by `cosines` of the encoders. Without `cosines`, all words are
+    compared by letters. Similarities below `MIN_SHARED` (letters) or
+    `MIN_COSINE` are set to 0.
     """
     letters = letter_similarity(query_words, title_words)
     letters[letters < MIN_SHARED] = 0
@@ -170,9 +171,10 @@ _PART_LABELS = {
 
 
 def reasons(hit: ExplainedHit) -> list[str]:
-    """Returns a line for each part of a score, the largest first.
+    """Returns a line for each positive part of a score, the largest first.
 
-    Shares are of the sum of all positive parts. Stop words are left out.
+    A line has the part's share of the sum, in percent, and the part's words
+    without stop words.
     """
     parts = {name: share for name, share in hit.parts.items() if share > 0}
     lines = []
@@ -216,15 +218,14 @@ _PART = re.compile("[^ ]+")
 def _matching_spans(
     title: str, similarities: Mapping[str, float]
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Yields start, end and words of spans of a title.
+    """Yields start, end and words of the spans of a title to highlight.
 
-    A part of the title between spaces is left out if it has no similar word. A
-    part of several words is divided into spans of one word, if possible; "½" is
-    the words 1 and 2, and cannot be divided.
+    Text between two spaces is divided into spans of one word, or left out if no
+    word is similar. "½", normalised to the words 1 and 2, is not divided.
     """
-    for part in _PART.finditer(title):
-        start, end = part.span()
-        words = _words_of(part[0])
+    for match in _PART.finditer(title):
+        start, end = match.span()
+        words = _words_of(match[0])
         if similarities.keys().isdisjoint(words):
             continue
         while words and end - start <= _MAX_WORD_LETTERS:
@@ -280,11 +281,11 @@ class SearchPage:
         self._cards: dict[tuple[str, int], dict[str, Any]] = {}
 
     def models(self) -> dict[str, Any]:
-        """Returns the retrievers, `models`, and whether `clicks` are logged.
+        """Returns `models`, the retrievers; and whether `clicks` are logged.
 
-        Each model has `name` and `versions`, newest first; and for the newest
-        version `card`, the facts of its model card; `examples`, queries with
-        `text` and `misspelled`; and `tags`, name -> values, for names with
+        Each model has `name` and `versions`, newest first. It also has facts of
+        the newest version: `card`, from its model card; `examples`, queries
+        with `text` and `misspelled`; and `tags`, name -> values, for names with
         fewer than `MAX_TAG_VALUES` values.
         """
         listed = []
@@ -315,7 +316,8 @@ class SearchPage:
         except (InputError, OSError) as error:
             _LOG.warning("the page does without the card: %s", error)
             return {}
-        # An export replaces the facts before its version is served.
+        # An export replaces the facts of the version that is still served, so
+        # these facts are kept in memory.
         if facts:
             self._cards[name, version] = facts
         return self._cards.get((name, version), {})
@@ -334,9 +336,9 @@ class SearchPage:
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
-        """Makes example queries of the first words of titles.
+        """Makes example queries from the first words of titles.
 
-        The last query has a word with two exchanged letters.
+        In the last query, two letters of a word are exchanged.
         """
         call = servable.default(_INPUTS)
         assert call is not None
@@ -357,13 +359,13 @@ class SearchPage:
         """Searches one model for `text`; returns the results as JSON.
 
         `tags` restrict the search; see `Client.search`. With `letters`, words
-        are compared by letters only, so that two models can be compared if one
-        of them has no encoders.
+        are compared by letters only. The page does this to compare a model with
+        another that has no encoders.
 
-        The result has `words` of `nearest_words`, and `more`, whether a larger
-        k may find more hits. A hit has `why`, lines that explain the score;
-        `weak`, if the model marks weak matches; and `click`, a token, if clicks
-        are logged.
+        The reply has `words`, the result of `nearest_words`, and `more`,
+        whether a larger k may find more hits. A hit has `why`, lines that
+        explain the score; `weak`, if the model marks weak matches; and `click`,
+        a token, if clicks are logged.
         """
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
@@ -380,7 +382,7 @@ class SearchPage:
             raise InvalidError(f"{model} is no retriever")
         every_word = words_of([text], _MAX_QUERY_WORDS)
         query_words = [w for w in every_word if w not in STOP_WORDS]
-        # Searches for single words find words that the results lack.
+        # Searches for single query words find similar words in other titles.
         queries = [text, *query_words]
         counts = [k] + [_WORD_RESULTS] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
@@ -469,7 +471,7 @@ class SearchPage:
     ) -> np.ndarray | None:
         """Compares the words of the query with the words of the titles.
 
-        Returns None if there are no encoders of the retriever's version.
+        Returns None if no encoders have the retriever's version.
         """
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
@@ -492,9 +494,9 @@ class SearchPage:
     def click(self, request: Mapping[str, Any]) -> bool:
         """Writes the clicked result with the token `click` to the click log.
 
-        Returns whether a line was written; a token is written once. Raises
-        `StatusError` if the token is wrong or too old, or the server logs no
-        clicks; and `OSError` if writing fails.
+        Returns whether a line was written; each token is written at most once.
+        Raises `StatusError` if the token is wrong or too old, or if the server
+        logs no clicks. Raises `OSError` if writing fails.
         """
         token = string_of(request, "click")
         if self._clicks is None:
@@ -508,7 +510,7 @@ class SearchPage:
 def _explained(
     outputs: Mapping[str, np.ndarray], k: int
 ) -> dict[str, list[str]]:
-    """Returns id -> `reasons` for the first query; empty without parts."""
+    """Returns id -> `reasons` for the first query; `{}` without parts."""
     if not {"parts", "words", "weak"} <= outputs.keys():
         return {}
     names = ("ids", "scores", "titles", "parts", "words", "weak")
@@ -537,7 +539,7 @@ _FILES = {
     "/page/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""Path -> name of the file in the folder `page`, and its type."""
+"""Path -> name of a file in the folder `page`, and the content type."""
 
 HEADERS = {
     "content-security-policy": (
@@ -557,8 +559,8 @@ HEADERS = {
 def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
     """Returns the routes of the page; models run in `threads`.
 
-    The routes are `GET /` and its files, and `GET /page/models`, `POST
-    /page/search` and `POST /page/click`, which answer with JSON.
+    `GET /` and the routes of the page's files return files. `GET /page/models`,
+    `POST /page/search` and `POST /page/click` return JSON.
     """
 
     async def run(call: Callable[[], Any]) -> Response:
@@ -604,7 +606,7 @@ def _reply(call: Callable[[], Any]) -> Response:
     except OSError as error:
         _LOG.error("clicks cannot be written: %s", error)
         return _error(507, "the click could not be written")
-    except Exception as error:  # of any kind: the server goes on
+    except Exception as error:  # no error may stop the server
         code, message = code_and_message(error, "the page")
         return _error(HTTP_CODES[code], message)
 

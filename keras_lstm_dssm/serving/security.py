@@ -1,7 +1,7 @@
 """TLS, client certificates and tokens of a server.
 
-`Security` checks that a server has TLS and identifies clients if other machines
-can reach it.
+If other machines can reach the server, `Security` requires TLS, and tokens or
+client certificates.
 """
 
 import base64
@@ -63,7 +63,7 @@ class ServerTLS:
         self.ssl_context()
 
     def ssl_context(self) -> ssl.SSLContext:
-        """Returns a server's settings for TLS 1.2 or newer, for Python."""
+        """Returns the server's `SSLContext`, for TLS 1.2 or newer."""
         for path in filter(None, (self.certificate, self.key, self.client_ca)):
             try:
                 path.open("rb").close()
@@ -74,7 +74,7 @@ class ServerTLS:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # Without `password`, OpenSSL would ask for it on the terminal.
+            # By default OpenSSL asks for a password on the terminal.
             context.load_cert_chain(
                 self.certificate, self.key, password=lambda: ""
             )
@@ -157,7 +157,7 @@ class TokenFile:
         token = _token_of(authorization)
         digest = hashlib.sha256(token).digest()
         allowed = False
-        # All are compared, so that the time does not tell which one is equal.
+        # All digests are compared, so the time does not reveal which is equal.
         for token_digest in self._tokens.digests:
             allowed |= hmac.compare_digest(digest, token_digest)
         return allowed and bool(token)
@@ -214,8 +214,9 @@ class Security(NamedTuple):
         tls: The server's certificate. Default: connections are not encrypted.
         tokens: The valid tokens of requests; by default requests need no token.
             Health checks never need a token.
-        insecure: Whether the server may listen to other machines without `tls`,
-            or without `tokens` and client certificates.
+        insecure: Whether the server may listen to other machines even if `tls`
+            is missing, or if clients need neither token nor certificate.
+            Default `False`.
 
     Example:
         >>> Security(ServerTLS("server.crt", "server.key"), TokenFile("tokens"))
@@ -226,7 +227,7 @@ class Security(NamedTuple):
     insecure: bool = False
 
     def check(self, host: str) -> None:
-        """Raises `InputError` if others can reach an unprotected server."""
+        """Raises `InputError` for an unprotected server that is not local."""
         identifies_clients = self.tokens or (self.tls and self.tls.client_ca)
         if (
             self.insecure
@@ -241,12 +242,15 @@ class Security(NamedTuple):
         raise InputError(
             f"host {host}: other machines can reach this address, and "
             f"{' and '.join(missing)} is missing: anyone could send requests"
-            " or read them; give it, listen on 127.0.0.1, or say --insecure"
-            " where the network is protected by other means"
+            " or read them; give these flags, listen on 127.0.0.1, or give"
+            " --insecure if the network is protected by other means"
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether a request with these headers may be answered."""
+        """Returns whether a request with these headers may be answered.
+
+        `authorizations` are the values of the headers `authorization`.
+        """
         if self.tokens is None:
             return True
         return len(authorizations) == 1 and self.tokens.allows(
@@ -254,12 +258,12 @@ class Security(NamedTuple):
         )
 
     def allows_host(self, host: str, header: bytes) -> bool:
-        """Returns whether an HTTP request may have this header `Host`.
+        """Returns whether an HTTP request may have the header `Host: HEADER`.
 
         The check prevents "DNS rebinding": a malicious site makes its name
-        resolve to 127.0.0.1, and its page sends requests to this server. Such
-        requests have the site's name as `Host`. Tokens and TLS prevent the
-        attack, too.
+        resolve to 127.0.0.1, and its page sends requests to this server. The
+        header `Host` of these requests has the site's name. If tokens or TLS
+        are in use, they already prevent the attack, and any header is allowed.
         """
         if self.insecure or self.tokens or self.tls or not is_loopback(host):
             return True

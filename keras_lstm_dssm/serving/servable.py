@@ -1,4 +1,4 @@
-"""Answers Predict with a loaded version of a model.
+"""Answers requests of the method Predict with a loaded version of a model.
 
 `Servable` holds the version and replays warm-up requests. `SignatureCall`
 checks requests and converts messages to arrays and back. The order of checks,
@@ -28,7 +28,7 @@ from lstm_dssm_client.grpc_client import has_field, write_tensor
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array to the typed field of its dtype, as TF Serving does."""
+    """Writes an array to the field of its dtype, as TF Serving does."""
     proto = TensorProto() if proto is None else proto
     if has_field(values):
         write_tensor(values, proto)
@@ -43,7 +43,7 @@ _MESSAGE_BYTES = 1024  # TF Serving truncates longer messages
 class StatusError(Exception):
     """Raised if a call fails with a gRPC status.
 
-    Codes and messages are TF Serving's, so that clients can be tested with this
+    Codes and messages equal TF Serving's, so clients can be tested with this
     server. `details` is the message, cut to 1024 bytes as in TF Serving.
     """
 
@@ -246,7 +246,7 @@ class Servable:
         }
 
     def signature(self, name: str) -> SignatureCall | None:
-        """Returns a signature by its name, "" for the default; or None."""
+        """Returns the signature `name` ("": the default), or None."""
         return self._calls.get(name or SIGNATURE)
 
     def default(self, inputs: Mapping[str, str]) -> SignatureCall | None:

@@ -1,4 +1,4 @@
-"""Text operations in the graph: strings, words and ids of letter trigrams."""
+"""Text operations in TensorFlow graphs: sentences, words, letter trigrams."""
 
 from keras_lstm_dssm.text.sentences import split_sentences
 from keras_lstm_dssm.text.vocabulary import Vocabulary, vocabulary_of

@@ -107,8 +107,9 @@ def score_in_batches(
 ) -> np.ndarray:
     """Scores examples in batches of similar length.
 
-    `score` maps indices of `lengths`, int `[n]`, to scores `[n]`; two threads
-    call it. Returns the scores in the order of `lengths`.
+    `lengths` has the length of each example. `score` maps indices of examples,
+    int `[n]`, to scores `[n]`; two threads call `score`. Returns the scores in
+    the order of the examples.
     """
     check_at_least(1, batch_size=batch_size)
     # With short batches last, both threads end at about the same time.
@@ -202,7 +203,7 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces a function of strings `[n]` once for all equal `rules`."""
+    """Traces `function(texts, *rules)`, texts `[n]`, once for equal `rules`."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -211,10 +212,10 @@ def _traced(function: Callable[..., Any], *rules: Any) -> Any:
 class HashedTextCache:
     """Hashes texts as `LetterTrigrams.distinct` does, and caches their words.
 
-    Training reads each text once an epoch, and a cached text takes less than a
-    third of the time of hashing. The texts in the cache have `max_bytes` bytes
-    at most; the memory of the cache is six times as much. Once the cache is
-    full, a batch with a new text is hashed as a whole.
+    Training reads each text once an epoch. Reading a cached text takes less
+    than a third of the time of hashing. The texts in the cache have at most
+    `max_bytes` bytes; the cache needs six times as much memory. Once the cache
+    is full, all texts of a batch with a new text are hashed.
     """
 
     def __init__(
@@ -229,7 +230,8 @@ class HashedTextCache:
         self.split = split
         self._bytes_left = max_bytes
         self._lock = threading.Lock()  # `tf.data` hashes several batches
-        # Ids of texts and words are row numbers of the two ragged arrays.
+        # Text ids are rows of `_words_of_text`, and word ids are rows of
+        # `_trigrams_of_word`.
         self._id_of_text: dict[bytes, int] = {}
         self._id_of_normalized: dict[bytes, int] = {}
         self._id_of_word: dict[bytes, int] = {}
@@ -248,8 +250,8 @@ class HashedTextCache:
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
         """Hashes an array of `bytes`, outside a graph.
 
-        Returns the fields of a `WordBatch`, and the ids of its distinct texts
-        in the cache, or `None` if the cache is full.
+        Returns the fields of a `WordBatch`, and the cache's ids of the distinct
+        texts, or `None` in place of the ids if a text does not fit in.
         """
         with self._lock:
             ids = self._text_ids(texts.tolist())
@@ -271,7 +273,7 @@ class HashedTextCache:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns the fields, and the distinct ids, the longest text first."""
+        """Returns fields and distinct text ids, both with long texts first."""
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -288,7 +290,7 @@ class HashedTextCache:
         return (*trigram_fields, *text_fields, trigram_order), distinct
 
     def _trigrams(self, words: np.ndarray) -> Fields:
-        """Returns `trigrams`, both indices and `trigram_order` of words."""
+        """Returns the four fields of a `WordBatch` about trigrams."""
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
         trigrams, index = _unique(trigrams, trigrams.max(initial=-1) + 1)
         order = _stable_argsort(index, len(trigrams))
@@ -328,7 +330,7 @@ class HashedTextCache:
 
 
 def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
-    """Makes a `WordBatch` of seven tensors, and sets their static ranks."""
+    """Makes a `WordBatch` from seven tensors, and sets their static ranks."""
     for field, spec in zip(fields, FIELD_SPECS, strict=True):
         field.set_shape(spec.shape)
     return WordBatch(*fields)
@@ -382,7 +384,7 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Does what `tf.unique` does, for int32 numbers below `size`."""
     positions = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
-    # Of several assignments to one item, the last one remains.
+    # For a repeated index NumPy keeps the last value, here the first position.
     first[values[::-1]] = positions[::-1]
     first = first[values]
     is_first = first == positions
@@ -440,16 +442,16 @@ class NormalizedTextCache:
 
 
 class RepresentedTexts:
-    """Represents texts for scorers, with a cache.
+    """Computes and caches the arrays that represent texts in a pair scorer.
 
-    The cache is emptied when a weight has changed. When it is full (of
-    `max_bytes` of representations), uncached texts are represented each time.
-    May be called from several threads.
+    The cache is emptied when a weight has changed. Once the cache has
+    `max_bytes`, further texts are not cached. May be called from several
+    threads.
 
     Args:
-        represent: Function that returns an array of rows for each text.
+        represent: Function that returns an array `[rows, width]` for each text.
         weights: The weights that `represent` reads.
-        max_bytes: Size of the cache, without the texts.
+        max_bytes: Maximum size of all cached arrays. Default 256 MB.
     """
 
     def __init__(
@@ -467,7 +469,7 @@ class RepresentedTexts:
         self._bytes_left = 0
 
     def __call__(self, texts: list[bytes]) -> list[np.ndarray]:
-        """Returns the rows of each text, `[rows, width]` each."""
+        """Returns the array of each text."""
         with self._lock:
             self._check_weights()
             cached = self._cached
@@ -486,9 +488,9 @@ class RepresentedTexts:
     def _check_weights(self) -> None:
         """Empties the cache if a weight has changed.
 
-        `self._values` keeps NumPy arrays of the weights' memory, and TensorFlow
-        never overwrites such memory. If a weight still has the same address, it
-        is unchanged, and its values need not be compared.
+        `self._values` refers to the memory of the weights, and TensorFlow never
+        overwrites memory that NumPy refers to. A weight with the same address
+        is therefore unchanged, and its values need not be compared.
         """
         values = [np.asarray(tf.convert_to_tensor(w)) for w in self._weights]
         unchanged = len(values) == len(self._values) and all(

@@ -18,13 +18,13 @@ _ABBREVIATIONS = (
     r"|[Ss]ecs?|[Tt]ab|Dr|Mrs?|Ms|Prof|St|[A-Z]"
 )
 _CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
-# Characters with which no sentence begins.
+# Characters that cannot begin a sentence.
 _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
 # (pattern, replacement) in order. _END marks the end of a sentence, and _STOP
 # replaces full stops of abbreviations. TensorFlow's RE2 has no look-around, and
-# reads classes such as \s in another way than `re`. White space is reduced to
-# single spaces first, so that `re` takes linear time.
+# classes such as \s mean something else in RE2 and `re`. The first step reduces
+# white space to single spaces, so the time of `re` is linear.
 _STEPS = (
     (f"[{_END}{_STOP}{_SPACE}]+", " "),
     # An empty line, or a paragraph separator.
@@ -32,7 +32,7 @@ _STEPS = (
     (" ?\n ?", " "),
     (rf"\b({_ABBREVIATIONS})\.", rf"\1{_STOP}"),
     (f"([.!?\u2026][{_CLOSING}]*) ([^{_INSIDE}])", rf"\1{_END}\2"),
-    # Chinese and Japanese sentences, which no space follows.
+    # Chinese and Japanese sentences have no space between them.
     ("([\u3002\uff01\uff1f\uff61][\u300d\u300f\u201d\u2019\uff09]*)",
      rf"\1{_END}"),
     (_STOP, "."),
@@ -46,16 +46,17 @@ def split_sentences(
 ) -> list[str]:
     r"""Splits a document into its sentences.
 
-    A sentence ends before an empty line and after `。`, `！` or `？`. It also
-    ends after `.`, `!`, `?` or `…` and white space, unless a lower-case letter
-    or a digit comes next. An abbreviation such as `e.g.` and an initial do not
-    end a sentence. A longer sentence is cut after `max_words` words. White
-    space within a sentence becomes a single space, invalid UTF-8 U+FFFD.
+    A sentence ends before an empty line, and after `。`, `！` or `？`. It also
+    ends after `.`, `!`, `?` or `…` and white space, unless a lower-case letter,
+    a digit or one of `,;:.!?)` comes next. Abbreviations such as `e.g.` and
+    initials do not end a sentence. A sentence with more than `max_words` words
+    is cut. White space within a sentence becomes a single space, and invalid
+    UTF-8 becomes U+FFFD.
 
     Args:
         text: The document, `str` or `bytes`.
-        max_words: Largest number of words of a sentence, separated by white
-            space. Default 60.
+        max_words: Largest number of words (separated by white space) of a
+            sentence. Default 60.
 
     Returns:
         At least one sentence; an empty document has one empty sentence.

@@ -54,14 +54,14 @@ class Vocabulary(tf.Module):
         self, words: Sequence[str], split: str = "alphanumeric"
     ) -> None:
         super().__init__()
-        # Stems are not stemmed again: "focusing" -> "focus" -> "focu".
+        # Stems must not be stemmed again: "focusing" -> "focus" -> "focu".
         _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
         # One string, because `tf.Module` searches lists for variables.
         self._joined = " ".join(words)
-        # `keras.layers.StringLookup` pads each word to the longest word, and
-        # loses NULs at the end of a word.
+        # `keras.layers.StringLookup` would pad each word to the longest word,
+        # and lose NULs at the end of a word.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant(as_bytes(words)),
@@ -80,11 +80,11 @@ class Vocabulary(tf.Module):
 
     @property
     def joined(self) -> str:
-        """The words in one string, single spaces between them."""
+        """All words in one string, separated by single spaces."""
         return self._joined
 
     def ids(self, words: tf.Tensor) -> tf.Tensor:
-        """Looks up normalised words: strings of any shape to int32."""
+        """Returns the ids of normalised words, int32 of the same shape."""
         return tf.cast(self._table.lookup(words), tf.int32)
 
     def distinct(
@@ -93,13 +93,13 @@ class Vocabulary(tf.Module):
         """Hashes texts into a `WordBatch` of vocabulary ids.
 
         `WordBatch.trigrams` has the distinct ids of words, and
-        `WordBatch.words` has indices of these ids. All unknown words have the
-        id 0, but texts with different unknown words are different texts.
+        `WordBatch.words` has indices in `trigrams`. All unknown words have the
+        id 0, but texts with different unknown words count as distinct texts.
 
         Args:
             texts: String tensor `[batch]`, which may be empty.
-            max_words: Number of words to read of each text. Default `None`:
-                all.
+            max_words: Number of words that are read from the start of each
+                text. Default `None`: all.
         """
         text_words, text_index = distinct_texts(texts, max_words, self.split)
         ids, word_indices = tf.unique(self.ids(text_words.flat_values))

@@ -29,8 +29,8 @@ from lstm_dssm_client.words import (
 def as_strings(texts: Any) -> tf.Tensor:
     """Converts strings `(batch,)`, or an iterable of str or bytes, to a tensor.
 
-    Raises `InputError` for anything else. A graph checks the rank again when it
-    runs: TF Serving does not, and some TF.Text kernels crash on a scalar.
+    Raises `InputError` for other types. A graph checks the rank when it runs,
+    because TF Serving does not, and some kernels of TF.Text crash on a scalar.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -44,7 +44,7 @@ def as_strings(texts: Any) -> tf.Tensor:
 
 
 def clean_texts(texts: Sequence[str | bytes]) -> list[str]:
-    """Decodes texts; lone surrogates and invalid UTF-8 are replaced."""
+    """Decodes texts; replaces lone surrogates and invalid UTF-8."""
     return [text.decode("utf-8", "replace") for text in as_bytes(texts)]
 
 
@@ -82,7 +82,7 @@ WORD_SPLITS = ("space", "alphanumeric", "stems")
 """The rules by which a text is split into words; see `normalize_texts`."""
 
 _SPACES = {
-    # A pattern that also matched single spaces would take a tenth longer.
+    # A pattern that also matched single spaces would take a tenth more time.
     "space": f"[ {OTHER_SPACES}]{{2,}}|[{OTHER_SPACES}]",
     "alphanumeric": r"[^\pL\pN\pM]+",
 }
@@ -99,23 +99,23 @@ def normalize_texts(
     """Normalises texts to the words that an encoder reads.
 
     Invalid UTF-8 becomes U+FFFD. Trademark signs and thousands separators are
-    removed, fractions get one form (`lstm_dssm_client.words`). Then NFKC
+    removed, and fractions get one form (`lstm_dssm_client.words`). Then NFKC
     unifies compatible forms, case is folded, and invisible code points (soft
-    hyphens, zero-width joiners) are removed. White space of Unicode separates
-    words, as in section V of Palangi et al. 2016: "whitespace tokenized and
-    lower-cased, numbers are retained, and no stemming". A text without words
-    becomes the word `#`, so that every text has a vector.
+    hyphens, zero-width joiners) are removed. By default, Unicode white space
+    separates words, as in section V of Palangi et al. 2016: "whitespace
+    tokenized and lower-cased, numbers are retained, and no stemming". A text
+    without words becomes the word `#`, so every text has a vector.
 
     Args:
         texts: String tensor `[batch]`, any bytes.
         max_words: If set, texts are cut to `max_words * MAX_BYTES_PER_WORD`
             bytes, to limit time and memory. Default `None`: no limit.
-        split: `"space"`, the paper's rule; `"alphanumeric"`: words are runs of
-            letters, digits and marks; or `"stems"`: alphanumeric words without
-            English endings, see `stem_words`.
+        split: `"space"`: the paper's rule, the default. `"alphanumeric"`: words
+            are runs of letters, digits and marks. `"stems"`: alphanumeric words
+            without English endings, see `stem_words`.
 
     Returns:
-        String tensor `[batch]`: the words, single spaces between them.
+        String tensor `[batch]`: words, separated by single spaces.
 
     Example:
     >>> normalize_texts(tf.constant(["ANGLE  bracket™", ""])).numpy().tolist()
@@ -151,8 +151,8 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`.
 
-    Texts without signs skip steps. Compared with a text with signs, an ASCII
-    text takes a fifth of the time, a text in another script half of the time.
+    ASCII texts without signs take a fifth of the time of texts with signs, and
+    other texts without signs half of the time, because they skip steps.
     """
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
@@ -230,9 +230,9 @@ def trigram_ids(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Lists the letter trigrams of each word.
 
-    A word of m letters, wrapped in `#`, has m trigrams, one centred on each
-    letter: `good` -> `#go goo ood od#`. Trigram (c1, c2, c3) has the exact
-    code (c1 * 37 + c2) * 37 + c3, without collisions.
+    A word of n letters, wrapped in `#`, has n trigrams, one centred on each
+    letter: `good` -> `#go goo ood od#`. If its letters have the codes c1, c2
+    and c3, a trigram has the id (c1 * 37 + c2) * 37 + c3, without collisions.
 
     With `oov_buckets=0`, as in the paper and in the presets that reproduce it,
     letters other than a-z and 0-9 count as `#`. Otherwise a trigram with such a
@@ -240,8 +240,8 @@ def trigram_ids(
     after the first `MAX_LETTERS` of a word are ignored.
 
     Returns:
-        `(ids, word)`, both int32 `[m]`: the trigrams of all words, and the
-        index of the word of each trigram, ascending.
+        `(ids, word)`, both int32 `[m]`: the ids of the trigrams of all words,
+        and the index of each trigram's word, ascending.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
@@ -272,7 +272,7 @@ def trigrams_of_letters(
     # `tf_text.ngrams` would take three times as long, and hashes of its strings
     # would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the values before, at and after each letter, or 0."""
+        """Returns the values before, at and after each letter; 0: no letter."""
         windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
         before, at, after = tf.unstack(windows, axis=1)
         inner = tf.cast(is_inner, values.dtype)
@@ -300,11 +300,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def traced_once(function: F) -> F:
-    """Decorates a function of texts, to trace it once for all graphs.
+    """Decorates a function of texts, to trace the function once for all graphs.
 
-    Tracing takes longer than hashing a small batch, and each dataset and model
-    hashes in its own graph. The first argument of the function is a string
-    tensor `[batch]`; its other arguments are hashable.
+    Each dataset and each model has its own graph, and tracing takes longer than
+    hashing a small batch. The first argument of the function is a string tensor
+    `[batch]`; its other arguments are hashable.
     """
 
     @functools.cache
@@ -325,7 +325,7 @@ def traced_once(function: F) -> F:
 
 
 class WordBatch(NamedTuple):
-    """Holds a batch of texts as ids: each distinct text, word, trigram once.
+    """Holds a batch as ids; each distinct text, word and trigram occurs once.
 
     A batch of 1,024 titles has some 12,000 words, 3,000 distinct words, and
     fewer distinct trigrams. Two texts are distinct if their normalised words
@@ -372,9 +372,9 @@ class WordBatch(NamedTuple):
         return tf.size(self.lengths)
 
     def flat(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns `words` without padding, and the text of each word.
+        """Returns `words` without padding, and the index of each word's text.
 
-        Both are indices, int32 `[w]`; the indices of texts ascend.
+        Both are int32 `[w]`; the indices of texts are ascending.
         """
         is_word = tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
         positions = tf.where(is_word)
@@ -410,8 +410,8 @@ def distinct_texts(
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Splits each distinct text into its normalised words.
 
-    Returns ragged strings `[texts, (words)]`, the longest text first, and for
-    each string of the batch the index of its text, int32 `[batch]`.
+    Returns the words, ragged strings `[texts, (words)]`, the longest text
+    first; and the index of the distinct text of each string, int32 `[batch]`.
     """
     # Strings with equal bytes are removed first, which is cheap, then strings
     # with equal normalised texts.
@@ -426,7 +426,7 @@ def distinct_texts(
     text_index = tf.gather(
         tf.math.invert_permutation(order), tf.gather(normal_index, bytes_index)
     )
-    # One gather of strings both cuts texts to `max_words` and sorts them.
+    # One gather of strings cuts texts to `max_words` words, and sorts texts.
     starts = tf.gather(words.row_starts(), order)
     positions = tf.ragged.range(starts, starts + tf.gather(lengths, order))
     text_words = tf.gather(words.values, positions.values)
@@ -437,7 +437,7 @@ def distinct_texts(
 def text_fingerprints(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tf.Tensor:
-    """Hashes each text to an int64, equal in all processes, `[batch]`.
+    """Hashes each text to int64, `[batch]`, with equal results everywhere.
 
     Texts with equal normalised words have equal hashes. A text collides with
     one of a million other texts with probability 1e-13.
@@ -460,15 +460,15 @@ _SPACE = ord(" ")
 _MOST_BYTES = 127
 """Maximum size of a short text, in bytes of UTF-8.
 
-A text this short reaches neither `MAX_LETTERS` nor `max_words`: normalising
-makes of three bytes at most 18 characters (U+FDFA) and 4 words.
+Normalising turns three bytes into at most 18 characters (U+FDFA), so no word of
+a short text has more than `MAX_LETTERS` letters.
 """
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     """Returns whether a batch is one text that `hash_single_text` can hash."""
     limit = _MOST_BYTES
-    if max_words is not None:
+    if max_words is not None:  # three bytes become at most four words
         limit = min(limit, 3 * (max_words - 1) // 4)
     lengths = tf.strings.length(texts)
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)
@@ -477,10 +477,11 @@ def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
 def hash_single_text(
     text: tf.Tensor, oov_buckets: int = 0, split: str = "space"
 ) -> WordBatch:
-    """Hashes one short text into a `WordBatch`, in a third of the operations.
+    """Hashes one short text, with a third of `distinct_words`' operations.
 
-    A repeated word is looked up twice, which does not change the vector. The
-    static shape [1, None] of `words` tells layers that there is no padding.
+    A repeated word occurs twice in the `WordBatch`; the text's vector is the
+    same. The static shape [1, None] of `words` tells layers that there is no
+    padding.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values

@@ -179,7 +179,9 @@ def test_clusters_of_a_model_of_documents():
 def test_bm25_beside_what_is_kept(collection_folder):
     ranking = dssm.RankingEvaluation(Collection(collection_folder))
     ranking.set_model(dssm.build_model("lstm_32", 5))
-    assert ranking.describe(3) == "kept the last epoch, 3: none was measured"
+    assert (
+        ranking.describe(3) == "kept the last epoch, 3: no epoch was measured"
+    )
     ranking.count(1, 0.25)
     ranking.count(2, 0.5)
     bm25 = ranking.task.evaluate(ranking.task.run(BM25System()))["mrr@10"]
