@@ -45,7 +45,7 @@ TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `measure.THREADS`. `torch` is the faster."""
+"""Name of a result -> key of `THREADS`. The result `torch` is the faster."""
 
 _COUNTED_BATCHES = 8  # batches for the mean of the estimated minimum time
 

@@ -92,7 +92,7 @@ class ExplainedDocument:
         sentences: The sentences that the model reads, in order.
         predicted: The most probable words, in descending order.
         key_words: The key words, the highest TF-IDF first.
-        nearest: Other documents, those with the largest cosines.
+        nearest: The other documents with the largest cosines.
 
     Example:
     >>> shown = ExplainedDocument("m1", "Glue", "", [], [], [], [], [])

@@ -63,10 +63,11 @@ def report_data(
 def measured_sections(
     model: Any, collection: Collection, min_relevant: int, depth: int = 1000
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures a model of titles and BM25; returns what `failing_queries` does.
+    """Measures a model of titles and BM25, and finds failing queries.
 
     The split is `test`; without `test`, the last split. `depth` is the number
-    of titles that are retrieved for each query.
+    of titles that are retrieved for each query. Returns the results, and
+    sections that show the results.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
@@ -79,7 +80,8 @@ def failing_queries(
 ) -> tuple[dict[str, Any], list[Section]]:
     """Compares a model with BM25, and lists the queries for which it fails.
 
-    Returns the results (`verdict` and `failures`), and sections that show them.
+    Returns the results (`verdict` and `failures`), and sections that show the
+    results.
     """
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
@@ -104,9 +106,9 @@ def training_sections(
     """Returns the sections on training: the loss by epoch, the model card.
 
     `labels` is column of the run's history -> label of the curve, `unit` the
-    label of the vertical axis. `title`, `caption` and `text` are those of the
-    section with the curves, `scales` properties of the axes. Sections without
-    content, and curves with missing values, are left out.
+    label of the vertical axis. `title`, `caption` and `text` describe the
+    section with the curves; `scales` are properties of the axes. Sections
+    without content, and curves with missing values, are left out.
     """
     sections = []
     history = run.read_history()

@@ -86,7 +86,7 @@ def best_positions(
         cells = matcher.k_max.strongest_of_rows(
             matcher.comparison.compare_rows(query, document), m, n
         )
-        # The slice with the largest cell; then [2, pairs]: its positions.
+        # The slice with the largest cell; `position` is `[2, pairs]`.
         best = np.argmax(cells.values[:, :, 0], axis=1)
         rows = np.arange(len(best))
         position = np.stack([part.numpy()[rows, best, 0] for part in cells[1:]])
@@ -292,8 +292,8 @@ class WordMatrix(NamedTuple):
 
     The contribution of a cell is its value times the derivative of the score by
     the cell. The hidden layer has relus, so that the score is piecewise linear
-    in the cells: it is the sum of all contributions plus `rest`, which comes
-    from the biases.
+    in the cells: the score is the sum of all contributions plus `rest`, which
+    comes from the biases.
 
     Attributes:
         query_words: The words of the query that the model reads.
