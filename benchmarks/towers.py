@@ -83,7 +83,7 @@ _KINDS = {
 
 
 def new_model(cells: int | None = None) -> dssm.TwoTower:
-    """Returns compiled two towers, by default with `CELLS` cells."""
+    """Returns a compiled model of two towers, by default of `CELLS` cells."""
     recipe = dssm.PRESETS["lstm_96"].replace(
         negatives="in_batch", encoder_config={"cells": cells or CELLS}
     )
