@@ -1,7 +1,4 @@
-"""Clocks and medians.
-
-This module imports NumPy only, because peers import it without TensorFlow.
-"""
+"""Clocks and medians; needs NumPy only, for peers without TensorFlow."""
 
 import statistics
 import time

@@ -58,10 +58,7 @@ _LIBRARIES = {
 
 @cache
 def allocators() -> dict[str, dict[str, str]]:
-    """Returns name of an allocator -> environment that selects the allocator.
-
-    jemalloc is in the result only if it is installed.
-    """
+    """Returns name of an allocator -> environment that selects it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
         # Here malloc does not return the memory of large arrays to the system.
@@ -89,10 +86,7 @@ def has_library(name: str) -> bool:
 
 
 def memory_megabytes(field: str) -> float:
-    """Returns the resident memory of this process.
-
-    The field `VmRSS` is the memory now, `VmHWM` the peak so far.
-    """
+    """Returns the memory of this process: `VmRSS` now, `VmHWM` at the peak."""
     # The peak that getrusage returns may be the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
@@ -303,10 +297,7 @@ def running_server(command: Sequence[str]) -> Iterator[str]:
 
 
 def results_of_process(module: str, *arguments: str) -> Any:
-    """Runs a module in a new process; returns the JSON value that is printed.
-
-    Raises `InputError` with the first argument if the module fails.
-    """
+    """Runs a module in a new process; returns the JSON that it prints."""
     process = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         capture_output=True,

@@ -188,10 +188,7 @@ class LoadResult(NamedTuple):
     http_milliseconds: Sequence[float] = ()  # latency over HTTP
 
     def summary(self) -> dict[str, Any]:
-        """Returns counts, rates and latencies.
-
-        `p50_ms`, `p99_ms` and `max_ms` are of gRPC requests.
-        """
+        """Returns counts and latencies; `p50_ms` to `max_ms` are for gRPC."""
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
         answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
@@ -346,7 +343,6 @@ def compare_with_echo(
 
 @contextmanager
 def _grpc_sender(target: str) -> Iterator[Callable[[PredictRequest], Any]]:
-    """Yields a function that sends a request over a new gRPC channel."""
     with grpc.insecure_channel(target) as channel:
         yield partial(
             PredictionServiceStub(channel).Predict, timeout=_TIMEOUT_SECONDS
@@ -357,7 +353,6 @@ def _grpc_sender(target: str) -> Iterator[Callable[[PredictRequest], Any]]:
 def _http_sender(
     address: str, path: str = HTTP_PATH
 ) -> Iterator[Callable[[bytes], bytes]]:
-    """Yields a function that sends a body over a new HTTP connection."""
     with closing(
         http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
     ) as connection:
@@ -431,7 +426,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> int:
 
 
 def resident_megabytes(address: str) -> float:
-    """Returns the resident memory of a server, from the server's metrics."""
+    """Returns the resident memory that the server's metrics report."""
     url = f"http://{address}{_METRICS_PATH}"
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as reply:
         text = reply.read().decode()

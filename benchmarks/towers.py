@@ -327,7 +327,6 @@ def _pairs_with_made_titles(
 
 
 def _operation_kinds(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
-    """Returns kind of operation -> milliseconds in a training step."""
     model = new_model(CELLS)
     fit_seconds(model, batches, steps)  # fills the caches of texts
     by_kind: dict[str, float] = collections.defaultdict(float)

@@ -127,11 +127,7 @@ def measure_matching(
 def _scoring(
     contenders: Mapping[str, Contender], candidates: int, rounds: int
 ) -> dict[str, Any]:
-    """Returns the milliseconds to score all candidates of a query, by model.
-
-    `ours` scores cached documents, `ours_new` new documents, `ours_exported`
-    uses the exported scorer.
-    """
+    """Returns model -> milliseconds to score the candidates of a query."""
     taken, fastest = compare(contenders, "score", rounds)
     times = {name: numbers[:3] for name, numbers in taken.items()}
     times["ours_new"] = taken["ours"][3:6]
@@ -215,7 +211,6 @@ def new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
 def _torch_peers(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> dict[str, Contender]:
-    """Writes the input of the PyTorch peers; returns name -> contender."""
     write_input(folder, settings, **batches)
     return {
         f"torch_{form}": peer("torch_word_models", folder, form)
@@ -364,7 +359,6 @@ def _keyvec_peers(
     to_encode: Sequence[Sequence[str]],
     batch_size: int,
 ) -> dict[str, Contender]:
-    """Writes the input of KeyVec's peers; returns name -> contender."""
     order = sorted(to_encode, key=len)
     return _torch_peers(
         folder,
@@ -486,10 +480,7 @@ def _sentences_of(documents: Sequence[Document]) -> list[str]:
 
 
 def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Returns the fastest peer's wall and processor time divided by ours.
-
-    Without a peer the result is empty.
-    """
+    """Returns the fastest peer's wall and processor time divided by ours."""
     ours = times["ours"]
     peers = [taken for model, taken in times.items() if model != "ours"]
     return {

@@ -84,10 +84,7 @@ def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
 
 
 def answer(works: Mapping[str, Callable[[], Any]]) -> None:
-    """Prints "ready"; then runs works that standard input names.
-
-    Prints the result of each work as JSON.
-    """
+    """Prints "ready", then the JSON result of each work that a line names."""
     print("ready", flush=True)
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())

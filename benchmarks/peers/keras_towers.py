@@ -103,10 +103,7 @@ class KerasTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> np.ndarray:
-        """Returns the wall and processor seconds of a training step, `[2]`.
-
-        The time includes the hashing of strings.
-        """
+        """Returns wall and processor seconds of a step, hashing included."""
 
         def prepare(query: tf.Tensor, document: tf.Tensor) -> Any:
             labels = tf.range(tf.shape(query)[0])

@@ -148,10 +148,7 @@ class TorchScorer:
         )
 
     def step(self, query: TorchTexts, document: TorchTexts) -> float:
-        """Takes a training step and returns the loss before the update.
-
-        `document` has the positive of each query, then the negatives.
-        """
+        """Takes a training step; `document` has positives, then negatives."""
         self._optimizer.zero_grad(set_to_none=True)
         positive, negative = self.matcher(query, document)
         loss = functional.relu(1 + negative - positive).mean()
@@ -236,9 +233,9 @@ class TorchKeyVec(torch.nn.Module):
     def forward(
         self, documents: TorchDocuments
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Computes the vectors of documents, and the logits of sentences.
+        """Computes the vectors of documents, and the logits of all p_i.
 
-        A sentence is key with the probability p_i, the sigmoid of its logit.
+        p_i is the probability that sentence i is key.
         """
         states = self._states(self._sentences(documents), documents)
         logits = self.score(states)[..., 0]

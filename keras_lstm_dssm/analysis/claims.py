@@ -56,10 +56,7 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns whether each word is in NLTK's list of stop words, `[words]`.
-
-    Punctuation at the ends of a word is ignored.
-    """
+    """Returns whether words, without punctuation, are NLTK's stop words."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 
@@ -335,16 +332,9 @@ def measure_claims(
     The same measures of an untrained copy of the model show which effects do
     not come from training. Cosines that remain with some of the words are
     measured for the trained model only. Claims about cells need recurrent
-    encoders. Raises `InputError` if `pairs` is empty.
-
-    Args:
-        model: A `TwoTower`.
-        pairs: Pairs of a query and the title of a relevant document.
-        contexts: Texts that tell which words have similar meanings.
-        cells: The number of most active cells of a text, for its keywords.
-        change: The threshold of `assigned`.
-        share: Words assigned to more than this share of the active cells are
-            keywords.
+    encoders. `contexts` are texts that tell which words have similar meanings;
+    `keywords` has `cells`, `change` and `share`. Raises `InputError` if `pairs`
+    (query, title) is empty.
     """
     if not pairs:
         raise InputError(

@@ -397,7 +397,6 @@ def report_on_documents(
 def _records(
     explained: Sequence[ExplainedDocument], name: str
 ) -> list[dict[str, Any]]:
-    """Returns the records of a list field, each with the document's id."""
     return [
         {"document": document.id, **asdict(record)}
         for document in explained
@@ -427,7 +426,6 @@ def key_sentence_agreements(
 def _agreement_sections(
     agreements: dict[str, Agreement], number: int, teacher: str
 ) -> Iterator[Section]:
-    """Yields a section on all documents with a summary, or nothing."""
     if not agreements:
         return
     by_model, by_position = agreements["model"], agreements["position"]
@@ -461,7 +459,6 @@ def _document_section(document: ExplainedDocument) -> Section:
 
 
 def _sentence_table(document: ExplainedDocument) -> Table:
-    """Returns a table of the sentences, shaded by p / the largest p."""
     largest = max(sentence.probability for sentence in document.sentences)
     rows: list[list[Cell]] = []
     for number, sentence in enumerate(document.sentences, 1):
@@ -487,7 +484,6 @@ def _sentence_table(document: ExplainedDocument) -> Table:
 
 
 def _word_table(document: ExplainedDocument) -> Table:
-    """Returns a table of predicted words beside key words."""
     rows: list[list[Cell]] = []
     words = zip_longest(document.predicted, document.key_words)
     for number, (predicted, key_word) in enumerate(words, 1):

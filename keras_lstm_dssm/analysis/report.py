@@ -66,8 +66,8 @@ def measured_sections(
     """Measures a model of titles and BM25, and finds failing queries.
 
     The split is `test`; without `test`, the last split. `depth` is the number
-    of titles that are retrieved for each query. Returns the results, and
-    sections that show the results.
+    of titles that are retrieved for each query. For the results see
+    `failing_queries`.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)

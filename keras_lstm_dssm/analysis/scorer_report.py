@@ -238,7 +238,7 @@ def lists_and_titles(
 def _with_negatives(
     lists: Iterator[JudgedList], titles: list[str]
 ) -> Iterator[JudgedList]:
-    """Yields the lists; a list without negatives gets titles near by BM25."""
+    """Gives lists without negatives the titles near the query by BM25."""
     for judged in lists:
         negatives = judged.negatives
         if not negatives:

@@ -135,7 +135,6 @@ def report_on_towers(
 def _topics_section(
     model: TwoTower, queries: Sequence[str], settings: ReportSettings
 ) -> Section:
-    """Returns Table III: the words of each cell."""
     words_by_cell = topics(
         model.query_encoder, queries, settings.topic_cells, settings.change
     )
@@ -161,7 +160,6 @@ def _topics_section(
 def _nearest_section(
     model: TwoTower, query: str, document: str, titles: Sequence[str]
 ) -> Section:
-    """Returns the titles that are nearest to the query."""
     hits = Index(model, titles).search([query], _NEAREST)[0]
     rows = [
         [f"{hit.score:.3f}", Strong(hit.id) if hit.id == document else hit.id]
@@ -182,7 +180,6 @@ def _map_section(
     settings: ReportSettings,
     folder: Path,
 ) -> Section:
-    """Returns a map of the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
     sample = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
@@ -200,7 +197,6 @@ def _map_section(
 
 
 def _claims_section(claims: Sequence[ClaimResult]) -> Section:
-    """Returns the section that tests the paper's claims."""
     rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
     for claim, side, weights, (value, chance, p, number) in claims:
         numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
@@ -225,7 +221,6 @@ _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 def _pair_sections(
     model: TwoTower, recurrent: bool, settings: ReportSettings, folder: Path
 ) -> Iterator[Section]:
-    """Yields the sections on a query and a title."""
     texts = settings.pair
     towers = model.query_encoder, model.document_encoder
     states = [
@@ -348,7 +343,6 @@ def _pictures(
     name: str,
     draw: Callable[[Path, Activations], None],
 ) -> list[Picture]:
-    """Draws a picture for each side, and for each direction of reading."""
     pictures = []
     for side, state in zip(SIDES, states, strict=True):
         for network in state.directions:
@@ -426,10 +420,7 @@ def read_report_texts(
     pairs: int = 1000,
     fields: str | None = None,
 ) -> ReportTexts:
-    """Reads the first `most` titles and contexts, and `pairs` random queries.
-
-    `fields` are the fields of documents that the model reads.
-    """
+    """Reads the first `most` titles and contexts, and `pairs` random pairs."""
     log: ClickLog | None
     titles: Iterable[str]
     clicks: Iterable[Pair] = ()
