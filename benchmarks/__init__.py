@@ -1,1 +1,1 @@
-"""`make benchmark`: speed and memory, also of peers in other libraries."""
+"""`make benchmark`: speed and memory of this package and of other libraries."""

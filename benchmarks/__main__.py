@@ -4,12 +4,12 @@ Example:
   make benchmark ARGS='--suite=train,encode --data=clicks.tsv --json=out.json'
 
 Suites, several separated by commas, or `all`:
-  train   pairs/s, from strings to updated weights
-  encode  titles/s, from strings to vectors
+  train   pairs/s of two towers, from strings to updated weights
+  encode  titles/s of two towers, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
-  load    many clients of lstm-dssm-serve, over gRPC and HTTP, while new
-          versions are published; one gRPC client and one HTTP client, each
-          also with a server that always sends the same reply
+  load    latency of many clients of lstm-dssm-serve, half over gRPC and half
+          over HTTP, while new versions are published; latency of a single
+          client, compared with a server that always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -17,16 +17,17 @@ Suites, several separated by commas, or `all`:
   matching  triples/s of pair scorers, from strings to updated weights, and
           milliseconds to score 1,000 candidates of one query
   documents  documents/s and sentences/s of KeyVec, from strings to updated
-          weights and from strings to vectors, and the cost of a sentence in
-          documents of 8 to 1,000 sentences
+          weights and from strings to vectors, and microseconds for a sentence
+          in documents of 8 to 1,000 sentences
   prepare  seconds of lstm-dssm-prepare for a random log, compared with one
           statement of DuckDB that reads and joins the same files
 `train` and `encode` compare the towers of this package with the same towers in
 stock Keras and, if installed, in PyTorch and JAX. `matching` and `documents`
-compare with PyTorch. Each model runs in a separate process, with its fastest
-number of threads and allocator (`environments` in the results). `matching`
-reads the judged lists of --data, or otherwise its clicks. Results are medians.
-Run the benchmark on an idle machine; the load is printed first.
+compare with PyTorch, if installed. These four suites run each model in a
+separate process, with the number of threads and the allocator with which the
+model is fastest (`environments` in the results). `matching` reads the judged
+lists of --data; if there are none, the clicks. Results are medians. Run the
+benchmark on an idle machine; the load of the machine is printed first.
 """
 
 import importlib
@@ -52,23 +53,23 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. The suite `documents` reads it (`api_documents` or a folder of "
-    "documents) if it is the only suite, otherwise `api_documents`.",
+    "files. The suite `documents` reads `api_documents`; if no other suite but "
+    "`prepare` runs, a folder of documents can be named.",
 )
 program.integer(
-    "batch_size", 1024, "Pairs in a training step; texts encoded at once.", 2
+    "batch_size", 1024, "Pairs in a training step and texts encoded at once.", 2
 )
 program.integer("triples", 128, "Triples in a training step of `matching`.", 1)
 program.integer(
     "documents", 32, "Documents in a training step of `documents`.", 1
 )
 program.integer("steps", 30, "Training steps in one measurement.", 1)
-program.integer("rounds", 5, "Measurements, whose median is printed.", 1)
+program.integer("rounds", 5, "Number of measurements; prints the median.", 1)
 program.integer("titles", 20_480, "Largest number of titles to encode.", 1)
-program.integer("queries", 500, "Single queries in one measurement.", 1)
+program.integer("queries", 500, "Number of distinct queries that are sent.", 1)
 program.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
 program.float(
-    "seconds", 60.0, "Seconds of requests for each number of clients.", 0.1
+    "seconds", 60.0, "Duration of `load` for each number of clients.", 0.1
 )
 program.float(
     "swap_seconds", 5.0,
@@ -159,7 +160,7 @@ def main(_: list[str]) -> dict[str, Any]:
 def _click_suites(
     log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """Returns the arguments of the suites that read clicks, by suite."""
+    """Returns suite -> arguments, for the suites that read clicks."""
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {
@@ -188,7 +189,7 @@ def _titles(log: "ClickLog") -> list[str]:
 
 
 def _triples(log: "ClickLog") -> "Triples":
-    """Returns the judged lists of `--data`, or otherwise triples of clicks."""
+    """Returns triples of the judged lists of `--data`, otherwise of clicks."""
     from keras_lstm_dssm.data import Triples, open_collection
     from keras_lstm_dssm.data.sources import API, is_collection
 
@@ -211,7 +212,6 @@ def _clients() -> list[int]:
 
 
 def _print_results(results: dict[str, Any]) -> None:
-    """Prints one line for each key."""
     for key, value in results.items():
         print(f"  {key:20} {_format_value(value)}", flush=True)
 

@@ -1,4 +1,4 @@
-"""Clocks and medians. Peers use them, too, because they need NumPy only."""
+"""Clocks and medians; needs NumPy only, for peers without TensorFlow."""
 
 import statistics
 import time
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 WARM_STEPS = 3
-"""Training steps before the clock starts."""
+"""Number of training steps before the clock starts."""
 
 
 def interleaved_medians(
     measurements: Mapping[str, Callable[[], Any]], rounds: int
 ) -> dict[str, Any]:
-    """Repeats several measurements in turn and returns their medians.
+    """Runs each measurement once a round; returns name -> median of the rounds.
 
-    The first round is a warm-up and is discarded.
+    An additional first round is a warm-up, and is discarded.
     """
     values: dict[str, list[Any]] = {name: [] for name in measurements}
     for _ in range(rounds + 1):
@@ -30,7 +30,7 @@ def interleaved_medians(
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the median of each number, also in nested dictionaries."""
+    """Returns the median of each number over results of the same structure."""
     return {
         name: medians([result[name] for result in results])
         if isinstance(value, dict)
@@ -42,7 +42,10 @@ def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def timed_steps(
     step: Callable[..., Any], batches: Sequence[Sequence[Any]]
 ) -> np.ndarray:
-    """Returns wall and processor seconds of a step, after `WARM_STEPS`."""
+    """Returns the mean wall and processor seconds of a training step.
+
+    The first `WARM_STEPS` batches are a warm-up. Shape `[2]`.
+    """
     for batch in batches[:WARM_STEPS]:
         step(*batch)
 
@@ -61,7 +64,7 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def wall_and_cpu(run: Callable[[], Any]) -> np.ndarray:
-    """Returns the wall seconds, and the processor seconds of all threads."""
+    """Returns the wall seconds and the processor seconds of a call, `[2]`."""
     start = read_clocks()
     run()
     return read_clocks() - start
@@ -75,7 +78,7 @@ def read_clocks() -> np.ndarray:
 def percentiles_and_cpu(
     run: Callable[[Any], Any], inputs: Sequence[Any]
 ) -> np.ndarray:
-    """Returns `percentiles`, and the mean processor milliseconds of a call."""
+    """Returns the p50, p99 and mean processor milliseconds of calls, `[3]`."""
     start = time.process_time()
     walls = percentiles(run, inputs)
     cpu = 1000 * (time.process_time() - start) / len(inputs)
@@ -83,6 +86,6 @@ def percentiles_and_cpu(
 
 
 def percentiles(run: Callable[[Any], Any], inputs: Iterable) -> np.ndarray:
-    """Returns the 50th and 99th percentile of the milliseconds of calls."""
+    """Calls `run` with each input; returns p50 and p99 milliseconds, `[2]`."""
     milliseconds = [1000 * seconds(partial(run, value)) for value in inputs]
     return np.percentile(milliseconds, [50, 99])

@@ -1,7 +1,7 @@
-"""Compares `fit` of `TwoTower` with plain Keras, on towers of Keras layers.
+"""Compares `fit` of `TwoTower` with `fit` of a plain Keras model.
 
 Both models have towers of `TextVectorization`, `Embedding` and `GRU`, in-batch
-negatives and Adam, in one thread. Prints the processor seconds of an epoch.
+negatives and Adam, and run in one thread. Prints processor seconds an epoch.
 
     python -m benchmarks.layer_towers api
 """
@@ -32,7 +32,7 @@ def tower(texts: Sequence[str]) -> keras.Sequential:
 
 
 class PlainTowers(keras.Model):
-    """Two towers with a custom train step, as in the documentation of Keras."""
+    """Two towers with a custom training step, as in the guides of Keras."""
 
     def __init__(self, query: Any, document: Any) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class PlainTowers(keras.Model):
 
 
 def seconds(fit: Callable[[], Any]) -> float:
-    """Returns the median of the epochs' processor times, in seconds."""
+    """Returns the median processor seconds of `EPOCHS` calls."""
     epochs = []
     for _ in range(EPOCHS):
         start = time.process_time()
@@ -75,7 +75,7 @@ def main(data: str) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)
     pairs = list(islice(log, log.count()))
-    step = max(1, len(pairs) // PAIRS)  # samples the whole log, which is sorted
+    step = max(1, len(pairs) // PAIRS)  # the log is sorted: samples all of it
     queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
     texts = sorted({*queries, *titles})
     ours = dssm.TwoTower(tower(texts), tower(texts), negatives="in_batch")
@@ -89,9 +89,9 @@ def main(data: str) -> None:
         lambda: plain.fit(tf.data.Dataset.zip((batches,)), verbose=0),
     ]
     distinct = len({*queries}), len({*titles})
-    print(f"{len(queries):,} pairs, {distinct[0]:,} queries and"
-          f" {distinct[1]:,} titles, each once")  # fmt: skip
-    for fit in fits:  # to trace the graphs
+    print(f"{len(queries):,} pairs of {distinct[0]:,} distinct queries and"
+          f" {distinct[1]:,} distinct titles")  # fmt: skip
+    for fit in fits:  # a warm-up: traces the graphs
         fit()
     for _ in range(3):
         two_tower, stock = map(seconds, fits)

@@ -1,4 +1,4 @@
-"""Describes the machine, and estimates its fastest training step."""
+"""Describes the machine, and estimates the minimum time of a training step."""
 
 import datetime
 import importlib.metadata
@@ -25,9 +25,9 @@ _FLOAT_BYTES = 4
 def describe_machine() -> dict[str, Any]:
     """Describes the machine and measures its speed.
 
-    `gemm_flops` is FLOP/s in float32 matrix products, `copy_bytes` the bytes
-    read and written per second, both with all cores. `load` is the load before
-    the benchmark.
+    `gemm_flops` is the FLOP/s of float32 matrix products, and `copy_bytes` the
+    bytes read and written per second, both on all cores. `load` is the mean
+    load of the last minute, before this function measures anything.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
@@ -50,20 +50,20 @@ def describe_machine() -> dict[str, Any]:
 
 
 def gemm_rate(threads: int) -> float:
-    """Returns the FLOP/s of float32 matrix products in all threads."""
+    """Returns the FLOP/s of float32 matrix products in `threads` threads."""
     a = tf.random.uniform([_SIDE, _SIDE])
 
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # Parallel calls, because an operation may have a single thread.
+    # Calls run in parallel, because TensorFlow may use one thread a product.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
 
 
 def copy_rate(threads: int) -> float:
-    """Returns bytes read and written per second when all threads copy."""
+    """Returns the bytes read and written per second by `threads` threads."""
     source = [np.ones(_COPIED, np.uint8) for _ in range(threads)]
     target = [np.zeros_like(array) for array in source]
     with ThreadPoolExecutor(threads) as pool:
@@ -89,25 +89,25 @@ def _cpu() -> str:
 
 
 class StepWork(NamedTuple):
-    """Estimate of the minimum work of a training step."""
+    """The estimated minimum of computation and memory traffic of a step."""
 
     flops: int  # floating point operations in matrix products
     bytes: int  # bytes read and written
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
-        """Returns the sum of the seconds of operations and of copies."""
+        """Returns the seconds of the products plus the seconds of the bytes."""
         return self.flops / gemm_flops + self.bytes / copy_bytes
 
 
 def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     """Estimates the work of one tower for one batch, forward and backward.
 
-    S words in distinct texts, w distinct words, r distinct trigrams, H cells,
-    G = gates H. Three matrix products have 2 S H G operations each:
-    `y(t-1) W_rec`, `dz W_rec'` and `y' dz`. Each array is written once and read
-    once: rows of the weights and of the momentum (4 r G), their gradients, and
-    vectors of words with gradients (2 r G + 4 w G), inputs of the recurrence
-    with gradients (4 S G), and activations (2 S (G + 2 H)).
+    A batch has S words in its distinct texts, w distinct words and r distinct
+    trigrams. The LSTM has H cells, and G = gates H. Three matrix products have
+    2 S H G operations each: `y(t-1) W_rec`, `dz W_rec'` and `y' dz`. Each array
+    is written once and read once: rows of weights and momentum (4 r G), their
+    gradients (2 r G), vectors of words and gradients (4 w G), inputs of the
+    recurrence and gradients (4 S G), activations (2 S (G + 2 H)).
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
@@ -127,9 +127,10 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives.
 
-    The cosines of B queries and D distinct documents add three matrix products
-    of 2 B D H operations. The cosines, their softmax and their gradient are
-    written once and read once (6 B D floats).
+    This is the work of both towers, and of the cosines of B queries with D
+    distinct documents: three matrix products of 2 B D H operations, for H
+    cells. Cosines, softmax and gradient are each written once and read once
+    (6 B D floats).
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))

@@ -1,13 +1,16 @@
 """Measures time and memory, repeatedly or in separate processes.
 
+A contender is a program that is measured: a model of this package, or its peer
+in another library. A work is a measurement with a name, such as `train`: a
+function without arguments that returns numbers.
+
     python -m benchmarks.measure FILE
 
-runs in the process of a `Contender`: FILE names a function that returns works.
-A work is a function that measures something.
+is the program of a contender of this package; `ours` writes FILE.
 
 In all of `benchmarks`, `batch_size` is the number of examples in a training
-step and of texts to encode at once, `steps` the number of training steps in a
-measurement, `rounds` the number of measurements. Results are medians.
+step and of texts encoded at once, `steps` the number of training steps in a
+measurement, and `rounds` the number of measurements. Results are medians.
 """
 
 import importlib
@@ -41,10 +44,10 @@ THREADS = {
     },
     "all threads": {
         "OMP_NUM_THREADS": str(usable_cores()),
-        "TF_NUM_INTRAOP_THREADS": "0",  # its default
+        "TF_NUM_INTRAOP_THREADS": "0",  # TensorFlow's default: all cores
     },
 }
-"""Threads of an operation -> environment of PyTorch, TensorFlow and JAX."""
+"""Number of threads -> environment for PyTorch, TensorFlow and JAX."""
 
 _GIGABYTE = 10**9
 _LIBRARIES = {
@@ -58,7 +61,7 @@ def allocators() -> dict[str, dict[str, str]]:
     """Returns name of an allocator -> environment that selects it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
-        # Does not return the memory of large arrays to the system.
+        # Here malloc does not return the memory of large arrays to the system.
         "malloc that keeps memory": {
             "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
             "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
@@ -71,7 +74,7 @@ def allocators() -> dict[str, dict[str, str]]:
 
 
 def has_library(name: str) -> bool:
-    """Returns whether a library is installed; if not, prints how to."""
+    """Returns whether a library is installed; if not, prints a pip command."""
     if importlib.util.find_spec(name):
         return True
     library, requirement = _LIBRARIES[name]
@@ -84,23 +87,23 @@ def has_library(name: str) -> bool:
 
 def memory_megabytes(field: str) -> float:
     """Returns the memory of this process: `VmRSS` now, `VmHWM` at the peak."""
-    # getrusage may return the peak of the parent process.
+    # The peak that getrusage returns may be the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
     return int(values[field].split()[0]) * 1024 / 1e6
 
 
 def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
-    """Returns the seconds of a training step; see `fit_wall_and_cpu`."""
+    """Returns the mean wall seconds of a training step of `fit`."""
     return float(fit_wall_and_cpu(model, batches, steps)[0])
 
 
 def fit_wall_and_cpu(
     model: Any, batches: tf.data.Dataset, steps: int
 ) -> np.ndarray:
-    """Returns the wall and processor seconds of a step of `fit`.
+    """Returns the mean wall and processor seconds of a training step of `fit`.
 
-    The clock starts after `WARM_STEPS` steps, when the graph is traced.
+    The clock starts after `WARM_STEPS` steps, so that tracing does not count.
     """
     clock = _Clock()
     model.fit(
@@ -128,10 +131,10 @@ def full_batches(
     batch_size: int,
     steps: int,
 ) -> tf.data.Dataset:
-    """Streams at least `WARM_STEPS + steps` batches of equal size.
+    """Streams at least `WARM_STEPS + steps` batches of `batch_size` examples.
 
-    `batches_of` makes batches from `batch_size`, `epochs` and `seed`. A smaller
-    batch at the end of an epoch is left out.
+    `batches_of(batch_size, epochs, seed)` returns a dataset of batches. A
+    smaller batch at the end of an epoch is left out.
     """
     epochs = -(-(WARM_STEPS + steps) // (examples // batch_size))
     batches = batches_of(batch_size, epochs=epochs, seed=0)
@@ -145,13 +148,13 @@ def full_batches(
 
 
 def program_command(name: str, *flags: str) -> list[str]:
-    """Returns the command that starts a program, `lstm-dssm-NAME`."""
+    """Returns the command that starts the program `lstm-dssm-NAME`."""
     file = Path(__file__).parents[1] / "tools" / f"{name}.py"
     return [sys.executable, str(file), *flags]
 
 
 class Worker:
-    """A process that runs works by name, until the `with` block ends."""
+    """A process of a contender. It ends with the `with` block."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str]
@@ -180,16 +183,16 @@ class Worker:
         return line
 
     def turn(self, work: str) -> Any:
-        """Runs a work in the process, and returns its result."""
+        """Runs a work in the process, and returns the result of the work."""
         assert self.process.stdin
-        with suppress(BrokenPipeError):  # `line` raises then
+        with suppress(BrokenPipeError):  # if the process ended, `line` raises
             self.process.stdin.write(f"{work}\n")
             self.process.stdin.flush()
         return json.loads(self.line())
 
 
 class Contender(NamedTuple):
-    """A program to measure; it follows the protocol of `peers`."""
+    """A program to measure, with the protocol of `benchmarks.peers`."""
 
     command: Sequence[str]
     threads: Sequence[str] = tuple(THREADS)  # keys of `THREADS` to try
@@ -198,7 +201,10 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender that runs a function with JSON arguments."""
+    """Returns a contender that calls a function which returns name -> work.
+
+    Writes the function's name and arguments, as JSON, to `FOLDER/NAME.json`.
+    """
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -206,7 +212,7 @@ def ours(
 
 
 def read_works(path: str) -> dict[str, Callable[[], Any]]:
-    """Calls the function in a file that `ours` wrote; returns its works."""
+    """Calls the function that a file of `ours` names; returns name -> work."""
     module, name, arguments = json.loads(Path(path).read_text("utf-8"))
     return getattr(importlib.import_module(module), name)(*arguments)
 
@@ -214,7 +220,7 @@ def read_works(path: str) -> dict[str, Callable[[], Any]]:
 def peer(
     module: str, *arguments: object, threads: Sequence[str] = tuple(THREADS)
 ) -> Contender:
-    """Returns a contender that runs a module of `peers`."""
+    """Returns a contender that runs a module of `benchmarks.peers`."""
     name = f"{__package__}.peers.{module}"
     return Contender(
         [sys.executable, "-m", name, *map(str, arguments)], threads
@@ -224,9 +230,10 @@ def peer(
 def compare(
     contenders: Mapping[str, Contender], work: str, rounds: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Measures contenders in turn, each in its fastest environment.
+    """Runs a work of each contender in turn, each in its fastest environment.
 
-    Returns the medians, and the names of the fastest environments.
+    Returns name of a contender -> median result, and name of a contender ->
+    name of the fastest environment.
     """
     fastest = {
         name: best_environment(contender, work)
@@ -243,7 +250,7 @@ def compare(
 
 
 def environments(contender: Contender) -> dict[str, dict[str, str]]:
-    """Returns threads and allocator -> environment, for all combinations."""
+    """Returns "THREADS, ALLOCATOR" -> environment, for all combinations."""
     return {
         f"{threads}, {allocator}": {**THREADS[threads], **variables}
         for threads in contender.threads
@@ -257,16 +264,16 @@ def best_environment(contender: Contender, work: str) -> str:
     for name, variables in environments(contender).items():
         with Worker(contender.command, variables) as worker:
             worker.line()  # "ready"
-            worker.turn(work)  # the first time, graphs are traced
+            worker.turn(work)  # a warm-up: traces the graphs
             seconds_of[name] = float(np.ravel(worker.turn(work))[0])
     return min(seconds_of, key=seconds_of.__getitem__)
 
 
 @contextmanager
 def running_server(command: Sequence[str]) -> Iterator[str]:
-    """Runs a server in another process and yields its address.
+    """Runs a server in another process and yields the server's address.
 
-    When the server is ready, it must print "serving on ADDRESS".
+    The server must print "serving on ADDRESS" when it is ready.
     """
     with (
         tempfile.TemporaryFile("w+") as errors,

@@ -1,4 +1,4 @@
-"""Times `prepare`, and one statement of DuckDB on the same files."""
+"""The suite `prepare`: times `prepare`, and a statement of DuckDB."""
 
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ COPY (SELECT query, product_id, count(*) AS clicks
       JOIN read_csv('{folder}/catalogue.csv', header=true, all_varchar=true) p
       USING (product_id) GROUP BY ALL)
 TO '{folder}/clicks.parquet' (FORMAT parquet, COMPRESSION zstd)"""
-"""Reads catalogue and log, joins them by id and counts."""
+"""Joins clicks with the catalogue by product id, and counts equal clicks."""
 
 _CATALOGUE = """
 COPY (SELECT format('{{:07}}', range) AS product_id,
@@ -32,13 +32,14 @@ COPY (SELECT concat('w', hash(q) % 20000, ' w', hash(q, 1) % 20000) AS query,
               -1), {queries}) AS BIGINT) * 50 % {queries} AS q
             FROM range({clicks})))
 TO '{folder}/clicks.csv'"""
-"""The frequencies of queries follow a power law."""
+"""Writes random clicks. The frequencies of queries follow a power law."""
 
 
 def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
-    """Returns median seconds of `prepare` and of a statement, and memory.
+    """Times `prepare` and one statement of DuckDB on the same random files.
 
-    The clicks are random; there are a tenth as many products.
+    There are ten times as many clicks as products. Returns median seconds, the
+    ratio, and the peak memory of this process in `megabytes`.
     """
     import duckdb
 

@@ -1,10 +1,11 @@
 """The suite `retriever`: latency, memory and recall of large retrievers.
 
-Each METHOD of search, `float32`, `int8` or `numpy`, runs in a new process, to
-measure its memory. FOLDER has `titles.npy` (the vectors of the titles),
-`queries.txt` and `models/`; QUERIES is the number of queries to search:
-
     python -m benchmarks.retriever METHOD FOLDER QUERIES
+
+measures one method of search in a new process, so that only its memory counts.
+METHOD is `float32`, `int8` or `numpy`, see `measure_search`. FOLDER is a folder
+of `write_retrievers`: `titles.npy` (the vectors of the titles), `queries.txt`
+and `models/`. QUERIES is the number of queries to search for.
 """
 
 import json
@@ -48,8 +49,10 @@ def measure_retriever(
 ) -> dict[str, Any]:
     """Searches many titles with float32 and int8 retrievers and with NumPy.
 
-    Returns the results of `measure_search`, the recall compared with exact
-    search, and `ratio_numpy`: NumPy's p50 divided by the retriever's p50.
+    Returns method -> the results of `measure_search`. The results of retrievers
+    also have the recall compared with exact search, `disk_megabytes`, and
+    `ratio_numpy`: NumPy's p50 divided by the retriever's p50. `make_seconds` is
+    the time of `write_retrievers`.
     """
     if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(
@@ -87,7 +90,10 @@ def measure_retriever(
 def write_retrievers(
     log: ClickLog, title_count: int, query_count: int, folder: Path
 ) -> None:
-    """Trains for three epochs, and writes titles, queries and models."""
+    """Trains two towers; writes vectors of titles, queries and models.
+
+    If the log has too few titles, `fill_up_titles` adds random titles.
+    """
     model = new_model()
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
     model.fit(batches, shuffle=False, verbose=0)
@@ -108,7 +114,7 @@ def write_retrievers(
 
 
 def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
-    """Adds random titles of eight words up to `count` titles."""
+    """Adds titles of eight random words, until there are `count` titles."""
     words = np.array([word for text in titles for word in text.split()], object)
     drawn = np.random.default_rng(_SEED).choice(
         words, (count - len(titles), _TITLE_WORDS)
@@ -119,9 +125,11 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Times searches for the ten best titles, from text to result.
 
-    `method` is `float32` or `int8`, an exported retriever, or `numpy`, a matrix
-    product of vectors. From before it is loaded, memory has grown by
-    `resident_megabytes` after searching, by `peak_megabytes` at 512 queries.
+    `method` is `float32` or `int8` (an exported retriever) or `numpy` (the
+    exported encoder, and a matrix product with the vectors of the titles).
+    Returns milliseconds for batches of 1 and 32 queries. `resident_megabytes`
+    is the memory that loading and these searches take, `peak_megabytes` the
+    peak with a batch of 512 queries.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")
@@ -152,7 +160,7 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Compares the hits of each kind of retriever with exact search."""
+    """Returns kind of retriever -> recall of the hits of exact search."""
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))
@@ -170,7 +178,7 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def _overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
-    """Returns the share of `exact`, `[queries, k]`, in `approximate`."""
+    """Returns the share of `exact` hits, `[queries, k]`, in `approximate`."""
     shared = exact[:, :, np.newaxis] == approximate[:, np.newaxis]
     return float(shared.any(axis=2).mean())
 

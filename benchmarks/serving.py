@@ -1,8 +1,8 @@
 """The suites `serve`, `batch` and `load`: requests to the local server.
 
-`load` also compares a single client with an echo server, which reads the same
-requests and always sends the same reply. The latency of the echo server is the
-overhead of gRPC or HTTP:
+`load` also sends the requests of a single client to an echo server, which reads
+a request and always sends the same reply. The latency of the echo server is the
+overhead of gRPC or HTTP. To start an echo server that sends the file REPLY:
 
     python -m benchmarks.serving grpc REPLY
     python -m benchmarks.serving http REPLY
@@ -58,8 +58,8 @@ _CALLS = 20
 def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
     """Times single queries, one after the other.
 
-    `in_process` is the exported encoder, `grpc` the same encoder behind the
-    local server and `Client`.
+    `in_process` calls the exported encoder in this process; `grpc` calls the
+    same encoder through `Client` and a local server.
     """
     model = new_model()
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +90,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
 def measure_batches(
     queries: Sequence[str], titles: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times requests of 1, 8, 64 and 512 queries to the local server."""
+    """Times gRPC requests of 1, 8, 64 and 512 queries to the local server."""
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
         export_models(new_model(), Path(folder), documents)
@@ -133,10 +133,12 @@ def measure_load(
     swap_seconds: float,
     rounds: int,
 ) -> dict[str, Any]:
-    """Sends many requests to a process of `lstm-dssm-serve`.
+    """Sends requests of concurrent clients to a process of `lstm-dssm-serve`.
 
-    Half of the clients use gRPC and half HTTP. New versions are published every
-    `swap_seconds`. `one_client` and `one_http_client` have no new versions.
+    Half of the clients use gRPC and half HTTP, while a new version of the model
+    is published every `swap_seconds`. The results `one_client` (gRPC) and
+    `one_http_client` compare a single client with an echo server, without new
+    versions.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -186,7 +188,7 @@ class LoadResult(NamedTuple):
     http_milliseconds: Sequence[float] = ()  # latency over HTTP
 
     def summary(self) -> dict[str, Any]:
-        """Summarises the requests; `p50_ms`, `p99_ms`, `max_ms` are gRPC's."""
+        """Returns counts and latencies; `p50_ms` to `max_ms` are for gRPC."""
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
         answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
@@ -220,8 +222,8 @@ def send_requests(
 ) -> LoadResult:
     """Sends requests from concurrent clients for a number of seconds.
 
-    Each client has a separate connection and sends its next request after a
-    reply. With an `http_target`, every second client uses HTTP.
+    Each client has its own connection, and sends a request after the reply to
+    the request before. With an `http_target`, every second client uses HTTP.
     """
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
@@ -278,14 +280,14 @@ def _request(query: bytes) -> PredictRequest:
 
 @contextmanager
 def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
-    """Publishes copies of the newest version at an interval."""
+    """Publishes a copy of the newest version every `swap_seconds`."""
     stop = threading.Event()
 
     def swap() -> None:
         while not stop.wait(swap_seconds):
             folders = list(version_folders(base).values())
             publish(base, partial(shutil.copytree, folders[-1]))
-            for old in folders[:-2]:  # the server may load the last versions
+            for old in folders[:-2]:  # the server may still load the last two
                 shutil.rmtree(old)
 
     thread = threading.Thread(target=swap)
@@ -310,7 +312,7 @@ def compare_with_echo(
 ) -> dict[str, float]:
     """Measures one client of our server and of the echo server in turn.
 
-    `requests` are bodies for the kind `"http"`, and messages for `"grpc"`.
+    `kind` is `"grpc"`, with messages as requests, or `"http"`, with bodies.
     """
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
@@ -341,7 +343,6 @@ def compare_with_echo(
 
 @contextmanager
 def _grpc_sender(target: str) -> Iterator[Callable[[PredictRequest], Any]]:
-    """Opens a channel, and yields a function that sends a request on it."""
     with grpc.insecure_channel(target) as channel:
         yield partial(
             PredictionServiceStub(channel).Predict, timeout=_TIMEOUT_SECONDS
@@ -352,7 +353,6 @@ def _grpc_sender(target: str) -> Iterator[Callable[[PredictRequest], Any]]:
 def _http_sender(
     address: str, path: str = HTTP_PATH
 ) -> Iterator[Callable[[bytes], bytes]]:
-    """Opens a connection, and yields a function that sends a body on it."""
     with closing(
         http.client.HTTPConnection(address, timeout=_TIMEOUT_SECONDS)
     ) as connection:
@@ -376,7 +376,11 @@ async def run_http_client(
     milliseconds: list[float],
     errors: list[str],
 ) -> None:
-    """Sends requests on one connection until the time `end`."""
+    """Sends requests on one connection until `time.perf_counter()` is `end`.
+
+    Appends the latency of each successful request to `milliseconds`, and a
+    message for each failed request to `errors`. Connects again after an error.
+    """
     host, _, port = address.rpartition(":")
     requests = [
         f"POST {path} HTTP/1.1\r\nHost: {address}\r\n"
@@ -422,7 +426,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> int:
 
 
 def resident_megabytes(address: str) -> float:
-    """Returns the memory of a server, from its metrics."""
+    """Returns the resident memory that the server's metrics report."""
     url = f"http://{address}{_METRICS_PATH}"
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as reply:
         text = reply.read().decode()
@@ -431,7 +435,7 @@ def resident_megabytes(address: str) -> float:
 
 
 def run_grpc_echo_server(reply: bytes) -> None:
-    """Serves a serialized `PredictResponse` on a free port until killed."""
+    """Answers gRPC requests with a serialized `PredictResponse`, forever."""
     message = PredictResponse.FromString(reply)
     predict = grpc.unary_unary_rpc_method_handler(
         lambda request, context: message,
@@ -449,7 +453,7 @@ def run_grpc_echo_server(reply: bytes) -> None:
 
 
 def run_http_echo_server(reply: bytes) -> None:
-    """Serves a reply on a free port until killed."""
+    """Answers HTTP requests with the JSON body `reply`, forever."""
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request

@@ -1,7 +1,7 @@
 """The suites `train`, `encode` and `profile`: the speed of two towers.
 
-The towers of this package and their peers run in separate processes, with the
-protocol of `peers`.
+The towers of this package and the peers in other libraries run in separate
+processes, with the protocol of `benchmarks.peers`.
 """
 
 import collections
@@ -40,14 +40,14 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Name of a result -> model. The result `keras` has the faster one's rate."""
+"""Name of a result -> model. The result `keras` is the faster of these."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `measure.THREADS`. `torch` has the faster rate."""
+"""Name of a result -> key of `THREADS`. The result `torch` is the faster."""
 
-_COUNTED_BATCHES = 8
+_COUNTED_BATCHES = 8  # batches for the mean of the estimated minimum time
 
 CELL_COUNTS = (48, 96, 192, 384)
 TITLE_WORDS = (3, 6, 12, 24)
@@ -55,7 +55,7 @@ BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 HASHING = LetterTrigrams()
 
-# Kind of operations -> suffixes of the operations' types.
+# Kind of operations -> endings of the types of these operations.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -83,7 +83,7 @@ _KINDS = {
 
 
 def new_model(cells: int | None = None) -> dssm.TwoTower:
-    """Returns a compiled model, by default of `CELLS` cells."""
+    """Returns a compiled model of two towers, by default of `CELLS` cells."""
     recipe = dssm.PRESETS["lstm_96"].replace(
         negatives="in_batch", encoder_config={"cells": cells or CELLS}
     )
@@ -101,8 +101,8 @@ def measure_training(
 ) -> dict[str, Any]:
     """Times training steps of our towers and of peers on the same clicks.
 
-    `limit_fraction` is the estimated minimum time of a step (`StepWork`)
-    divided by the measured time.
+    Returns the results of `compared`, and `limit_fraction`: the estimated
+    minimum time of our step (see `step_work`) divided by the measured time.
     """
     batches = batches_of(log, batch_size, steps)
     with tempfile.TemporaryDirectory() as folder:
@@ -137,10 +137,10 @@ def measure_training(
 def measure_encoding(
     titles: list[str], batch_size: int, rounds: int
 ) -> dict[str, Any]:
-    """Times the encoding of distinct titles by our towers and by peers.
+    """Times the encoding of titles by our towers, their export and peers.
 
-    Also measures the exported encoder. The PyTorch and JAX peers get hashed
-    titles.
+    Returns the results of `compared`. The time of the PyTorch and JAX peers
+    does not include the hashing of the titles.
     """
     with tempfile.TemporaryDirectory() as folder:
         encoders = contenders(Path(folder), [], [], titles, batch_size, 0)
@@ -157,7 +157,11 @@ def contenders(
     batch_size: int,
     steps: int,
 ) -> dict[str, Contender]:
-    """Returns our towers and the peers whose libraries are installed."""
+    """Returns name -> contender: our towers, and peers that are installed.
+
+    `paths` and `batches` are the clicks to train on, `titles` the titles to
+    encode; either can be empty.
+    """
     arguments = [*map(str, paths)], list(titles), batch_size, steps, CELLS
     result = {
         form: ours(folder, form, tower_works, form, *arguments)
@@ -186,7 +190,7 @@ def contenders(
 
 
 def hash_texts(texts: tf.Tensor | Sequence[str]) -> Texts:
-    """Hashes strings `(batch,)` for peers that read NumPy arrays."""
+    """Hashes strings `(batch,)` for the peers in PyTorch and JAX."""
     ids = HASHING(tf.constant(texts))
     return Texts(
         ids.flat_values.numpy(),
@@ -203,10 +207,10 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> measurement: `train` with paths, otherwise `encode`.
+    """Returns name -> work: `train` with click files, otherwise `encode`.
 
-    `form` names the model: `ours`; `exported`, our encoder as a SavedModel; or
-    a key of `KERAS_FORMS`, a model of stock Keras layers.
+    `form` is `ours`, `exported` (our encoder as a SavedModel), or a key of
+    `KERAS_FORMS` (a model of stock Keras layers).
     """
     train: Callable[..., Any]
     encode: Callable[..., Any]
@@ -232,8 +236,9 @@ def tower_works(
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Returns all rates, and `ratio_NAME`: our rate divided by a peer's rate.
 
-    `keras` and `torch` have the rate of the faster form. `ratio_exported` is
-    the exported encoder's rate divided by our rate.
+    `keras` and `torch` are the larger rates of the two Keras and of the two
+    PyTorch forms. `ratio_exported` is the exported encoder's rate divided by
+    ours.
     """
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
@@ -266,7 +271,11 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times training steps of several sizes, and the operations of a step."""
+    """Times training steps of several sizes, and the operations of a step.
+
+    All results are milliseconds a step: by kind of operation (`parts`), and by
+    number of cells, words a title and pairs a batch.
+    """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {
@@ -306,7 +315,7 @@ def measure_profile(
 def _pairs_with_made_titles(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Returns queries with titles of `words` words each, cut from the log."""
+    """Returns queries of the log with made-up titles of `words` words each."""
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(
@@ -318,7 +327,6 @@ def _pairs_with_made_titles(
 
 
 def _operation_kinds(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
-    """Profiles the milliseconds of each kind of operation in a step."""
     model = new_model(CELLS)
     fit_seconds(model, batches, steps)  # fills the caches of texts
     by_kind: dict[str, float] = collections.defaultdict(float)
@@ -335,7 +343,7 @@ def _operation_kinds(batches: tf.data.Dataset, steps: int) -> dict[str, float]:
 
 
 def _operations(folder: str) -> Iterable[tuple[str, float]]:
-    """Yields type and milliseconds of each operation in a profile."""
+    """Yields the type and milliseconds of each operation in a profile."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     space = xplane_pb2.XSpace()

@@ -1,4 +1,7 @@
-"""The suites `matching` and `documents`: pair scorers, KeyVec and PyTorch."""
+"""The suites `matching` and `documents`: pair scorers and KeyVec, with peers.
+
+The peers in PyTorch are in `benchmarks.peers.torch_word_models`.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,15 +56,15 @@ CANDIDATES = 1000
 CALLS = 10
 
 FORMS = ("packed", "padded")
-"""The two forms of sequences that `nn.LSTM` reads."""
+"""The forms of sequences that the peers' `nn.LSTM` reads: a peer for each."""
 
 LENGTHS = (8, 40, 200, 1000)
-"""Numbers of sentences of a document in `measure_growth`."""
+"""Lengths of documents in sentences, for `measure_growth`."""
 
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
     max_sentences=LENGTHS[-1], skip_gram=False, key_word_start=0.0
 )
-_SENTENCES = 8000  # in a training step, whatever the length of documents
+_SENTENCES = 8000  # in a batch of `measure_growth`, for each length
 _GROWTH_STEPS = 3
 _KEY_WORDS = 10
 
@@ -69,9 +72,10 @@ _KEY_WORDS = 10
 def measure_matching(
     triples: Triples, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times pair scorers and their peers in PyTorch on the same triples.
+    """Times pair scorers and peers: training on triples, scoring of candidates.
 
-    `score` has the milliseconds of scoring 1,000 candidates for a query.
+    The result of each preset has `score`: milliseconds to score 1,000
+    candidates of a query.
     """
     batches = triple_batches(triples, batch_size, steps)
     query, documents = _query_and_documents(triples)
@@ -123,7 +127,7 @@ def measure_matching(
 def _scoring(
     contenders: Mapping[str, Contender], candidates: int, rounds: int
 ) -> dict[str, Any]:
-    """Times the scoring of all candidates for a query."""
+    """Returns model -> milliseconds to score the candidates of a query."""
     taken, fastest = compare(contenders, "score", rounds)
     times = {name: numbers[:3] for name, numbers in taken.items()}
     times["ours_new"] = taken["ours"][3:6]
@@ -148,15 +152,15 @@ def scorer_works(
     query: str,
     documents: Sequence[str],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the functions that time a pair scorer, by name.
+    """Returns name -> work of a pair scorer.
 
-    `score` returns ten numbers: p50, p99 and processor milliseconds of scoring
-    1,000 documents, for cached documents, new documents and the exported scorer
-    in turn; then the milliseconds of the first call.
+    `score` returns ten numbers: the p50, p99 and processor milliseconds to
+    score 1,000 documents, for cached documents, for new documents and with the
+    exported scorer; then the milliseconds of the first call.
     """
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # With too few other documents, the candidates are scored again.
+    # If there are too few other documents, the candidates count as new.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -207,7 +211,6 @@ def new_scorer(preset: str, vocabulary: Sequence[str]) -> PairScorer:
 def _torch_peers(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> dict[str, Contender]:
-    """Writes the input of the PyTorch peers, and returns the peers."""
     write_input(folder, settings, **batches)
     return {
         f"torch_{form}": peer("torch_word_models", folder, form)
@@ -218,7 +221,7 @@ def _torch_peers(
 def pair_batch(
     words: VocabularyVectors, query: tf.Tensor, document: tf.Tensor
 ) -> Batch:
-    """Looks up the words of strings `(batch,)`, and pads them."""
+    """Returns padded word ids and numbers of words of strings, for peers."""
     batch = {}
     for side, texts in (("query", query), ("document", document)):
         hashed = words.distinct(texts)
@@ -252,7 +255,7 @@ def _query_and_documents(triples: Triples) -> tuple[str, list[str]]:
 def measure_documents(
     folder: DocumentFolder, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times KeyVec and its peers in PyTorch on the same documents."""
+    """Times KeyVec and peers in PyTorch on the same documents."""
     documents = list(folder.of("train"))
     if len(documents) < batch_size:
         raise InputError(
@@ -299,9 +302,10 @@ def _document_rates(
     documents: int,
     sentences: float,
 ) -> dict[str, Any]:
-    """Returns rates and milliseconds by model, and ratios to the best peer.
+    """Returns rates and milliseconds by model, and ratios to the fastest peer.
 
-    `taken` has wall and processor seconds, `fastest` the environments.
+    `taken` is model -> wall and processor seconds for `documents` documents
+    with `sentences` sentences; `fastest` is model -> environment.
     """
     return {
         "documents": documents,
@@ -326,7 +330,7 @@ def keyvec_works(
     steps: int,
     to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns the functions that time a KeyVec, by name."""
+    """Returns name -> work of a KeyVec; `rows` are the fields of documents."""
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
@@ -340,7 +344,7 @@ def document_batches(
     documents: Sequence[Document], batch_size: int, steps: int
 ) -> tf.data.Dataset:
     """Streams documents as training does, in batches of equal size."""
-    # The fastest teacher, as targets have no effect on the time.
+    # "lead" is the fastest teacher. Targets have no effect on the time.
     targets = DocumentTargets.from_teacher(
         documents, salience_teacher("lead", documents), KeyWords(documents)
     )
@@ -355,7 +359,6 @@ def _keyvec_peers(
     to_encode: Sequence[Sequence[str]],
     batch_size: int,
 ) -> dict[str, Contender]:
-    """Writes the input of KeyVec's peers, and returns the peers."""
     order = sorted(to_encode, key=len)
     return _torch_peers(
         folder,
@@ -377,7 +380,7 @@ def _keyvec_peers(
 
 
 def keyvec_sizes(model: KeyVec) -> dict[str, Any]:
-    """Returns the sizes of a KeyVec, as the arguments of a peer."""
+    """Returns the sizes of a KeyVec, as arguments of `TorchKeyVec`."""
     return {
         "rows": model.words.embedding.size + 1,
         "key_words": len(model.key_lookup),
@@ -390,13 +393,13 @@ def keyvec_sizes(model: KeyVec) -> dict[str, Any]:
 
 
 def document_batch(batch: DocumentBatch) -> Batch:
-    """Pads the documents of a hashed batch to equal lengths."""
+    """Returns the padded documents of a hashed batch, for peers."""
     sentences = batch.sentences
     ids = tf.gather(
         tf.gather(sentences.trigrams, sentences.words), sentences.text_index
     )
     counts = tf.gather(sentences.lengths, sentences.text_index)
-    # 0 is our unknown word, but padding of the peers.
+    # Id 0 is the unknown word in our models, but padding in the peers.
     mask = tf.sequence_mask(counts, tf.shape(ids)[1])
     arrays = {"words": tf.where(mask, ids + 1, 0), "word_counts": counts}
     return {
@@ -411,7 +414,7 @@ def document_batch(batch: DocumentBatch) -> Batch:
 
 
 def example_batch(batch: HashedDocuments) -> Batch:
-    """Pads a hashed batch of documents and their targets."""
+    """Returns the padded documents and targets of a hashed batch, for peers."""
     salient = tf.RaggedTensor.from_row_lengths(
         tf.cast(batch.salient, tf.float32), batch.documents.lengths
     )
@@ -426,11 +429,12 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times about equally many sentences in documents of different lengths.
+    """Measures how the time for a sentence grows with the length of documents.
 
-    All documents of one length are a batch of training. The distinct sentences
-    of a batch are encoded once. The longer its documents, the fewer there are
-    to read in parallel.
+    About 8,000 sentences are divided into documents of each length of
+    `LENGTHS`. The documents of one length are one batch. Returns length ->
+    microseconds for a sentence, and `ratio`: the time for the longest documents
+    divided by the time for the shortest documents.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]
@@ -476,10 +480,7 @@ def _sentences_of(documents: Sequence[Document]) -> list[str]:
 
 
 def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Divides the fastest peer's wall and processor time by `ours`.
-
-    Without a peer the result is empty.
-    """
+    """Returns the fastest peer's wall and processor time divided by ours."""
     ours = times["ours"]
     peers = [taken for model, taken in times.items() if model != "ours"]
     return {

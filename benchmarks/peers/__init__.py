@@ -1,10 +1,10 @@
 """The protocol of peers, which run in separate processes.
 
-A peer is the same model in another library (PyTorch, JAX, Keras), measured
-beside this package: a module with a folder as its argument. It reads arrays and
-settings there and prints "ready". Then it reads names of works from standard
-input, tasks such as `train` and `encode`, one a line, runs each, and prints its
-measurements as JSON. Texts are hashed, so that it imports no TensorFlow.
+A peer is the same model in another library. A work is a measurement with a
+name, such as `train` or `encode`. The process prints "ready", then reads names
+of works from standard input, one a line, and prints the result of each work as
+JSON. The peers in PyTorch and JAX read settings and hashed texts from a folder,
+so that they need no TensorFlow.
 """
 
 import json
@@ -22,14 +22,15 @@ _SETTINGS = "settings.json"
 
 
 class Texts(NamedTuple):
-    """Hashed texts of one kind, such as the queries of a batch."""
+    """Hashed texts, such as the queries of a batch."""
 
     ids: np.ndarray  # trigram ids of all words, word after word
     trigrams_per_word: np.ndarray
     words_per_text: np.ndarray
 
 
-Batch = Mapping[str, np.ndarray]  # the arrays of one or more `Texts`, by name
+Batch = Mapping[str, np.ndarray]
+"""The input of a model for one batch: name -> array."""
 
 
 def as_batch(*texts: Texts) -> Batch:
@@ -42,7 +43,7 @@ def as_batch(*texts: Texts) -> Batch:
 
 
 def texts_of(batch: Batch) -> list[Texts]:
-    """Returns the `Texts` of a batch that `as_batch` made."""
+    """Returns the `Texts` from which `as_batch` made a batch."""
     fields = len(Texts._fields)
     arrays = list(batch.values())
     return [
@@ -54,7 +55,7 @@ def texts_of(batch: Batch) -> list[Texts]:
 def write_input(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> None:
-    """Writes a peer's input: its settings, and the batches of each work."""
+    """Writes the settings of a peer, and the batches of each work."""
     (folder / _SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
     for work, work_batches in batches.items():
         arrays = {
@@ -71,7 +72,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
-    """Returns the batches of a work, in their order."""
+    """Returns the batches that `write_input` wrote for a work, in order."""
     batches: list[dict[str, np.ndarray]] = []
     with np.load(folder / f"{work}.npz") as file:
         for key in file.files:
@@ -83,7 +84,7 @@ def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
 
 
 def answer(works: Mapping[str, Callable[[], Any]]) -> None:
-    """Prints "ready", and the result of each work that a line names."""
+    """Prints "ready", then the JSON result of each work that a line names."""
     print("ready", flush=True)
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())
@@ -96,10 +97,12 @@ def answer_as_towers(
     train: Callable[[list[list[Any]]], Any],
     encode: Callable[[list[Any]], Any],
 ) -> None:
-    """Runs the works of a peer's two towers, see `answer`.
+    """Runs the works `train` and `encode` of two towers, see `answer`.
 
-    `train` gets all batches of queries and titles, `encode` all of titles; only
-    its time is printed. `prepare` makes hashed texts inputs of the towers.
+    `prepare` turns hashed texts into an input of a tower. `train` gets all
+    batches, each with the inputs of both towers, and returns the result to
+    print. `encode` gets all batches of titles; its wall and processor seconds
+    are printed.
     """
     pairs, titles = (
         [

@@ -1,9 +1,9 @@
-"""The JAX peer: the training step of this package, as one jitted function.
+"""The JAX peer of two towers; a training step is one jitted function.
 
-The step equals the step of `TwoTower` with `lstm_96`, in-batch negatives and
-Nesterov momentum; a test compares losses and weights. `jit` compiles for fixed
-shapes: a batch is padded to one of a few sizes. The texts are hashed, and every
-shape is compiled, before the clock starts, which favours this peer. Needs JAX.
+The function computes the training step of a `TwoTower` of the preset `lstm_96`
+with in-batch negatives; a test compares losses and weights. `jit` compiles for
+fixed shapes, so that batches are padded to a few shapes. Hashing and
+compilation take place before the clock starts, an advantage for this peer.
 """
 
 import sys
@@ -23,19 +23,23 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """A batch of hashed texts, padded; each distinct text and word once."""
+    """A batch of hashed texts, padded; each distinct text and word once.
 
-    trigram_ids: np.ndarray  # int32 `[m]`, of the distinct words
+    There are u distinct texts, n distinct words and m trigrams of the distinct
+    words, each with padding.
+    """
+
+    trigram_ids: np.ndarray  # int32 `[m]`
     # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.
     word_index: np.ndarray
     words: np.ndarray  # int32 `[time, u]`, word indices of the distinct texts
-    lengths: np.ndarray  # int32 `[u]`, words of each text; 0 for padding
-    text_index: np.ndarray  # int32 `[batch]`, the distinct text of each row
-    word_range: np.ndarray  # `[n]`, for its length: `jit` needs a fixed shape
+    lengths: np.ndarray  # int32 `[u]`, number of words; 0 for padding
+    text_index: np.ndarray  # int32 `[batch]`, the distinct text of each text
+    word_range: np.ndarray  # int32 `[n]`; its length tells n to `jit`
 
 
 def distinct(texts: Texts) -> Distinct:
-    """Finds the distinct texts and words, and pads them to a few shapes."""
+    """Finds the distinct texts and words, and pads all arrays to few shapes."""
     word_rows: dict[bytes, int] = {}
     word_ends = np.cumsum(texts.trigrams_per_word)[:-1]
     all_words = np.split(texts.ids.astype(np.int32), word_ends)
@@ -77,7 +81,7 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 
 
 def new_tower(key: jax.Array, trigram_count: int, cells: int) -> Parameters:
-    """Draws weights for i, g and o; the paper's LSTM has no forget gate."""
+    """Draws weights of the gates i, g and o; the LSTM has no forget gate."""
     table_key, kernel_key = jax.random.split(key)
     shape = trigram_count, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()
@@ -116,7 +120,7 @@ def encode(tower: Parameters, batch: Distinct) -> jax.Array:
 def batch_loss(
     towers: tuple[Parameters, Parameters], query: Distinct, document: Distinct
 ) -> jax.Array:
-    """Computes the mean loss; the batch's other documents are negatives."""
+    """Computes the mean loss; the other documents of a batch are negatives."""
     queries = encode(towers[0], query)[query.text_index]
     scores = GAMMA * queries @ encode(towers[1], document).T
     scores = jnp.where(document.lengths > 0, scores, -jnp.inf)
@@ -130,7 +134,7 @@ def batch_loss(
 def training_step(
     towers: Any, velocity: Any, query: Distinct, document: Distinct
 ) -> Any:
-    """Returns the loss, the new weights and the new velocity."""
+    """Takes a step; returns the loss, the new weights and the new velocity."""
     ahead = jax.tree.map(lambda w, v: w + MOMENTUM * v, towers, velocity)
     loss, gradients = jax.value_and_grad(batch_loss)(ahead, query, document)
     velocity = jax.tree.map(
@@ -148,7 +152,7 @@ def _renormalised(gradient: Parameters) -> Parameters:
 
 
 class JaxTowers:
-    """Trains and runs two towers on batches that are hashed beforehand."""
+    """Trains two towers, and encodes titles, on hashed and padded batches."""
 
     def __init__(self, trigrams: int, cells: int) -> None:
         query, document = (
@@ -178,7 +182,7 @@ class JaxTowers:
         return loss
 
     def encode(self, batches: list[Distinct]) -> Any:
-        """Encodes hashed titles into `[titles, cells]`."""
+        """Encodes all titles into unit vectors, `[titles, cells]`."""
         vectors = [self._encode(self.towers[1], batch) for batch in batches]
         return np.concatenate(
             [
@@ -189,7 +193,7 @@ class JaxTowers:
 
 
 def main(folder: Path) -> None:
-    """Runs the measurements that standard input names, see `answer`."""
+    """Runs the works that standard input names, see `answer_as_towers`."""
     towers = JaxTowers(**read_settings(folder))
     answer_as_towers(folder, distinct, towers.train, towers.encode)
 

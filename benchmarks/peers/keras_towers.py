@@ -1,8 +1,9 @@
-"""The Keras peer: the same towers built from stock Keras layers.
+"""The Keras peer of two towers, built from stock Keras layers.
 
-`tf.data` computes trigram ids, an `Embedding` of 3 columns a cell is summed by
-word in one of two ways, `keras.layers.LSTM` reads the words, and
-`keras.optimizers.SGD` has Nesterov momentum.
+`tf.data` computes trigram ids, and `Embedding` has a vector for each trigram.
+`PaddedTower` and `SegmentTower` sum these vectors by word in two ways.
+`keras.layers.LSTM` reads the words, and `keras.optimizers.SGD` has Nesterov
+momentum.
 """
 
 from typing import Any
@@ -16,14 +17,13 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""The LSTM of this package has no forget gate: all towers have embeddings of
-three columns a cell."""
+"""Columns of the embedding for each cell: our LSTM has no forget gate."""
 
 HASHING = LetterTrigrams()
 
 
 class PaddedTower(keras.Model):
-    """Encodes texts from ids `(batch, words, trigrams)`, padded with 0."""
+    """Encodes texts; trigram ids are padded, `(batch, words, trigrams)`."""
 
     def __init__(self, cells: int) -> None:
         super().__init__()
@@ -40,12 +40,12 @@ class PaddedTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tf.Tensor:
-        """Hashes strings into ids plus 1, padded with 0."""
+        """Returns the trigram ids of strings plus 1, padded with 0."""
         return (HASHING(texts) + 1).to_tensor()
 
 
 class SegmentTower(keras.Model):
-    """Encodes texts from flat ids, with `segment_sum` and padded words."""
+    """Encodes texts; trigram ids are flat, summed by `segment_sum`."""
 
     def __init__(self, cells: int) -> None:
         super().__init__()
@@ -64,13 +64,13 @@ class SegmentTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns trigram ids, the word of each id, and texts' word counts."""
+        """Returns trigram ids, the index of each id's word, and word counts."""
         ids = HASHING(texts)
         return ids.flat_values, ids.values.value_rowids(), ids.row_lengths()
 
 
 class PairScores(keras.Model):
-    """Computes scaled cosines of all queries and documents of a batch."""
+    """Computes 10 cos of each query with each document of a batch."""
 
     def __init__(self, query: keras.Model, document: keras.Model) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class PairScores(keras.Model):
         self.document = document
 
     def call(self, inputs: tuple[Any, Any]) -> tf.Tensor:
-        """Returns 10 cos of each query and document, `(batch, batch)`."""
+        """Returns the scaled cosines, `(batch, batch)`."""
         query, document = inputs
         return 10.0 * ops.matmul(
             self.query(query), ops.transpose(self.document(document))
@@ -88,7 +88,7 @@ class PairScores(keras.Model):
 class KerasTowers:
     """Trains and runs two towers of stock Keras layers.
 
-    XLA is off because it would compile again for each new batch shape.
+    XLA is off, because XLA would compile again for each new batch shape.
     """
 
     def __init__(self, tower: Any, cells: int) -> None:
@@ -103,7 +103,7 @@ class KerasTowers:
         )
 
     def train(self, batches: tf.data.Dataset, steps: int) -> np.ndarray:
-        """Returns the seconds of a training step, from strings to weights."""
+        """Returns wall and processor seconds of a step, hashing included."""
 
         def prepare(query: tf.Tensor, document: tf.Tensor) -> Any:
             labels = tf.range(tf.shape(query)[0])
@@ -113,7 +113,7 @@ class KerasTowers:
         return fit_wall_and_cpu(self.model, hashed.prefetch(2), steps)
 
     def encode(self, titles: list[str], batch_size: int) -> Any:
-        """Encodes titles into `[len(titles), cells]`."""
+        """Encodes titles into unit vectors, `(len(titles), cells)`."""
         batches = tf.data.Dataset.from_tensor_slices(titles).batch(batch_size)
         hashed = batches.map(lambda t: (self._hash(t),), tf.data.AUTOTUNE)
         return self._document.predict(hashed.prefetch(2), verbose=0)

@@ -1,8 +1,8 @@
-"""The PyTorch peer: the same towers as an experienced user would write them.
+"""The PyTorch peer of two towers, as an experienced user would write it.
 
-An `EmbeddingBag` of 3 columns a cell sums trigrams by word, `nn.LSTM` reads
-packed sequences, and `SGD` has Nesterov momentum. The texts are hashed and
-packed before the clock starts, which favours this peer. Needs PyTorch.
+An `EmbeddingBag` sums the trigram vectors of each word (3 numbers for each
+cell), `nn.LSTM` reads packed sequences, and `SGD` has Nesterov momentum. The
+texts are hashed and packed before the clock starts, an advantage for this peer.
 """
 
 import sys
@@ -19,7 +19,7 @@ from benchmarks.peers import Texts, answer_as_towers, read_settings
 
 
 class Packed(NamedTuple):
-    """A batch of hashed texts, the input of a `TorchTower`."""
+    """The input of a `TorchTower` for one batch."""
 
     trigrams: torch.Tensor  # trigram ids of all words
     word_starts: torch.Tensor  # position of each word's first trigram
@@ -27,7 +27,7 @@ class Packed(NamedTuple):
 
 
 def packed(texts: Texts) -> Packed:
-    """Packs the indices of the words of hashed texts."""
+    """Returns the input of a `TorchTower` for hashed texts."""
     lengths, sizes = texts.words_per_text, texts.trigrams_per_word
     mask = np.arange(lengths.max()) < lengths[:, np.newaxis]
     indices = np.zeros(mask.shape, np.int64)
@@ -53,7 +53,7 @@ class TorchTower(torch.nn.Module):
         self.lstm = torch.nn.LSTM(3 * cells, cells)
 
     def forward(self, batch: Packed) -> torch.Tensor:
-        """Encodes a batch into `(batch, cells)`."""
+        """Encodes a batch into unit vectors, `(batch, cells)`."""
         words = self.words(batch.trigrams, batch.word_starts)
         order, *rest = batch.word_order
         sequences = PackedSequence(words.index_select(0, order), *rest)
@@ -62,7 +62,7 @@ class TorchTower(torch.nn.Module):
 
 
 class TorchTowers:
-    """Trains and runs two towers on batches that are hashed beforehand."""
+    """Trains two towers, and encodes titles, on hashed and packed batches."""
 
     def __init__(self, trigrams: int, cells: int) -> None:
         self.query = TorchTower(trigrams, cells)
@@ -75,7 +75,7 @@ class TorchTowers:
         )
 
     def step(self, query: Packed, document: Packed) -> None:
-        """Trains on a batch."""
+        """Takes a training step with in-batch negatives."""
         self._optimizer.zero_grad(set_to_none=True)
         cosines = self.query(query) @ self.document(document).T
         loss = torch.nn.functional.cross_entropy(
@@ -86,12 +86,12 @@ class TorchTowers:
 
     @torch.inference_mode()
     def encode(self, batches: list[Packed]) -> Any:
-        """Encodes hashed titles into `[titles, cells]`."""
+        """Encodes all titles into `[titles, cells]`."""
         return torch.cat([self.document(batch) for batch in batches]).numpy()
 
 
 def main(folder: Path) -> None:
-    """Runs the works that standard input names, see `answer`."""
+    """Runs the works that standard input names, see `answer_as_towers`."""
     towers = TorchTowers(**read_settings(folder))
     train = partial(timed_steps, towers.step)
     answer_as_towers(folder, packed, train, towers.encode)

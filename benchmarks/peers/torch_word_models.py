@@ -1,7 +1,7 @@
 """PyTorch peers of pair scorers and of KeyVec, as a user would write them.
 
-Texts are looked up, padded and packed before the clock starts, which favours
-these peers. Needs PyTorch.
+The look-up of word ids, padding and packing take place before the clock starts,
+an advantage for these peers.
 """
 
 import sys
@@ -27,21 +27,21 @@ _SMALLEST = torch.finfo(torch.float32).min
 
 
 class TorchTexts(NamedTuple):
-    """A batch of texts in both forms that `nn.LSTM` reads."""
+    """A batch of texts, padded and packed for `nn.LSTM`."""
 
     padded: torch.Tensor  # word ids, `(texts, time)`
     lengths: torch.Tensor  # the number of words of each text, `(texts,)`
-    packed: PackedSequence  # the same ids without padding
+    packed: PackedSequence  # word ids without padding
 
     @property
     def mask(self) -> torch.Tensor:
-        """Whether there is a word, bool `(texts, time)`."""
+        """True for words, False for padding, bool `(texts, time)`."""
         time = torch.arange(self.padded.shape[1])
         return time < self.lengths[:, None]
 
 
 def torch_texts(batch: Batch, side: str) -> TorchTexts:
-    """Packs the words of `query` or `document` in a batch."""
+    """Returns the texts of a batch; `side` is `"query"` or `"document"`."""
     padded = torch.from_numpy(batch[f"{side}_ids"]).long()
     lengths = torch.from_numpy(batch[f"{side}_lengths"]).long()
     packed = pack_padded_sequence(
@@ -51,10 +51,10 @@ def torch_texts(batch: Batch, side: str) -> TorchTexts:
 
 
 class TorchMatcher(torch.nn.Module):
-    """Base of the peers: word vectors and an LSTM.
+    """The base class of pair scorers: word vectors and an LSTM.
 
-    The LSTM reads `packed` sequences, or padded sequences; then its backward
-    direction begins with padding.
+    If `packed` is False, the LSTM reads padded sequences: its backward
+    direction begins with the padding.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class TorchMVLSTM(TorchMatcher):
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] is the sum of two products, each of one text alone.
+        # W [u; v] = W_1 u + W_2 v: one product for each text.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -109,20 +109,20 @@ class TorchMVLSTM(TorchMatcher):
         cells = cells.masked_fill(~mask, -1.0).flatten(2)
         if cells.shape[2] < self.k:
             cells = functional.pad(cells, (0, self.k - cells.shape[2]))
-        # Cells of padding are negative, and become zero.
+        # The cells of padding are -1, so that relu makes them 0.
         strongest = functional.relu(cells.topk(self.k, dim=2).values)
         hidden = functional.relu(self.hidden(strongest.flatten(1)))
         return self.score(hidden).view(copies, -1)
 
 
 class TorchLSTMRNN(TorchMatcher):
-    """Five times the cosine of the last outputs of one LSTM."""
+    """LSTM-RNN: scores are 5 times the cosine of the LSTM's last outputs."""
 
     def __init__(self, rows: int, packed: bool = True) -> None:
         super().__init__(rows, bidirectional=False, packed=packed)
 
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
-        """Scores documents; see `TorchMVLSTM.forward`."""
+        """Scores n queries with `copies * n` documents, as `(copies, n)`."""
         copies = len(document.lengths) // len(query.lengths)
         scores = 5.0 * functional.cosine_similarity(
             self._last(query).repeat(copies, 1), self._last(document)
@@ -139,7 +139,7 @@ class TorchLSTMRNN(TorchMatcher):
 
 
 class TorchScorer:
-    """Trains and runs a peer on texts that are hashed beforehand."""
+    """Trains a pair scorer, and scores candidates, on looked-up words."""
 
     def __init__(self, matcher: TorchMatcher) -> None:
         self.matcher = matcher
@@ -163,7 +163,7 @@ class TorchScorer:
 
 
 class TorchDocuments(NamedTuple):
-    """Holds a batch of documents, padded."""
+    """A padded batch of documents."""
 
     words: torch.Tensor  # ids `(documents, sentences, words)`, 0 for padding
     word_counts: torch.Tensor  # `(documents, sentences)`, 0 for padding
@@ -176,7 +176,7 @@ class TorchDocuments(NamedTuple):
 
 
 class TorchExamples(NamedTuple):
-    """Holds a padded batch of documents and their targets."""
+    """A padded batch of documents, and the targets of training."""
 
     documents: TorchDocuments
     salient: torch.Tensor  # `(documents, sentences)`, 1 for a key sentence
@@ -191,7 +191,7 @@ def torch_documents(batch: Batch) -> TorchDocuments:
 
 
 def torch_examples(batch: Batch) -> TorchExamples:
-    """Returns the documents of a batch, and their targets."""
+    """Returns the documents and the targets of a batch."""
     return TorchExamples(
         torch_documents(batch),
         torch.from_numpy(batch["salient"]),
@@ -201,9 +201,9 @@ def torch_examples(batch: Batch) -> TorchExamples:
 
 
 class TorchKeyVec(torch.nn.Module):
-    """Implements KeyVec of Bi and Ma 2017 in PyTorch.
+    """KeyVec of Bi and Ma 2017 in PyTorch.
 
-    `rows` is the number of word vectors, with one for padding.
+    `rows` is the number of word vectors, padding included.
     """
 
     def __init__(
@@ -233,7 +233,10 @@ class TorchKeyVec(torch.nn.Module):
     def forward(
         self, documents: TorchDocuments
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Computes the vectors of documents, and the logits of all p_i."""
+        """Computes the vectors of documents, and the logits of all p_i.
+
+        p_i is the probability that sentence i is key.
+        """
         states = self._states(self._sentences(documents), documents)
         logits = self.score(states)[..., 0]
         log_p = functional.logsigmoid(logits)
@@ -242,7 +245,7 @@ class TorchKeyVec(torch.nn.Module):
         return torch.tanh(self.dense(mean)), logits
 
     def loss(self, examples: TorchExamples) -> torch.Tensor:
-        """Computes the loss of eq. (4), the mean over documents."""
+        """Computes the loss of eq. (4), divided by the number of documents."""
         documents = examples.documents
         vectors, logits = self(documents)
         read = functional.binary_cross_entropy_with_logits(
@@ -283,7 +286,7 @@ class TorchKeyVec(torch.nn.Module):
 
 
 class TorchKeyVecRun:
-    """Trains and runs a `TorchKeyVec`; words are looked up beforehand."""
+    """Trains a `TorchKeyVec`, and encodes documents, on looked-up words."""
 
     def __init__(
         self, model: TorchKeyVec, learning_rate: float = 0.001
@@ -294,7 +297,7 @@ class TorchKeyVecRun:
         )
 
     def step(self, examples: TorchExamples) -> float:
-        """Takes one training step; returns the loss before the update."""
+        """Takes a training step and returns the loss before the update."""
         self._optimizer.zero_grad(set_to_none=True)
         loss = self.model.loss(examples)
         loss.backward()
@@ -303,7 +306,7 @@ class TorchKeyVecRun:
 
     @torch.inference_mode()
     def encode(self, batches: Sequence[TorchDocuments]) -> Any:
-        """Computes the vectors of all documents, in the batches' order."""
+        """Encodes all documents into `[documents, dimension]`."""
         return np.concatenate(
             [self.model(documents)[0].numpy() for documents in batches]
         )
@@ -348,7 +351,7 @@ def main(folder: Path, form: str) -> None:
 
 
 MATCHERS = {"mv_lstm_tensor": TorchMVLSTM, "lstm_rnn_50": TorchLSTMRNN}
-"""Preset of a pair scorer -> its peer."""
+"""Preset of a pair scorer -> class of the peer."""
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), sys.argv[2])

@@ -1,8 +1,8 @@
-"""Analyse what encoders, pair scorers and KeyVecs compute.
+"""Analyses what encoders, pair scorers and KeyVecs compute.
 
-Shows what the cells of encoders represent (section V-A of Palangi et al. 2016),
-which words a pair scorer compares (case study of Wan et al. 2016), and which
-sentences and words of a document are key for a KeyVec.
+Encoders: what the cells of an LSTM represent (section V-A of Palangi et al.
+2016). Pair scorers: which words match (case study of Wan et al. 2016). KeyVec:
+which sentences and words of a document are key.
 """
 
 from keras_lstm_dssm.analysis.keyvec_report import (

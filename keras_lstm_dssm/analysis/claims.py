@@ -31,10 +31,10 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 class ChanceComparison(NamedTuple):
     """The value of a measure for a model's choice, and for random choices."""
 
-    value: float
-    chance: float  # mean over random choices
-    p: float  # two-sided, from random choices or random signs
-    number: int  # of compared texts or words
+    value: float  # for the model's choice
+    chance: float  # the mean over random choices
+    p: float  # two-sided p-value
+    number: int  # the number of texts or words that are compared
 
 
 NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
@@ -44,7 +44,7 @@ NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
 def compare_with_draws(
     draws: np.ndarray, value: float, number: int
 ) -> ChanceComparison:
-    """Compares a value with the values of random choices `[n]`."""
+    """Compares a value with `draws`, the values of random choices, `[n]`."""
     above = (1 + np.sum(draws >= value)) / (1 + len(draws))
     below = (1 + np.sum(draws <= value)) / (1 + len(draws))
     p = min(1.0, 2 * float(min(above, below)))
@@ -56,7 +56,7 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns which words, without punctuation, are stop words of NLTK."""
+    """Returns whether words, without punctuation, are NLTK's stop words."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 
@@ -68,8 +68,8 @@ def stop_word_share(
 ) -> ChanceComparison:
     """Computes the share of stop words among the words that a model chose.
 
-    A random choice takes as many words from the candidates of each text. All
-    arguments have bool `[words]` for each text.
+    A random choice draws as many words of each text as the model chose, from
+    the candidates. All arguments have an array, bool `[words]`, for each text.
     """
     sizes = np.array(
         [
@@ -109,11 +109,12 @@ def remaining_cosine(
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Computes the cosine that remains when only the chosen words are read.
+    """Computes the share of the cosine that remains with the chosen words only.
 
-    `others` `[texts, dimension]` are unit vectors of other texts. Value and
-    chance are shares of the mean cosine of the whole texts with `others`. Texts
-    with all or no candidates chosen are left out.
+    Row i of `others`, `[texts, dimension]`, is the unit vector with which text
+    i is compared. `chosen` and `candidates` have bool `[words]` for each text.
+    A random choice draws as many candidates of each text as are chosen. Texts
+    of which all candidates, or none, are chosen are left out.
     """
     rows = [
         row
@@ -154,19 +155,26 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """The active cells of texts, and n words that are assigned to the cells."""
+    """The active cells of texts, and n words that are assigned to the cells.
 
-    active: np.ndarray  # int `[texts, slots]`: cells, counted as in `topics`
-    text: np.ndarray  # int `[n]`: the row of `active`
-    slot: np.ndarray  # int `[n]`: the column of `active`
-    word: np.ndarray  # `[n]`
-    cells: int  # number of all cells
+    The i-th word, `word[i]`, is assigned to cell `active[text[i], slot[i]]`.
+    """
+
+    active: np.ndarray  # int `[texts, slots]`: positions in the text's vector
+    text: np.ndarray  # int `[n]`: row of `active`
+    slot: np.ndarray  # int `[n]`: column of `active`
+    word: np.ndarray  # str `[n]`
+    cells: int  # the number of all cells, active or not
 
 
 def assign_words(
     encoder: TextEncoder, texts: Sequence[str], cells: int, change: float
 ) -> WordAssignments:
-    """Assigns the words of texts to cells; see `topics` for the arguments."""
+    """Assigns the words of texts to the active cells of each text.
+
+    `cells` is the number of active cells of a text in each direction of
+    reading, and `change` the threshold of `assigned`.
+    """
     active: list[list[int]] = []
     assignments: list[tuple[int, int, str]] = []
     cell_count = 0
@@ -198,16 +206,17 @@ def context_vectors(
 ) -> Mapping[str, np.ndarray]:
     """Computes unit vectors of words by latent semantic analysis.
 
-    Words in fewer than three contexts are left out. Source: Deerwester et al.
-    1990, "Indexing by Latent Semantic Analysis".
+    A context is a list of words that occur together. Words in fewer than three
+    contexts are left out. Raises `InputError` if fewer than two words remain.
+    Source: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
     """
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
     counts = Counter(word for words in contexts for word in set(words))
     if sum(count >= _LEAST_CONTEXTS for count in counts.values()) < 2:
         raise InputError(
-            f"{len(contexts)} contexts: found no two words that occur in "
-            f"{_LEAST_CONTEXTS} contexts or more: name data with more clicks"
+            f"found fewer than two words that occur in {_LEAST_CONTEXTS} or "
+            f"more of {len(contexts)} contexts: name data with more clicks"
         )
     vectorizer = text.TfidfVectorizer(analyzer=tuple, min_df=_LEAST_CONTEXTS)
     table = vectorizer.fit_transform(contexts)
@@ -229,8 +238,8 @@ def coherence(
 
     The measure is the mean cosine of all pairs of different words that are
     assigned to the same cell. A random choice gives each text the active cells
-    of another text. Pairs of words that share a letter trigram count only with
-    `same_trigrams`.
+    of another text. Only the 1,500 most frequent words are compared. With
+    `same_trigrams=False`, pairs that share a letter trigram are left out.
     """
     from scipy import sparse
 
@@ -270,7 +279,7 @@ def coherence(
 
 
 def _share_trigram(encoder: TextEncoder, words: np.ndarray) -> np.ndarray:
-    """Returns which words share a letter trigram, bool `[words, words]`."""
+    """Returns which pairs share a letter trigram, bool `[words, words]`."""
     hashing = encoder.trigrams
     ids = [list(chain(*text)) for text in hashing(list(words)).to_list()]
     table = count_matrix(ids, hashing.size)
@@ -279,19 +288,19 @@ def _share_trigram(encoder: TextEncoder, words: np.ndarray) -> np.ndarray:
 
 CLAIM_LABELS = {
     "stop_words_of_least_effect": (
-        "Share of stop words among the words with the least effect, one of "
-        "each text"
+        "Share of stop words among the words with the least effect (one word "
+        "of each text)"
     ),
     "stop_words_unassigned": (
         "Share of stop words among the words assigned to no active cell"
     ),
     "stop_words_keywords": "Share of stop words among the keywords",
     "cosine_of_strong_half": (
-        "Share of the cosine that remains with the half of the words that has "
-        "the most effect"
+        "Share of the cosine that remains with only the half of the words that "
+        "has the largest effect"
     ),
     "cosine_of_keywords": (
-        "Share of the cosine that remains with the keywords alone"
+        "Share of the cosine that remains with only the keywords"
     ),
     "likeness": "Mean cosine of the words of one cell",
     "likeness_other_spelling": (
@@ -302,7 +311,7 @@ CLAIM_LABELS = {
 
 
 class ClaimResult(NamedTuple):
-    """A number that measures a claim, for one encoder, compared with chance."""
+    """The measure of a claim for one encoder, compared with chance."""
 
     claim: str  # a key of `CLAIM_LABELS`
     side: str  # "query" or "document"
@@ -318,10 +327,14 @@ def measure_claims(
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
-    """Measures whether unimportant words are attenuated and cells have topics.
+    """Measures whether encoders attenuate stop words and cells have topics.
 
-    Each result is computed for the model and for `untrained_copy(model)`: an
-    effect that both show is not an effect of training.
+    The same measures of an untrained copy of the model show which effects do
+    not come from training. Cosines that remain with some of the words are
+    measured for the trained model only. Claims about cells need recurrent
+    encoders. `contexts` are texts that tell which words have similar meanings;
+    `keywords` has `cells`, `change` and `share`. Raises `InputError` if `pairs`
+    (query, title) is empty.
     """
     if not pairs:
         raise InputError(
@@ -367,7 +380,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # Layers of the trained model may be frozen, but not of the copy.
+            # No layer of the copy is frozen, even if the model has such layers.
             if not weight.trainable:
                 weight.assign(value)
     return copy
@@ -381,7 +394,7 @@ def _word_comparisons(
     change: float,
     share: float,
 ) -> Iterator[tuple[str, ChanceComparison]]:
-    """Yields claims about words, and their comparisons, for one encoder."""
+    """Yields (claim, comparison) for each claim about the words of texts."""
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]

@@ -1,4 +1,4 @@
-"""Charts with matplotlib, legible in print and with colour blindness."""
+"""Draws charts, legible in print and with colour blindness, by matplotlib."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,10 +39,11 @@ def drawing(
     widths: Sequence[float] | None = None,
     **options: Any,
 ) -> Iterator[list[Any]]:
-    """Opens axes side by side to draw on, and writes a PNG file at the end.
+    """Yields `columns` axes side by side; then writes the figure to a PNG file.
 
-    The axes share the vertical axis and have relative `widths`; `options` are
-    arguments of matplotlib's `Figure`. The folder of the file is created.
+    The axes share the vertical axis. `widths` are relative to each other, by
+    default equal. `options` are arguments of matplotlib's `Figure`. The folder
+    of the file is created.
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")
@@ -53,7 +54,7 @@ def drawing(
         "text.parse_math": False,  # a user's text may contain dollar signs
     }
     with matplotlib.rc_context(style):
-        # Not by pyplot, which would keep the figure in global state.
+        # pyplot would keep the figure in global state.
         figure = figures.Figure(layout="constrained", **options)
         yield figure.subplots(
             1, columns, sharey=True, squeeze=False, width_ratios=widths
@@ -83,7 +84,7 @@ def curve_chart(
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draws curves by their labels; `scales` are properties of the axes."""
+    """Draws curves, label -> curve; `scales` are properties of the axes."""
     with drawing(path, figsize=(7, 4.5)) as (axis,):
         for index, (label, curve) in enumerate(curves.items()):
             axis.errorbar(
@@ -124,26 +125,29 @@ _AXIS_TITLES = {
 def draw_activations(
     path: Path, states: Activations, others: Sequence[Activations] = ()
 ) -> None:
-    """Draws the gates i, f, o, the cells c and outputs y of one network.
+    """Draws the gates, cell states and outputs of one recurrent network.
 
-    As in Figs. 4 and 5 of Palangi et al. 2016, there is a row for each cell and
-    a column for each word. Pictures of `states` and `others` have one range of
-    colours and the same number of columns; columns after a text are zero.
+    Each heat map has a row for each cell and a column for each word, as in
+    Figs. 4 and 5 of Palangi et al. 2016. `others` are not drawn: they only make
+    the range of colours and the number of columns equal in several pictures.
+    Columns after the last word are zero.
     """
-    arrays, texts = states.arrays, [states, *others]
+    arrays, networks = states.arrays, [states, *others]
     limit = max(
-        np.abs(array).max() for text in texts for array in text.arrays.values()
+        np.abs(array).max()
+        for network in networks
+        for array in network.arrays.values()
     )
-    columns = max(len(text.words) for text in texts)
+    columns = max(len(network.words) for network in networks)
     colors = import_optional("matplotlib.colors", "analysis")
-    # Colours proportional to the square root show large c(t) and small y(t).
+    # With square roots, both large c(t) and small y(t) are visible.
     functions = (
         lambda values: np.sign(values) * np.sqrt(np.abs(values)),
         lambda values: np.sign(values) * np.square(values),
     )
     norm = colors.FuncNorm(functions, -limit, limit)
     width = 1.4 + len(arrays) * max(1.6, 0.32 * columns)
-    size = (width, 4.5 + label_height(*(text.words for text in texts)))
+    size = (width, 4.5 + label_height(*(n.words for n in networks)))
     with drawing(path, len(arrays), figsize=size) as axes:
         for axis, (name, array) in zip(axes, arrays.items(), strict=True):
             padded = np.zeros((columns, array.shape[1]))
@@ -161,7 +165,7 @@ def draw_activations(
 def draw_active(
     path: Path, states: Activations, cells: int = ACTIVE_CELLS
 ) -> None:
-    """Draws y(t) of the most active cells at each word, as in Fig. 6."""
+    """Draws y(t) of the most active cells (Fig. 6 of Palangi et al. 2016)."""
     most_active = [cell for cell, _ in active_cells(states, cells)]
     height = 0.6 + 0.24 * len(most_active) + label_height(states.words)
     size = (2.4 + 0.5 * len(states.words), height)
@@ -182,12 +186,13 @@ def draw_aligned(
     states: Sequence[Activations] = (),
     cells: int = ACTIVE_CELLS,
 ) -> None:
-    """Draws the cells of a query and a title side by side, and their cosine.
+    """Draws the cells of a query and of a title side by side, and the cosine.
 
     The heat maps show y(t) / |y(T)| of the cells that add most to the final
-    cosine. The lines below are the cosine with the whole other text after each
-    word and, if the vectors have several parts, what each part adds. Without
-    `states` only the lines are drawn.
+    cosine. The lines below the heat maps show the cosine with the whole other
+    text after each word and, if the vectors have several parts, what each part
+    adds. `states` are the activations of query and title; without `states` only
+    the lines are drawn.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []
@@ -201,7 +206,7 @@ def draw_aligned(
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
-    # Height of the lines, in rows of cells.
+    # The unit is the height of a row of the heat map.
     space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
     height = 1.0 + 0.26 * (len(best) + space) + label_height(*sides)
@@ -226,14 +231,14 @@ def draw_aligned(
 
 
 def heat_map(axis: Any, rows: np.ndarray, **colours: Any) -> Any:
-    """Draws a picture with a coloured cell for each number."""
+    """Draws a coloured rectangle for each number of `rows`."""
     return axis.imshow(
         rows, _COLOUR_MAP, aspect="auto", interpolation="nearest", **colours
     )
 
 
 def label_height(*texts: Sequence[str]) -> float:
-    """Returns the height in inches of the words below a picture."""
+    """Returns the height in inches of the longest word, written vertically."""
     return 0.12 * max(len(short(word)) for words in texts for word in words)
 
 
@@ -243,7 +248,7 @@ def label_words(axis: Any, words: Sequence[str]) -> None:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns the lines below the cells: label -> values of both texts."""
+    """Returns label -> values after each word of the query and of the title."""
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):
@@ -263,10 +268,10 @@ def _draw_lines(
     rows: int,
     space: int,
 ) -> None:
-    """Draws the lines of one side below the rows of cells, word by word."""
-    every_side = [values for sides in lines.values() for values in sides]
-    lowest = min(values.min() for values in every_side)
-    span = max(max(values.max() for values in every_side) - lowest, 1e-6)
+    """Draws the lines of the query (side 0) or title (1) below the heat map."""
+    all_values = [values for sides in lines.values() for values in sides]
+    lowest = min(values.min() for values in all_values)
+    span = max(max(values.max() for values in all_values) - lowest, 1e-6)
     for number, (name, sides) in enumerate(lines.items()):
         values = sides[side]
         heights = rows + space + 0.5 - space * (values - lowest) / span

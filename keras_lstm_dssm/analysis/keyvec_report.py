@@ -1,4 +1,4 @@
-"""The report of a KeyVec: key sentences, key words, neighbours, a map."""
+"""The report of a KeyVec: key sentences and words, nearest documents, a map."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -42,11 +42,11 @@ from keras_lstm_dssm.training.salience import (
 
 @dataclass(frozen=True)
 class ExplainedSentence:
-    """A sentence, its p_i, and whether a teacher, if any, marks it as key."""
+    """A sentence, and the probability that the sentence is key."""
 
     text: str
-    probability: float
-    salient: bool | None
+    probability: float  # by the model
+    salient: bool | None  # by the teacher; None without a teacher or a summary
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,13 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """A key word of a document; `None` for words outside the vocabulary."""
+    """A key word of a document, with the probability by the model.
+
+    `rank` and `probability` are None for a word outside the vocabulary.
+    """
 
     word: str
-    rank: int | None  # among all words by probability, from 1
+    rank: int | None  # 1 for the most probable word of the vocabulary
     probability: float | None
 
 
@@ -83,13 +86,13 @@ class ExplainedDocument:
 
     Attributes:
         id: Id of the document.
-        title: Title, or else the first sentence.
-        label: Class, or "".
-        summary: The sentences of the summary, which the model does not read.
+        title: The title; without a title, the first sentence.
+        label: The class, or "".
+        summary: The sentences of the summary. The model does not read them.
         sentences: The sentences that the model reads, in order.
         predicted: The most probable words, in descending order.
         key_words: The key words, the highest TF-IDF first.
-        nearest: The other documents with the nearest vectors.
+        nearest: The other documents with the largest cosines.
 
     Example:
     >>> shown = ExplainedDocument("m1", "Glue", "", [], [], [], [], [])
@@ -116,24 +119,24 @@ def explain_documents(
     nearest: int = 5,
     vectors: np.ndarray | None = None,
 ) -> list[ExplainedDocument]:
-    """Finds the key sentences, key words and nearest documents of documents.
+    """Finds the key sentences, key words and neighbours of documents.
 
     Args:
         model: A trained `KeyVec`.
-        documents: The documents; nearest documents are among them.
+        documents: Documents to explain and to search for neighbours.
         targets: The teacher's key sentences, and the key words, to compare
-            with. Default `None`: no comparison.
-        rows: The indices of the documents to explain. Default `None` for all.
+            the model with. Default `None`: no comparison.
+        rows: The indices of the documents to explain. Default `None`: all.
         words: Number of words to predict for each document. Default 10.
         nearest: Number of nearest documents for each document. Default 5.
-        vectors: The result of `model.encode` for the documents; by default
-            it is computed.
+        vectors: Float `[documents, dimension]`, the vectors of the documents.
+            Default `None`: `model.encode` computes the vectors.
 
     Returns:
         A result for each of `rows`.
 
     Raises:
-        InputError: There are no documents, or a document has no target.
+        InputError: There are no documents, or `targets` lacks a document.
 
     Example:
     >>> documents = list(folder.of("test"))
@@ -172,7 +175,7 @@ def explain_documents(
                 float(cosine),
             )
             for row, cosine in zip(near_rows, near_cosines, strict=True)
-            if row >= 0  # there are fewer documents than `nearest`
+            if row >= 0  # -1 if there are fewer documents than `nearest`
         ]
         explained.append(
             ExplainedDocument(
@@ -190,7 +193,7 @@ def explain_documents(
 
 
 def name_of(document: Document) -> str:
-    """Returns the title of a document, or else its first sentence."""
+    """Returns the title of a document; without a title, the first sentence."""
     return document.title or document.sentences[0]
 
 
@@ -235,13 +238,13 @@ def _explained_words(
 
 
 class ReportDocuments(NamedTuple):
-    """Documents, the teacher's key sentences, and the key words."""
+    """The documents of a report."""
 
     split: str
     documents: list[Document]
-    targets: DocumentTargets
-    teacher: str
-    bad_lines: dict[str, int]
+    targets: DocumentTargets  # the teacher's key sentences, and the key words
+    teacher: str  # a name or a run folder
+    bad_lines: dict[str, int]  # reason for skipping -> number of lines
 
 
 def read_report_documents(
@@ -252,10 +255,11 @@ def read_report_documents(
     max_bad_lines: int = 0,
     key_words_of: str = "summary",
 ) -> ReportDocuments:
-    """Reads the documents of the last split, and computes their targets.
+    """Reads the documents of a split, and computes the targets.
 
-    The last split is test, or else dev, or else train. `theta` is the threshold
-    of the teacher's similarity, by default computed from the split train.
+    The split is the last of train, dev and test that has documents. `theta` is
+    the threshold of the teacher's similarity. By default the threshold is the
+    teacher's own, or computed from the split train.
     """
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
@@ -314,7 +318,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on documents; draws examples and the map with a fixed seed."""
+    """Reports on documents; the sampling of documents has a fixed seed."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
@@ -343,7 +347,7 @@ def report_on_documents(
                 "val_loss": "validation",
             },
             "mean loss of a document",
-            text="Where the validation loss rises while the loss of training "
+            text="Where the validation loss rises while the training loss "
             "falls, the model overfits.",
         ),
         *_agreement_sections(agreements, len(with_summary), source.teacher),
@@ -352,9 +356,9 @@ def report_on_documents(
             "A map of documents",
             [Picture("Documents on a plane, coloured by class", picture)],
             f"{len(on_map):,} of {len(documents):,} documents: documents with "
-            "similar vectors lie together. The model has not seen the classes; "
-            "the largest classes have a colour. Distances between groups mean "
-            "little.",
+            "similar vectors lie together. The model has not seen the classes. "
+            "Only the largest classes have a colour. Distances between groups "
+            "mean little.",
         ),
     ]
     map_rows = [
@@ -367,8 +371,8 @@ def report_on_documents(
         "What KeyVec finds in a document",
         f"{len(documents):,} documents of the split {source.split}. "
         "The model computes the probability p that a sentence is key, and "
-        "a vector of the document, from which it predicts key words. The model "
-        "does not read the summary.",
+        "a vector of the document. The vector predicts the key words. The "
+        "model does not read the summary.",
         sections,
         {
             "key_sentences": {
@@ -393,7 +397,6 @@ def report_on_documents(
 def _records(
     explained: Sequence[ExplainedDocument], name: str
 ) -> list[dict[str, Any]]:
-    """Returns the records of a field of all documents, with their ids."""
     return [
         {"document": document.id, **asdict(record)}
         for document in explained
@@ -404,10 +407,12 @@ def _records(
 def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
 ) -> dict[str, Agreement]:
-    """Measures how well p_i and the order of sentences rank key sentences.
+    """Measures how well two rankings of sentences find the key sentences.
 
-    The summary of a document determines its key sentences (S* of the paper).
-    Documents without a summary are left out; returns `{}` if all are.
+    `model` ranks by p_i, the model's probability that a sentence is key, and
+    `position` by the order in the document. The teacher chooses the key
+    sentences (S* of Bi and Ma 2017) by the summary. Documents without a summary
+    are left out; the result is `{}` if no document has a summary.
     """
     documents = [document for document in documents if document.summary]
     if not documents:
@@ -421,7 +426,6 @@ def key_sentence_agreements(
 def _agreement_sections(
     agreements: dict[str, Agreement], number: int, teacher: str
 ) -> Iterator[Section]:
-    """Yields the section on all documents with a summary, if there are any."""
     if not agreements:
         return
     by_model, by_position = agreements["model"], agreements["position"]
@@ -437,10 +441,10 @@ def _agreement_sections(
         [Table(["Ranked by", "Average precision", "Precision"], rows)],
         f"The sentences of each of {number:,} documents are ranked, and "
         f"compared with S*: the sentences that the teacher ({teacher}) chooses "
-        "because they resemble a sentence of the summary "
-        f"({by_model.base_rate:.1%} of all sentences). Precision is the share "
-        "of S* among as many of the first sentences as S* has; for a random "
-        f"order it is {by_model.base_rate:.3f}.",
+        "because they resemble a sentence of the summary (on average "
+        f"{by_model.base_rate:.1%} of a document's sentences). Precision is "
+        "the share of S* among the first n sentences, where n is the size of "
+        f"S*. A random order has a precision of {by_model.base_rate:.3f}.",
     )
 
 
@@ -455,7 +459,6 @@ def _document_section(document: ExplainedDocument) -> Section:
 
 
 def _sentence_table(document: ExplainedDocument) -> Table:
-    """Returns the sentences, shaded by p / the largest p."""
     largest = max(sentence.probability for sentence in document.sentences)
     rows: list[list[Cell]] = []
     for number, sentence in enumerate(document.sentences, 1):
@@ -475,13 +478,12 @@ def _sentence_table(document: ExplainedDocument) -> Table:
         ["", "p", "Key", "Sentence"],
         rows,
         "Sentences: the colour is proportional to p, and full at the largest "
-        "p of the document; S*: key by the teacher",
+        "p of the document; S*: the teacher's key sentences",
         text_columns=[3],
     )
 
 
 def _word_table(document: ExplainedDocument) -> Table:
-    """Returns a table of the predicted words and of the key words."""
     rows: list[list[Cell]] = []
     words = zip_longest(document.predicted, document.key_words)
     for number, (predicted, key_word) in enumerate(words, 1):
@@ -507,9 +509,9 @@ def _word_table(document: ExplainedDocument) -> Table:
         ["", "Predicted", "Probability", "Key word", "Rank",
          "Probability"],
         rows,
-        "Words that the vector predicts (bold: a key word), and the key words "
-        "of the document, which have the highest TF-IDF, with their predicted "
-        "ranks (-: not in the vocabulary)",
+        "Words that the vector predicts (bold: a key word); key words of the "
+        "document, by TF-IDF, with rank and probability in the prediction (-: "
+        "not in the vocabulary)",
         text_columns=[1, 3],
     )  # fmt: skip
 
@@ -528,6 +530,6 @@ def _nearest_table(document: ExplainedDocument) -> Table:
     return Table(
         ["Cosine", "Document", "Class"],
         rows,
-        "Nearest documents (bold: of the same class)",
+        "Nearest documents (bold: the class of this document)",
         text_columns=[1, 2],
     )

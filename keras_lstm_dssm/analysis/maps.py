@@ -1,6 +1,6 @@
-"""Maps: the vectors of titles or of documents, laid out on a plane.
+"""Lays the vectors of titles or documents out on a plane.
 
-A map is a picture, or files for TensorBoard's projector.
+Writes a map as a picture, or vectors as files for TensorBoard's projector.
 """
 
 import os
@@ -27,23 +27,23 @@ from keras_lstm_dssm.settings.fields import MAP_METHODS
 
 
 class TextMap(NamedTuple):
-    """The positions of texts on a plane, and their groups."""
+    """The positions of texts on a plane, and the group of each text."""
 
     positions: np.ndarray  # `[texts, 2]`
-    groups: np.ndarray  # int `[texts]`: index of `names`, or -1 or -2
-    names: list[str]
-    others: tuple[str, str] = ("", "")  # names for -1 and -2, without a group
+    groups: np.ndarray  # int `[texts]`: index of `names`; -1 or -2: no group
+    names: list[str]  # of the groups
+    others: tuple[str, str] = ("", "")  # labels of texts with -1 and with -2
 
 
 def title_map(
     titles: Sequence[str], vectors: np.ndarray, method: str = "tsne"
 ) -> TextMap:
-    """Lays titles out on a plane and groups them by clusters of positions.
+    """Lays titles out on a plane, and groups near titles by HDBSCAN.
 
     HDBSCAN clusters the positions on the plane, not the vectors. A cluster has
-    at least 1/80 of all titles, and at least 5; its name is its two most
-    distinctive words. Source: Campello et al. 2013, "Density-Based Clustering
-    Based on Hierarchical Density Estimates".
+    at least 1/80 of all titles, and at least 5 titles. The name of a cluster is
+    its two most distinctive words. Source: Campello et al. 2013, "Density-Based
+    Clustering Based on Hierarchical Density Estimates".
     """
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
@@ -73,7 +73,7 @@ MOST_CLASSES = 12
 def document_map(
     vectors: np.ndarray, labels: Sequence[str], method: str = "tsne"
 ) -> TextMap:
-    """Lays documents out on a plane, grouped by the 12 largest classes."""
+    """Lays documents out on a plane; the 12 largest classes are the groups."""
     counts = Counter(filter(None, labels))
     order = sorted(counts, key=lambda label: (-counts[label], label))
     names = order[:MOST_CLASSES]
@@ -91,9 +91,9 @@ def plane_positions(
 ) -> np.ndarray:
     """Projects unit vectors `[n, dimension]` on a plane, `[n, 2]`.
 
-    `"tsne"` shows which vectors are neighbours; `"pca"` is linear. Error
-    messages call the vectors `name`. Source: van der Maaten and Hinton 2008,
-    "Visualizing Data using t-SNE".
+    `"tsne"` keeps neighbours together; `"pca"` is a linear projection. `name`
+    is a noun for the vectors, for error messages. Source: van der Maaten and
+    Hinton 2008, "Visualizing Data using t-SNE".
     """
     if method not in MAP_METHODS:
         raise InputError(
@@ -101,18 +101,18 @@ def plane_positions(
         )
     if len(vectors) < 3:
         raise InputError(
-            f"found {len(vectors)} {name}, a map needs 3 or more: name data "
-            "with more documents"
+            f"found {len(vectors)} {name}, expected 3 or more for a map: name "
+            "data with more documents"
         )
     if not np.ptp(vectors, axis=0).any():
-        # Both methods divide by a variance, and t-SNE crashes on NaN.
+        # All vectors are equal: both methods would divide by zero.
         return np.zeros((len(vectors), 2), np.float32)
     if method == "pca":
         decomposition = import_optional("sklearn.decomposition", "analysis")
         layout = decomposition.PCA(2, random_state=0)
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
-        # t-SNE's Euclidean neighbours of unit vectors are cosine neighbours.
+        # Unit vectors have the same neighbours by distance as by cosine.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
@@ -121,12 +121,15 @@ def plane_positions(
 
 
 def _one_thread() -> Any:
-    # On a busy machine, several threads would busy-wait for each other.
+    # Several threads would busy-wait for each other on a busy machine.
     return import_optional("threadpoolctl", "analysis").threadpool_limits(1)
 
 
 def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
-    """Draws a map on which each group has a colour, a marker and a name."""
+    """Draws a map on which each group has a colour, a marker and a name.
+
+    The names are in a legend below the map or, without `legend`, on the map.
+    """
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
     with drawing(path, figsize=(8, 8 if legend else 7)) as (axis,):
@@ -163,7 +166,10 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
 def write_projector(
     logs: str | os.PathLike[str], titles: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Writes titles and vectors to `logs`, for TensorBoard's projector."""
+    """Writes titles and vectors to `logs`, for TensorBoard's projector.
+
+    Raises `InputError` if the numbers of titles and vectors differ.
+    """
     from tensorboard.plugins import projector
 
     if len(titles) != len(vectors):

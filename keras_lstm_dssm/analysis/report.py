@@ -1,4 +1,4 @@
-"""The report of a run, and common parts of all kinds of reports."""
+"""The report of a run, and the sections that several kinds of models share."""
 
 import os
 import tempfile
@@ -28,7 +28,7 @@ from keras_lstm_dssm.settings.programs import ReportSettings, TitleSettings
 
 
 class Report(NamedTuple):
-    """A report of a model: a page, and its results as values and files."""
+    """The report of a model: a page, and the results as values and files."""
 
     title: str  # the heading of the page
     lead: str  # the paragraph below the heading
@@ -48,7 +48,10 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns the data (a path or `api`), `max_bad_lines`, `min_relevant`."""
+    """Returns the data to report on, `max_bad_lines` and `min_relevant`.
+
+    `settings` come first, then the values of the training.
+    """
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -62,8 +65,9 @@ def measured_sections(
 ) -> tuple[dict[str, Any], list[Section]]:
     """Measures a model of titles and BM25, and finds failing queries.
 
-    The split is `test`, or else the last split. `depth` is described in
-    `TitleSettings`, the result in `failing_queries`.
+    The split is `test`; without `test`, the last split. `depth` is the number
+    of titles that are retrieved for each query. For the results see
+    `failing_queries`.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
@@ -74,7 +78,11 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Returns a dict of `verdict` and `failures`, and sections on them."""
+    """Compares a model with BM25, and lists the queries for which it fails.
+
+    Returns the results (`verdict` and `failures`), and sections that show the
+    results.
+    """
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
     first, *others = failure_sections(measured, failures)
@@ -97,8 +105,10 @@ def training_sections(
 ) -> list[Section]:
     """Returns the sections on training: the loss by epoch, the model card.
 
-    `labels` is column of the history -> label of its curve. Empty sections are
-    left out, and so are curves with missing values.
+    `labels` is column of the run's history -> label of the curve, `unit` the
+    label of the vertical axis. `title`, `caption` and `text` describe the
+    section with the curves; `scales` are properties of the axes. Sections
+    without content, and curves with missing values, are left out.
     """
     sections = []
     history = run.read_history()
@@ -118,7 +128,7 @@ def training_sections(
 
 
 def card_section(tables: Sequence[Table]) -> Section:
-    """Returns a section with the tables of the run's CARD.md."""
+    """Returns a section with the tables of a model card, without back-ticks."""
     return Section(
         "What was trained, and how good it is",
         [
@@ -132,14 +142,14 @@ def card_section(tables: Sequence[Table]) -> Section:
             )
             for table in tables
         ],
-        "From CARD.md of the run; CARD.md also has the recipe and the limits.",
+        "From the run's CARD.md, which also has the recipe and the limits.",
     )
 
 
 def report_on_run(
     model: Any, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on a model whose kind has no special report."""
+    """Reports the loss and the card of a model, of any kind."""
     labels = {"loss": "training", "val_loss": "validation"}
     sections = training_sections(run, pictures / "loss.png", labels, "loss")
     noun = kind_of(model).noun
@@ -152,27 +162,27 @@ def analyze_run(
     output: str | os.PathLike[str],
     settings: ReportSettings | None = None,
 ) -> Report:
-    """Writes a page on what the trained model of a run represents.
+    """Writes an HTML page about the model of a run.
 
     Two towers: Figs. 4 to 7 and Tables I to III of Palangi et al. 2016 for a
     query and a title, the effect of each word, the nearest titles and a map of
     titles. MV-LSTM: the words of queries and answers that match best. KeyVec:
-    key sentences and key words of documents, and a map of documents. The page
-    is one file.
+    key sentences and key words of documents, and a map of documents. Other
+    models: the loss by epoch, and the model card.
 
     Args:
         run: The run folder.
-        output: The HTML file to write.
+        output: The HTML file to write. The page contains its pictures.
         settings: What the report is about, with thresholds and sizes. Default:
             `ReportSettings()`.
 
     Returns:
-        The report; `values` are the results that the page shows. Its pictures
-        remain as files only with `settings.pictures`.
+        The report; `values` are the results that the page shows. The files of
+        the pictures remain only with `settings.pictures`.
 
     Raises:
-        InputError: The run has no model, a setting is not about this kind of
-            model, the data are wrong, or matplotlib or scikit-learn is not
+        InputError: The run has no model, a setting does not apply to this kind
+            of model, the data are wrong, or matplotlib or scikit-learn is not
             installed.
 
     Example:

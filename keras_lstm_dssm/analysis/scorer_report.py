@@ -1,4 +1,4 @@
-"""The report of a pair scorer, and statistics over all judged queries."""
+"""The report of an MV-LSTM: matching words, and statistics over all queries."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -52,24 +52,25 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """At which words MV-LSTM matches queries and right answers best.
+    """Where the best match of MV-LSTM is, in pairs of query and right answer.
 
-    `query`, `document` and `both` are the shares of pairs whose best matching
-    words are neither the first nor the last word of their texts.
+    The best match is the largest cell of the interaction matrix: a word of the
+    query and a word of the answer. An inner word is neither the first nor the
+    last word of its text. All numbers but `pairs` are shares of the pairs.
     """
 
-    pairs: int
-    query: float
-    document: float
-    both: float
-    chance: float  # `both` for randomly drawn words
-    last: float  # share of pairs whose best matching words are both the last
+    pairs: int  # the number of pairs
+    query: float  # the query's word is an inner word
+    document: float  # the answer's word is an inner word
+    both: float  # both words are inner words
+    chance: float  # `both`, expected for words drawn at random
+    last: float  # both words are the last words of their texts
 
 
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
-    """Finds the best matching words of each query and each right answer."""
+    """Finds the best match of each query with each of its right answers."""
     pairs = [
         (judged.query, right) for judged in lists for right in judged.positives
     ]
@@ -85,7 +86,7 @@ def best_positions(
         cells = matcher.k_max.strongest_of_rows(
             matcher.comparison.compare_rows(query, document), m, n
         )
-        # [2, pairs]: positions in the slice with the largest cell.
+        # The slice with the largest cell; `position` is `[2, pairs]`.
         best = np.argmax(cells.values[:, :, 0], axis=1)
         rows = np.arange(len(best))
         position = np.stack([part.numpy()[rows, best, 0] for part in cells[1:]])
@@ -101,14 +102,14 @@ def best_positions(
 
 
 class TwoScorers(NamedTuple):
-    """How many queries two scorers answer right; `p`: test of equal P@1."""
+    """How many queries two pair scorers answer right."""
 
-    queries: int
-    both: int
-    only_this: int
-    only_other: int
-    neither: int
-    p: float
+    queries: int  # the number of queries
+    both: int  # answered right by both scorers
+    only_this: int  # answered right by the first scorer only
+    only_other: int  # answered right by the second scorer only
+    neither: int  # answered right by neither scorer
+    p: float  # p-value of the test that both scorers have the same P@1
 
 
 def compare_scorers(
@@ -116,17 +117,16 @@ def compare_scorers(
 ) -> tuple[TwoScorers, list[JudgedList]]:
     """Counts the queries that each of two pair scorers answers right (P@1).
 
-    Queries without a right or without a wrong judged answer are left out. Also
-    returns the lists that only `scorer` answers right, with the wrong answer
-    that `other` prefers as the only negative. Raises `InputError` if no list
-    has right and wrong answers.
+    Also returns the lists that only `scorer` answers right. Their only negative
+    is the wrong answer that `other` scores highest. Lists without a right or
+    without a wrong answer are left out. Raises `InputError` if no list remains.
     """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives
     ]
     if not lists:
         raise InputError(
-            "found no query with right and wrong answers, expected judged"
+            "found no query with a right and a wrong answer, expected judged"
             " lists to compare two scorers on: name other --data"
         )
     (first, _), (second, preferred) = (
@@ -150,17 +150,20 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns which queries a scorer answers right, and best wrong answers."""
-    texts = [[*judged.positives, *judged.negatives] for judged in lists]
+    """Returns whether each query is answered right, and its best wrong answer.
+
+    An answer is right if a positive has the highest score of the list.
+    """
+    answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
             judged.query
-            for judged, t in zip(lists, texts, strict=True)
-            for _ in t
+            for judged, texts in zip(lists, answers, strict=True)
+            for _ in texts
         ],
-        [text for answers in texts for text in answers],
+        [text for texts in answers for text in texts],
     )
-    ends = np.cumsum([len(answers) for answers in texts])[:-1]
+    ends = np.cumsum([len(texts) for texts in answers])[:-1]
     right, negatives = [], []
     for judged, answer_scores in zip(
         lists, np.split(scores, ends), strict=True
@@ -172,15 +175,15 @@ def _right_answers(
 
 
 _CLICKS = 60_000
-_DEPTH = 100  # titles of BM25 that the scorer reorders for each query
+_DEPTH = 100  # the scorer reorders the first 100 titles of BM25
 _NEIGHBOURS = 4
 
 
 class ComparedQuery(NamedTuple):
-    """A query and documents: kind, such as "right answer", -> text."""
+    """A query, and the documents that it is compared with."""
 
     query: str
-    documents: dict[str, str]
+    documents: dict[str, str]  # a description such as "right answer" -> text
 
 
 def example_answers(
@@ -191,8 +194,8 @@ def example_answers(
 ) -> list[ComparedQuery]:
     """Draws queries, each with a right and a wrong answer, by a fixed seed.
 
-    The wrong answer is the document with the highest score among the documents
-    judged not relevant or, without these, among the nearest titles by BM25.
+    The wrong answer is the negative with the highest score. A list without
+    negatives gets the nearest of `titles` by BM25 as negatives.
     """
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
@@ -207,10 +210,11 @@ def example_answers(
 def lists_and_titles(
     data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Returns the queries with a relevant title, and all titles of the data.
+    """Returns the queries that have a relevant title, and the distinct titles.
 
-    The queries are from the last split of a collection (test, if there is one),
-    with their judged titles, or from a click log, with their clicked titles.
+    From a collection: the queries of the last split (test, if there is one)
+    with their judged titles, and all titles. From a click log: the queries and
+    clicked titles of the first 60,000 clicks.
     """
     if is_collection(data):
         collection = open_collection(data)
@@ -234,7 +238,7 @@ def lists_and_titles(
 def _with_negatives(
     lists: Iterator[JudgedList], titles: list[str]
 ) -> Iterator[JudgedList]:
-    """Yields the lists with negatives, judged or nearest by BM25."""
+    """Gives lists without negatives the titles near the query by BM25."""
     for judged in lists:
         negatives = judged.negatives
         if not negatives:
@@ -257,12 +261,13 @@ class WordMatch(NamedTuple):
 
     Attributes:
         query_word: The query's word, as the model reads it.
-        document_word: The document's word.
-        value: The value of the interaction at these positions.
-        slice: The index of the slice; a matrix of cosines has one.
+        document_word: The document's word, as the model reads it.
+        value: The value of the cell.
+        slice: The index of the cell's slice, from 0. Only the tensor
+            interaction has more than one slice.
         query_position: The position of the query's word, from 0.
         document_position: The position of the document's word, from 0.
-        contribution: What the match adds to the score, see `WordMatrix`.
+        contribution: What the cell adds to the score, see `WordMatrix`.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -285,10 +290,10 @@ class WordMatch(NamedTuple):
 class WordMatrix(NamedTuple):
     """The interaction matrix of a pair of texts, and its strongest cells.
 
-    With relus in the hidden layer the score is piecewise linear in the cells:
-    the score is the sum of the contributions of the cells, plus a rest from the
-    biases. The contribution of a cell is its value times the derivative of the
-    score.
+    The contribution of a cell is its value times the derivative of the score by
+    the cell. The hidden layer has relus, so that the score is piecewise linear
+    in the cells: the score is the sum of all contributions plus `rest`, which
+    comes from the biases.
 
     Attributes:
         query_words: The words of the query that the model reads.
@@ -297,8 +302,8 @@ class WordMatrix(NamedTuple):
         cells: float `[query words, document words, slices]`.
         score: The score of the pair.
         rest: The part of the score that no cell contributes.
-        strongest: The k largest cells of each slice, largest first; all cells
-            if there are fewer.
+        strongest: The k largest cells of each slice, the largest first. A slice
+            with fewer than k cells has all of its cells here.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -326,6 +331,9 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
         scorer: A `PairScorer` whose matcher is an `MVLSTM`.
         query: The query's text.
         document: The document's text.
+
+    Returns:
+        The interaction matrix, its strongest cells, and the score.
 
     Raises:
         InputError: The matcher has no interaction matrix.
@@ -402,15 +410,15 @@ def strongest_words(
         document: The document's text.
 
     Returns:
-        For each slice of the interaction, its k largest cells, the largest
-        first. The paper prints the first three fields of a cell: the query's
-        word, the document's word and the value.
+        The k largest cells of each slice, the largest first. The paper prints
+        the first three fields of a cell: the query's word, the document's word
+        and the value.
 
     Raises:
         InputError: The matcher has no interaction matrix.
 
     Example:
-    >>> scorer = dssm.load_run("RUN")  # of --preset=mv_lstm_cosine
+    >>> scorer = dssm.load_run("RUN")  # trained with --preset=mv_lstm_cosine
     >>> cells = strongest_words(scorer, "memory stick error", "memory error")
     >>> [cell[:3] for cell in cells[:2]]
     [('memory', 'memory', 0.84), ('error', 'error', 0.81)]
@@ -419,11 +427,11 @@ def strongest_words(
 
 
 def check_matrix(scorer: PairScorer) -> MVLSTM:
-    """Returns the matcher, or raises `InputError` if it has no matrix."""
+    """Returns a scorer's matcher; raises `InputError` if it is no `MVLSTM`."""
     if not isinstance(scorer.matcher, MVLSTM):
         raise InputError(
             f"{type(scorer.matcher).__name__} has no interaction matrix of "
-            "words: expected a pair scorer with MVLSTM, such as those of "
+            "words: expected a pair scorer with MVLSTM, trained with "
             "--preset=mv_lstm_cosine, mv_lstm_bilinear or mv_lstm_tensor"
         )
     return scorer.matcher
@@ -432,7 +440,7 @@ def check_matrix(scorer: PairScorer) -> MVLSTM:
 def report_on_scorer(
     scorer: PairScorer, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on the words that an MV-LSTM matches, with whole matrices."""
+    """Reports on the words that an MV-LSTM matches, in examples and overall."""
     matcher = check_matrix(scorer)
     data, max_bad_lines, min_relevant = report_data(run, settings)
     lists, titles = lists_and_titles(data, min_relevant, max_bad_lines)
@@ -457,7 +465,7 @@ def report_on_scorer(
         )
     training = training_sections(
         run, pictures / "loss.png", {"loss": "training"},
-        "mean loss of a triple", caption="Loss of training by epoch",
+        "mean loss of a triple", caption="Training loss by epoch",
     )  # fmt: skip
     if settings.query is not None or settings.document is not None:
         query, document = settings.pair
@@ -493,8 +501,8 @@ def report_on_scorer(
         f"{len(queries)} queries; {matcher.interaction} interaction, "
         f"the {matcher.k} strongest cells of each slice, "
         f"{'k-max' if matcher.pooling == 'k_max' else 'dynamic'} pooling. "
-        "A cell compares a position of the query with a position of the "
-        "document, both read from left to right and from right to left.",
+        "A cell compares a word of the query with a word of the document. Each "
+        "word is read in its context, from the left and from the right.",
         [
             *measured,
             *training,
@@ -506,9 +514,11 @@ def report_on_scorer(
 
 
 _STATISTICS = {
-    "positions": "The words of the largest interaction with a right answer:"
-    " shares of pairs in which they are neither first nor last, or both last",
-    "against": "Queries answered right; p of the same P@1",
+    "positions": "Pairs of a query and a right answer, and shares of the pairs:"
+    " the word of the largest cell is neither first nor last in the query, in"
+    " the document, in both, and by chance; or it is last in both",
+    "against": "Queries answered right by both scorers, one or neither; p: test"
+    " of equal P@1",
 }
 
 
@@ -523,7 +533,7 @@ def _query_section(
     texts = [f"{kind}: {text}" for kind, text in example.documents.items()]
     if unknown:
         texts.append(
-            "not in the vocabulary, so that they have one word vector: "
+            "not in the vocabulary (all have the same word vector): "
             + ", ".join(unknown)
         )
     tables = [
@@ -540,10 +550,10 @@ def _query_section(
         example.query,
         [BulletList(texts), Picture(caption, path), *tables],
         "The picture has a row for each word of the query and a column for "
-        "each word of the document that the model reads; frames and ranks "
-        "mark the cells that k-max pooling takes. A cell adds its value times "
-        "the derivative of the score; biases and cells without a rank add the "
-        "line `other`.",
+        "each word of the document that the model reads. Frames and ranks mark "
+        "the largest cells. A cell adds its value times the derivative of the "
+        "score to the score. The row `other` is what biases and cells without "
+        "a rank add.",
     )
 
 
@@ -563,7 +573,7 @@ def _table_rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
 
 
 def _ranked(matrix: WordMatrix) -> Iterator[tuple[int, WordMatch]]:
-    """Yields the strongest cells with their ranks in their slices, from 1."""
+    """Yields (rank in the slice, cell) of the strongest cells; ranks from 1."""
     for _, matches in groupby(matrix.strongest, lambda match: match.slice):
         yield from enumerate(matches, 1)
 
@@ -573,12 +583,12 @@ def draw_matrices(
 ) -> None:
     """Draws the interaction matrices of one query with several documents.
 
-    There is a row for each word of the query and a column for each word of the
-    document. The slices of a tensor are below one another. The strongest cells
-    of each slice are framed, with their ranks.
+    A matrix has a row for each word of the query and a column for each word of
+    the document. Slices are drawn one below the other. The strongest cells of
+    each slice have a frame and their rank.
     """
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
-    # A row without cells has the name of the slice below.
+    # With several slices, an empty row above each slice shows its name.
     height = len(query) + (slices > 1)
     limit = max(np.abs(matrix.cells).max() for matrix in matrices)
     # The title needs the width of six columns.

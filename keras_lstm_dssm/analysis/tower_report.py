@@ -1,4 +1,7 @@
-"""The report of two towers: results, and section V-A of Palangi et al. 2016."""
+"""The report of two towers: results, and section V-A of Palangi et al. 2016.
+
+"The paper" and the numbers of figures and tables refer to Palangi et al. 2016.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -65,7 +68,7 @@ _NOT_RECURRENT = (
 def report_on_towers(
     model: TwoTower, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on the results of two towers, and on what cells represent."""
+    """Reports how well two towers search, and what their cells represent."""
     data, max_bad_lines, min_relevant = report_data(run, settings)
     texts = read_report_texts(data, max_bad_lines, fields=run.read_fields())
     training = training_sections(
@@ -74,7 +77,7 @@ def report_on_towers(
         {"loss": "training", "val_loss": "validation"},
         "mean cost of a click (eq. 4)",
         "Training, epoch by epoch (Fig. 7)",
-        "Cost of training by epoch",
+        "Training cost by epoch",
         "On a logarithmic scale. Where the training cost still falls at the "
         "end, more epochs may help; where it falls while the validation cost "
         "rises, the model overfits.",
@@ -132,7 +135,6 @@ def report_on_towers(
 def _topics_section(
     model: TwoTower, queries: Sequence[str], settings: ReportSettings
 ) -> Section:
-    """Returns Table III: the words of each cell."""
     words_by_cell = topics(
         model.query_encoder, queries, settings.topic_cells, settings.change
     )
@@ -146,20 +148,18 @@ def _topics_section(
     return Section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
-        f"From {len(queries):,} queries: the words assigned to each cell while "
-        f"it is among the {settings.topic_cells} most active cells of a query, "
-        "with their counts. The cells with the most words come first, and of a "
-        "cell the words that distinguish it from other cells. Look for "
-        "cells whose words belong together in meaning. Words that share "
-        "letters share trigrams, and have similar vectors in any encoder of "
-        "trigrams." + cell_note(model.query_encoder),
+        f"The words of {len(queries):,} queries, with counts. Each query "
+        f"assigns words to its {settings.topic_cells} most active cells. The "
+        "cells with the most words come first. A cell shows the words that "
+        "distinguish it from other cells. Look for cells whose words belong "
+        "together in meaning. Words that share letters have similar vectors in "
+        "any encoder of letter trigrams." + cell_note(model.query_encoder),
     )
 
 
 def _nearest_section(
     model: TwoTower, query: str, document: str, titles: Sequence[str]
 ) -> Section:
-    """Returns the titles that are nearest to the query."""
     hits = Index(model, titles).search([query], _NEAREST)[0]
     rows = [
         [f"{hit.score:.3f}", Strong(hit.id) if hit.id == document else hit.id]
@@ -168,9 +168,9 @@ def _nearest_section(
     return Section(
         "Nearest titles",
         [Table(["Cosine", "Title"], rows, text_columns=[1])],
-        f"The {len(rows)} of {len(titles):,} titles that are nearest to the "
-        "query by cosine. Look for the words, or the letters, that a wrong "
-        "title shares with the query.",
+        f"The {len(rows)} titles with the largest cosines, of {len(titles):,} "
+        "titles. Look for the words, or the letters, that a wrong title shares "
+        "with the query.",
     )
 
 
@@ -180,7 +180,6 @@ def _map_section(
     settings: ReportSettings,
     folder: Path,
 ) -> Section:
-    """Returns a map of the titles on a plane."""
     rows = np.random.default_rng(0).permutation(len(titles))
     sample = [titles[row] for row in rows[: settings.map_titles]]
     path = folder / "title_map.png"
@@ -190,15 +189,14 @@ def _map_section(
         "A map of titles",
         [Picture("Titles on a plane, with the names of clusters", path)],
         f"{len(sample):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
-        "titles with similar vectors lie together. The name of a cluster is "
-        "the words that distinguish it from other clusters. Look for clusters "
+        "titles with similar vectors lie together. Clusters are named by the "
+        "words that distinguish them from other clusters. Look for clusters "
         "of titles that share a meaning but no word. Distances between "
         "clusters mean little.",
     )
 
 
 def _claims_section(claims: Sequence[ClaimResult]) -> Section:
-    """Returns the section that tests the paper's claims."""
     rows: dict[str, list[list[str]]] = {name: [] for name in CLAIM_LABELS}
     for claim, side, weights, (value, chance, p, number) in claims:
         numbers = [f"{value:.3f}", f"{chance:.3f}", f"{p:.4f}", f"{number:,}"]
@@ -207,13 +205,13 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
     return Section(
         "The paper's claims as numbers",
         [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
-        "Chance is the mean over random draws: of equally many words of the "
-        "same texts or, for cells, of the active cells of another text. The "
-        "two-sided p is twice the share of draws at least, or at most, as large"
-        " as the value, whichever is smaller; for cosines, it is from random "
-        "signs. The last column is the number of words or texts. An effect that"
-        " encoders with random weights show, too, does not come from training: "
-        "a short word has few trigrams, and changes any vector little.",
+        "Chance is the mean over random draws: as many random words of the same"
+        " texts or, for cells, the active cells of another text. The p-value is"
+        " two-sided: from the random draws or, for shares of a cosine, from a "
+        "randomisation test with random signs. The last column is the number of"
+        " words or texts. If encoders with random weights show the same effect,"
+        " the effect does not come from training: a short word has few "
+        "trigrams, and changes any vector little.",
     )
 
 
@@ -223,7 +221,6 @@ _DIRECTIONS = ("Cells, left to right", "Cells, right to left")
 def _pair_sections(
     model: TwoTower, recurrent: bool, settings: ReportSettings, folder: Path
 ) -> Iterator[Section]:
-    """Yields the sections on a query and a title."""
     texts = settings.pair
     towers = model.query_encoder, model.document_encoder
     states = [
@@ -275,9 +272,9 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
         "Parts of the vector",
         [Table(header, rows)],
         f"A text's vector of {whole.stop} numbers consists of the final output "
-        "of an LSTM, a sum of trained vectors of its letter trigrams, an "
-        "untrained random projection of its words (the sketch), and one number "
-        "that gives this part the same norm for short and long titles. "
+        "of an LSTM, a sum of trained vectors of the letter trigrams, an "
+        "untrained random projection of the words (the sketch), and one number "
+        "that gives the sketch the same norm in short and long titles. "
         "Shares are of the vector's squared norm; the cosine is the sum of "
         "what the parts add. Only the LSTM has cells: activations, active "
         "cells, keywords and topics describe the LSTM.",
@@ -295,17 +292,17 @@ def _aligned_section(
     path = folder / "aligned.png"
     draw_aligned(path, growing, states, settings.cells)
     text = (
-        "The cosine of the beginning of one text, up to each word, with the "
-        "whole other text. It should rise at words that the pair shares."
+        "The cosine with the whole other text after each word. The cosine "
+        "should rise at words that the pair shares."
     )
     if len(growing.parts) > 1:
-        text += " The broken lines are what each part of the vector adds."
+        text += " The dashed lines show what each part of the vector adds."
     if states:
         text += (
             f" Above the lines are the {settings.cells} cells that add most to "
-            "the final cosine. A cell that ends with the same colour in both "
-            "texts adds to the cosine; the cell responds to the word at which "
-            "it takes this colour." + cell_note(model.query_encoder)
+            "the final cosine. A cell adds to the cosine if it ends with the "
+            "same colour in both texts. A cell responds to the word at which "
+            "its colour changes." + cell_note(model.query_encoder)
         )
     caption = "Cells and cosine after each word of the query and the title"
     title = "The query and the title, word by word"
@@ -319,11 +316,11 @@ def _activations_section(states: list[Activations], folder: Path) -> Section:
         "What each cell does at each word (Figs. 4 and 5)",
         _pictures(states, folder, "activations", draw),
         "Every cell at every word: red is positive, blue negative, white "
-        "zero or after the last word. All pictures have one range of "
-        "colours, proportional to the square root of the value, so that small "
-        "values are visible. In c(t) and y(t), a row that keeps its colour "
-        "from one word to the end remembers that word. Where the input gates "
-        "are pale, the network passes little of that word on.",
+        "zero or after the last word. All pictures have the same range of "
+        "colours. Colours follow the square root of the value, so that small "
+        "values are visible. A row of c(t) or y(t) that keeps its colour from "
+        "a word to the end remembers the word. Where the input gates are pale, "
+        "the cells take in little of the word.",
     )
 
 
@@ -335,8 +332,8 @@ def _active_cells_section(
         f"The {settings.cells} most active cells (Fig. 6)",
         _pictures(states, folder, "active", draw),
         "The cells with the largest |y| at the end of the text, the most "
-        "active cell on top. A cell responds to the words at which it changes; "
-        "the table below counts these changes.",
+        "active cell on top. A cell responds to the words at which its output "
+        "changes. The table below counts these changes.",
     )
 
 
@@ -346,7 +343,6 @@ def _pictures(
     name: str,
     draw: Callable[[Path, Activations], None],
 ) -> list[Picture]:
-    """Draws a picture for each side, and for each direction of reading."""
     pictures = []
     for side, state in zip(SIDES, states, strict=True):
         for network in state.directions:
@@ -384,23 +380,24 @@ def _words_section(
         ]
         directions = _DIRECTIONS[: len(words[0].counts)]
         header = [
-            "Word", *directions, "Change of the vector without it",
+            "Word", *directions, "Change of the vector without the word",
             "Adds to the cosine",
         ]  # fmt: skip
         bars = [1 + len(directions)]
         tables.append(Table(header, rows, f"The {side}", text_columns=bars))
     text = (
         "The effect of leaving out a word: 1 - cosine of the vectors with and "
-        "without it, and the decrease of the cosine with the other text. The "
-        "encoder attenuates the words with short bars."
+        "without the word, and the decrease of the cosine with the other text. "
+        "The encoder attenuates words with short bars."
     )
     if states:
         text = (
-            f"How many of the {settings.cells} most active cells change at the "
-            f"word by at least {settings.change:g} of their final output. The "
-            "first word read changes every cell and has no count. Keywords, in "
-            f"bold, are words at which more than {settings.share:.0%} of these "
-            "cells change, in each direction of reading. Next to the counts: "
+            f"The number of the {settings.cells} most active cells that change "
+            f"at the word by at least {settings.change:g} of their final "
+            "output. The first word read changes every cell and has no count. "
+            "Keywords, in bold, are words at which more than "
+            f"{settings.share:.0%} of these cells change, in each direction of "
+            "reading. Next to the counts: "
             + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "How much each word counts"
@@ -411,8 +408,8 @@ class ReportTexts(NamedTuple):
     """Texts of a data set for a report."""
 
     titles: list[str]  # distinct, in the order of the data
-    pairs: list[Pair]  # queries, each with a clicked or the most relevant title
-    contexts: list[str]  # query and title of each click, or the titles
+    pairs: list[Pair]  # a query, and a clicked or the most relevant title
+    contexts: list[str]  # clicks as "QUERY TITLE"; without clicks, the titles
     bad_lines: dict[str, int]  # reason for skipping -> number of lines
 
 
@@ -423,7 +420,7 @@ def read_report_texts(
     pairs: int = 1000,
     fields: str | None = None,
 ) -> ReportTexts:
-    """Reads the first `most` titles and contexts, and random queries."""
+    """Reads the first `most` titles and contexts, and `pairs` random pairs."""
     log: ClickLog | None
     titles: Iterable[str]
     clicks: Iterable[Pair] = ()

@@ -1,4 +1,7 @@
-"""The words that a vector depends on: keywords, topics, effects of words."""
+"""The words that a vector depends on: keywords, topics, effects of words.
+
+"The paper" is Palangi et al. 2016.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +24,7 @@ from keras_lstm_dssm.settings.programs import (
 )
 
 SIDES = ("query", "document")
-"""What the two encoders of a `TwoTower` read, in this order."""
+"""The texts that the two encoders of a `TwoTower` read, in this order."""
 
 
 class VectorPart(NamedTuple):
@@ -64,7 +67,10 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts if both encoders have the same, or the whole vector."""
+    """Returns the parts of both encoders' vectors.
+
+    If the encoders have different parts, the only part is the whole vector.
+    """
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -74,7 +80,7 @@ def common_parts(model: Any) -> list[VectorPart]:
 def part_products(
     parts: list[VectorPart], vectors: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """Returns what each part adds to products with `other`, `[n, parts]`."""
+    """Returns what each part adds to `vectors @ other`, `[n, parts]`."""
     return np.stack(
         [vectors[:, p.start : p.stop] @ other[p.start : p.stop] for p in parts],
         axis=1,
@@ -82,7 +88,7 @@ def part_products(
 
 
 def cell_note(encoder: TextEncoder) -> str:
-    """Returns a sentence on which components are cells, or ""."""
+    """Returns a note on which components are which cells, or ""."""
     lstm, *others = encoder.parts().values()
     if others:
         return (
@@ -99,16 +105,18 @@ def cell_note(encoder: TextEncoder) -> str:
 
 
 class Growth(NamedTuple):
-    """The cosine of a query and a title after each word of one text.
+    """The cosine of a query and a title after each word of one of the texts.
 
-    The other text is always complete: the last cosine is the cosine of the
-    pair.
+    The other text is always complete, so that the last cosine is the cosine of
+    the pair.
 
     Attributes:
         query_words: The words of the query.
-        query_cosines: float `[query words]`, after each word of the query.
+        query_cosines: float `[query words]`, the cosine of the whole title with
+            the query up to each word.
         document_words: The words of the document's title.
-        document_cosines: float `[document words]`, after each word.
+        document_cosines: float `[document words]`, the cosine of the whole
+            query with the title up to each word.
         parts: The names of the parts of the vectors, see `vector_parts`.
         query_parts: float `[query words, parts]`: what each part adds to
             `query_cosines`.
@@ -146,9 +154,10 @@ class Growth(NamedTuple):
 
 
 def growth(model: Any, query: str, document: str) -> Growth:
-    """Computes the cosine of a pair after each word of either text.
+    """Computes the cosine of a query and a title after each word of each text.
 
-    Every encoder is supported: the first words of a text are encoded as a text.
+    The first words of a text are encoded as a text, so that this works for
+    every encoder.
 
     Args:
         model: A `TwoTower`.
@@ -185,9 +194,9 @@ class WordEffect(NamedTuple):
     Attributes:
         word: The word.
         change: 1 - cosine of the vectors with and without the word, from 0 to
-            2. An encoder attenuates a word with a small change.
-        cosine: What the word adds to the inner product with another vector;
-            None without another vector.
+            2. If the change is small, the encoder attenuates the word.
+        cosine: What the word adds to the inner product with another vector, or
+            None.
 
     Example:
     >>> effects = attenuation(dssm.LSTMEncoder(4), "hotels in shanghai")
@@ -203,13 +212,13 @@ class WordEffect(NamedTuple):
 def attenuation(
     encoder: TextEncoder, text: str, other: np.ndarray | None = None
 ) -> list[WordEffect]:
-    """Encodes a text without each of its words, and compares the vectors.
+    """Measures the effect of leaving out each word of a text, one at a time.
 
     Args:
         encoder: The encoder of the text.
-        text: The text, of which each word is left out once.
-        other: Float `[dimension]`, a unit vector to compute `cosine` with;
-            by default None.
+        text: The text.
+        other: Float `[dimension]`, the unit vector of another text, to compute
+            `WordEffect.cosine`. Default None: `WordEffect.cosine` is None.
 
     Returns:
         A `WordEffect` for each word, in the order of the words.
@@ -233,7 +242,7 @@ def attenuation(
 def each_change(
     encoder: TextEncoder, texts: Sequence[Sequence[str]]
 ) -> list[np.ndarray]:
-    """Returns `WordEffect.change` of the words of each text, `[words]` each."""
+    """Returns a float array `[words]` of `WordEffect.change` for each text."""
     whole = encoder.encode([" ".join(words) for words in texts])
     without = encoder.encode([t for words in texts for t in _without(words)])
     ends = np.cumsum([len(words) for words in texts])
@@ -265,8 +274,9 @@ def frame(result: Any) -> Any:
         A `pandas.DataFrame` with a row for each record and a column for each
         field. Activations have a row for each cell at each word in each
         direction of reading, with the columns reverse, position (of the word),
-        word, cell, and the network's i, f, c, o, y; topics have the columns
-        cell, word, query; a growth has side, word, cosine.
+        word, cell, and those of i, f, c, o, y that the network has. The result
+        of `topics` has the columns cell, word, query; the result of `growth`
+        has side, word, cosine.
 
     Raises:
         InputError: pandas is not installed.
@@ -310,8 +320,8 @@ class Keyword(NamedTuple):
         word: The word.
         counts: The number of active cells that the word is assigned to, for
             each direction of reading; None if the word is the first word read.
-        keyword: Whether the word is a keyword: every count exceeds the share of
-            the cells. A word without a count is not a keyword.
+        keyword: Whether the word is a keyword: there is a count, and every
+            count exceeds the threshold of `keywords`.
 
     Example:
     >>> from keras_lstm_dssm.analysis import activations
@@ -334,9 +344,11 @@ def active_cells(
     outputs add as much to a cosine as strongly positive outputs.
 
     Args:
-        states: From `activations`. For a bidirectional encoder, `states` is the
-            network that reads from the left, `states.backward` the other.
-        cells: The number of cells, by default 10; at most all are returned.
+        states: The result of `activations`. For a bidirectional encoder, give
+            `states` for the network that reads from left to right, and
+            `states.backward` for the network that reads from right to left.
+        cells: The number of cells, by default 10. If the network has fewer
+            cells, all are returned.
 
     Returns:
         The cells, the most active cell first.
@@ -354,13 +366,13 @@ def active_cells(
 def assigned(
     states: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
 ) -> np.ndarray:
-    """Returns which words are assigned to which active cells, `[words, cells]`.
+    """Returns whether a word is assigned to a cell, bool `[words, cells]`.
 
     "Whenever there is a large enough change in cell activation value, we
-    assume an important keyword has been detected" (section V-A2). Here a change
-    is large enough if |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the
-    cell's final output; the paper gives no number. The first word read, which
-    changes every cell from zero, is not assigned.
+    assume an important keyword has been detected" (section V-A2). The paper
+    gives no threshold. This function assigns a word to an active cell if
+    |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the cell's final output. The
+    first word read changes every cell from zero, and is not assigned.
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)
@@ -382,11 +394,13 @@ def keywords(
     bidirectional encoder has its own active cells.
 
     Args:
-        states: From `activations`.
-        cells: The number of most active cells.
-        change: The threshold of `assigned`.
-        share: Words assigned to more than this share of the active cells are
-            keywords.
+        states: The result of `activations`.
+        cells: The number of most active cells, in each direction of reading.
+            Default 10.
+        change: A word is assigned to a cell if it changes the cell's output by
+            at least this share of the final output. Default 0.25.
+        share: A word is a keyword if it is assigned to more than this share of
+            the active cells, in each direction of reading. Default 0.4.
 
     Returns:
         A `Keyword` for each word, in the order of the words.
@@ -441,14 +455,16 @@ def topics(
     Args:
         encoder: A recurrent encoder.
         queries: The texts to read.
-        cells: The number of most active cells of each query, in each network
-            of a bidirectional encoder.
-        change: The threshold of `assigned`.
+        cells: The number of most active cells of each query, in each direction
+            of reading. Default 5.
+        change: A word is assigned to a cell if it changes the cell's output by
+            at least this share of the final output. Default 0.25.
 
     Returns:
-        Cell -> its words, the cell with the most words first. A cell is
-        counted from 0 in the text's vector; in a bidirectional encoder the
-        cells of the backward network follow the cells of the forward network.
+        Cell -> the words assigned to the cell, the cell with the most words
+        first. A cell is the index of a component of the text's vector. In a
+        bidirectional encoder the cells of the backward network follow the cells
+        of the forward network.
 
     Raises:
         InputError: The encoder is not recurrent (DSSM, CLSM).

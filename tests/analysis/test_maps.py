@@ -125,9 +125,9 @@ def test_documents_without_classes(tmp_path, drawn):
 @pytest.mark.parametrize(("use", "message"), [
     (lambda: title_map(TITLES, VECTORS, "circle"), "unknown map 'circle'"),
     (lambda: title_map(TITLES[:2], VECTORS[:2]),
-     "found 2 titles, a map needs 3 or more"),
+     "found 2 titles, expected 3 or more for a map"),
     (lambda: document_map(DOCUMENTS[:2], ["a", "b"]),
-     "found 2 documents, a map needs 3"),
+     "found 2 documents, expected 3 or more"),
     (lambda: document_map(DOCUMENTS, ["a"] * 40, "circle"),
      "unknown map 'circle'"),
 ])  # fmt: skip

@@ -187,5 +187,5 @@ def test_two_scorers_are_compared_list_by_list():
     ))  # fmt: skip
     assert examples == alone and 0 < len(alone) < 60
     assert 0 < found.p <= 1
-    with pytest.raises(InputError, match="no query with right and wrong"):
+    with pytest.raises(InputError, match="no query with a right and a wrong"):
         compare_scorers(model, other, [lists[0]._replace(negatives=[])])

@@ -19,5 +19,5 @@ def test_three_comparisons_in_turn(
     clicks.write_text("".join(lines))
     first, *rows = fresh_process(CODE, clicks)
     # Every second line.
-    assert first == "8 pairs, 8 queries and 4 titles, each once"
+    assert first == "8 pairs of 8 distinct queries and 4 distinct titles"
     assert [row.split()[0] for row in rows] == ["TwoTower"] * 3

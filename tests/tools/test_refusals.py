@@ -313,7 +313,7 @@ REFUSED = {
     --query=glue -> query is used by two towers and pair scorers
     --salience=none -> salience is 'none': found no such folder
     --data={tmp_path}/none -> none: found nothing there
-    --data={two_documents} -> found 2 documents, a map needs 3 or more
+    --data={two_documents} -> found 2 documents, expected 3 or more for a map
     --run={no_targets} -> expected targets of documents
 """,
     "table --data={collection_folder} --output={new}": """
