@@ -35,7 +35,8 @@ program.string("run", None, "The folder that lstm-dssm-train wrote.")
 program.string("output", None, "The HTML file to write.")
 program.string(
     "queries", None,
-    "File of queries for Table III, one a line; by default of the data.",
+    "File of queries for Table III, one query a line; by default queries of "
+    "the data.",
 )  # fmt: skip
 program.define_set("A threshold, a size or a folder of the report")
 define_settings(

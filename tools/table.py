@@ -19,9 +19,9 @@ clustering by vectors of documents. `--data` is `api_documents` or a folder of
 documents with the splits train, dev and test, and with queries or classes or
 both in dev and test.
 
-For all neural systems, the same small search chooses the learning rate, the
-epoch and, for table_iv, gamma on dev. The tokenizers of baselines, and k1 and b
-of BM25, are chosen on dev, too.
+For each neural system, a small search on dev chooses the learning rate, the
+epoch and, for table_iv, gamma; the search is the same for all systems. The
+tokenizers of baselines, and k1 and b of BM25, are also chosen on dev.
 
 OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; for
 table_iv figure_7.png and .csv; with --set misspelled=0.1,0.2 robustness.md,
@@ -54,7 +54,7 @@ from keras_lstm_dssm.tools.settings_flags import define_field
 
 program = Program(__doc__, required=["paper", "data", "output"])
 FLAGS = program.flags
-program.enum("paper", None, [*TABLE_DEFAULTS], "Whose tables to make.")
+program.enum("paper", None, [*TABLE_DEFAULTS], "The paper with the tables.")
 program.list(
     "data", None,
     "Data sets, separated by commas: api, api_sentences, or folders.",
@@ -72,11 +72,11 @@ program.integer(
 program.define_set("Another setting of the tables")
 
 _NAMED = ("epochs", "pairs")
-"""Fields of the settings that have their own flag."""
+"""Settings with flags of their own; other settings are set by `--set`."""
 
 
 def _define_settings() -> None:
-    """Defines a flag for each setting; its help has the papers' defaults."""
+    """Defines the flags and names of `--set`; the help has the defaults."""
     texts = help_of(TableSettings)
     for field in fields(TableSettings):
         if papers := field.metadata.get("papers", ()):
@@ -110,7 +110,7 @@ _define_settings()
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Makes the tables of a paper on each data set that the flags name."""
+    """Makes the tables of a paper on each data set of --data."""
     if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
         for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
             os.environ[variable] = str(FLAGS.threads)
@@ -159,7 +159,7 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Returns settings from flags and defaults of a paper, and `--pairs`."""
+    """Returns the settings of a paper, by defaults and flags, and `--pairs`."""
     settings = dict(TABLE_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
     if FLAGS.pairs is not None:
@@ -184,7 +184,7 @@ def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
                     f"{program.shown(flag)}: found nothing, expected a number"
                 )
         settings[field.name] = value
-    if "misspelled" in settings:  # rate 0 is the table itself
+    if "misspelled" in settings:  # the table itself has the rate 0
         settings["misspelled"] = tuple(
             rate for rate in settings["misspelled"] if rate
         )
