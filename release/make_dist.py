@@ -1,7 +1,7 @@
 """Builds the source distribution and the wheels, with reproducible bytes.
 
-Builds the last commit twice, without changes of the working tree, and compares
-the files. All times in the archives are the time of the commit, or
+Builds the last commit twice, and compares the files. Changes that are not
+committed are left out. All times in the archives are the time of the commit, or
 `SOURCE_DATE_EPOCH` if this variable is set. Needs the version of setuptools in
 constraints.txt.
 

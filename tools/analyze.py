@@ -1,4 +1,4 @@
-r"""Show what a trained model represents of a text, on one HTML page.
+r"""Show how a trained model represents texts, on one HTML page.
 
 Example:
   lstm-dssm-analyze --run=RUN --query="hotels in shanghai" \

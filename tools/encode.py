@@ -17,12 +17,12 @@ The input can also be a folder of documents, or a file of JSON lines (.jsonl or
 
 With --shard, --rows_per_file, --format or --workers the titles are streamed
 into parts in the folder --output, with their ids; complete parts are not
-encoded again (docs/scaling.md). Each shard is a process of its own; --workers
-starts processes with Ray. lstm-dssm-export reads the folder.
+encoded again (docs/scaling.md). Each shard is encoded by one process; --workers
+starts several processes with Ray. lstm-dssm-export reads the folder.
 
 With --write=keys the input is a page: a text file, or - for standard input.
 Prints the most probable key sentences, and then the words that the page's
-vector predicts best, which need not occur in the page.
+vector predicts best. These words need not occur in the page.
 """
 
 import os
@@ -99,7 +99,7 @@ _LONGEST = 1 << 26
 """Maximum size of a page in bytes."""
 
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
-"""Flags of which each makes the output a folder of parts."""
+"""Flags that make the output a folder of parts."""
 
 _VECTOR_FLAGS = ("saved_model", "output", "ids", "ray_address", *PART_FLAGS)
 _KEY_FLAGS = ("k",)

@@ -21,9 +21,9 @@ With --portable the encoders and the documents of two towers are one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
 With --hybrid the retriever ranks by the towers, by the word vectors of the run
-(or word vectors fitted to --teacher) and by BM25. lstm-dssm-evaluate --hybrid
-chooses the weights on dev; without it, default weights are used. Without --run
-the retriever ranks by BM25, and with --teacher also by word vectors
+(or word vectors fitted to --teacher) and by BM25. The weights are those that
+lstm-dssm-evaluate --hybrid has chosen on dev for the run, or defaults. Without
+--run the retriever ranks by BM25, and with --teacher also by word vectors
 (docs/hybrid.md):
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
 """

@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # distance from a bound that is excluded; absl includes it
+_SMALLEST = 1e-9  # distance from excluded bounds; absl includes its bounds
 _MOST = 1e30  # float32 overflows at 3e38
 
 
@@ -64,7 +64,10 @@ def define_settings(
 def define_field(
     program: FlagSet, field: dataclasses.Field[Any], default: Any, text: str
 ) -> None:
-    """Defines a flag for a field, named as the field or its fact `flag`."""
+    """Defines a flag for a field.
+
+    The name of the flag is the field's name, or `flag` in the field's metadata.
+    """
     bounds, types = field.metadata, types_of(field)
     name = bounds.get("flag", field.name)
     if names := bounds.get("choices") or bounds.get("names"):

@@ -23,13 +23,16 @@ For each neural system, a small search on dev chooses the learning rate, the
 epoch and, for table_iv, gamma; the search is the same for all systems. The
 tokenizers of baselines, and k1 and b of BM25, are also chosen on dev.
 
-OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; for
-table_iv figure_7.png and .csv; with --set misspelled=0.1,0.2 robustness.md,
-.json and .png; with --pairs curve.csv and curve.MODE.png; and
-systems/NAME/seed_S/ with the measures and the TREC runs. Each of several data
-sets has a folder in OUT, and OUT/table.* show all data sets. The same command,
-also with more systems or seeds, runs only what is missing. If a system failed,
-the table has the other systems, and the exit code is 1.
+OUT has these files:
+  table.md, table.json, table.html, chart.png, dev.png and dev.csv;
+  for table_iv: figure_7.png and figure_7.csv;
+  with --set misspelled=0.1,0.2: robustness.md, .json and .png;
+  with --pairs: curve.csv and curve.MODE.png;
+  systems/NAME/seed_S/ with the measures and the TREC runs.
+If --data names several data sets, each has a folder in OUT, and OUT/table.*
+show all data sets. The same command, also with more systems or seeds, runs only
+what is missing. If a system failed, the table has the other systems, and the
+exit code is 1.
 """
 
 import os
@@ -54,7 +57,7 @@ from keras_lstm_dssm.tools.settings_flags import define_field
 
 program = Program(__doc__, required=["paper", "data", "output"])
 FLAGS = program.flags
-program.enum("paper", None, [*TABLE_DEFAULTS], "The paper with the tables.")
+program.enum("paper", None, [*TABLE_DEFAULTS], "Paper whose tables to make.")
 program.list(
     "data", None,
     "Data sets, separated by commas: api, api_sentences, or folders.",

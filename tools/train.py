@@ -16,8 +16,9 @@ killed at any moment; the weights at the end are the same as without a stop.
 `--dev=JUDGED --select=mrr@10 --patience=3` measures rankings after each epoch,
 keeps the best epoch and stops after 3 evaluations without a better value.
 
-`--preset=best_words` adds word vectors to the encoders of `best`. These are
-fitted to the vectors that `lstm-dssm-teach` has written to `--teacher=TEACH`.
+`--preset=best_words` adds word vectors to the encoders of `best`. The word
+vectors are fitted to the vectors that `lstm-dssm-teach` has written to
+`--teacher=TEACH`.
 
 `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
 weights of another run, on new clicks and a share of old clicks.
@@ -251,7 +252,7 @@ def _preset_values(recipe: Any) -> dict[str, Any]:
 
 @contextmanager
 def _stop_on_sigterm(run: "RunFolder") -> Iterator[None]:
-    """Makes SIGTERM act as ctrl-c, after which a note says how to resume."""
+    """Treats SIGTERM as ctrl-c; if the run is stopped, prints how to resume."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

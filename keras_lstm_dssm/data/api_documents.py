@@ -142,7 +142,7 @@ def write_api_documents(
 
 
 def package_class(module: str, packages: Iterable[str]) -> str:
-    """Returns the class of documents: keras.src.ops.math -> "keras.ops"."""
+    """Returns the class of a module: keras.src.ops.math -> "keras.ops"."""
     names = module.split(".")
     public = [
         name
@@ -188,7 +188,7 @@ class _Draft(NamedTuple):
 
 
 def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
-    """Makes drafts of the docstrings that have a summary and a long body."""
+    """Makes drafts of the docstrings with a summary and 8 or more sentences."""
     parsed: list[tuple[Definition, list[str], list[str]]] = []
     for definition in definitions:
         doc = inspect.cleandoc(definition.doc)

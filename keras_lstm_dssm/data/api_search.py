@@ -65,8 +65,8 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
                     heapq.heappush(queue, _queue_entry(public, source))
                 continue
             for definition in modules[source].definitions[item]:
-                full = public + definition.name[len(item) :]
-                rank = (full.count("."), source != name, full)
+                full_name = public + definition.name[len(item) :]
+                rank = (full_name.count("."), source != name, full_name)
                 names[definition] = min(rank, names.get(definition, rank))
     return {definition: rank[-1] for definition, rank in names.items()}
 
@@ -100,9 +100,10 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields the public names of a module, each with what the name means.
+    """Yields the public names of a module, each with its origin.
 
-    This is (module, definition), or (module, `None`) for a module.
+    The origin of a name is (module, definition), or (module, `None`) if the
+    name means a module.
     """
     module = modules[name]
     for key in module.definitions:
@@ -121,7 +122,7 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Follows an import; returns (defining module, name), or `None`."""
+    """Follows an import to its origin, see `_bindings`; `None` if unknown."""
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (
@@ -172,10 +173,10 @@ def build_api_search(progress: bool = False) -> Collection:
 def building(
     folder: str | os.PathLike[str], duration: str = ""
 ) -> Iterator[bool]:
-    """Yields whether a cached folder is missing, so that the caller builds it.
+    """Yields whether the caller must build a cached folder.
 
-    A missing folder is locked meanwhile; other processes wait for the lock.
-    With a `duration`, such as "1 minute", prints how long building takes.
+    Only one process builds a missing folder; others wait for it. With a
+    `duration`, such as "1 minute", prints how long the building takes.
     """
     if os.path.isdir(folder):
         yield False

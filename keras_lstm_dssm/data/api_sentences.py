@@ -215,8 +215,9 @@ def _drawable(
 ) -> list[int]:
     """Returns the rows of the answers that negatives are drawn from.
 
-    Candidates are not excluded, and are in the positive's split. If fewer than
-    4 are among `nearest`, the 4 best of the whole BM25 ranking are returned.
+    Excluded rows, and rows of other splits than the positive's, are left out.
+    If fewer than 4 rows of `nearest` are left, the 4 best of the whole BM25
+    ranking are returned.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

@@ -69,7 +69,10 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields (path, path in the folder of packages), in a fixed order."""
+    """Yields the path, and the path in its root, of each file, in fixed order.
+
+    The root is the folder of the standard library or of the packages.
+    """
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -89,7 +92,7 @@ def source_files(
                 yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
-# Python modules re-export names of C modules: csv those of _csv.
+# Python modules re-export names of these modules: csv has names of _csv.
 C_MODULES = (
     "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
     "_heapq _io _json _lzma _operator _pickle _random _signal _socket "
@@ -238,7 +241,7 @@ def parse_file(path: str) -> ast.Module:
     """Parses a source file; returns an empty module for an invalid file."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of invalid escapes in strings
+            warnings.simplefilter("ignore")  # for invalid escapes in strings
             return ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return ast.Module([], [])

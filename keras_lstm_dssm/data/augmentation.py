@@ -87,7 +87,7 @@ def title_pairs(
     """Yields synthetic pairs: some words of a title as a query for the title.
 
     A query has one to four words of the title, in the title's order, but never
-    all words of the title. Some of them are misspelled. Titles of a single word
+    all words of the title. Some words are misspelled. Titles of a single word
     are left out. The pairs depend on the seed and the order of the titles.
 
     Args:

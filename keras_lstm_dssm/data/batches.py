@@ -62,9 +62,10 @@ def training_batches(
 
     Returns:
         A dataset of (query, document), string tensors of shape [batch], without
-        surrounding white space; with weights (`ClickLog.weighted`): (query,
-        document, {"sample_weight": float32 [batch]}). The cardinality over all
-        epochs is known. Bad lines that the log allows are left out.
+        surrounding white space. If the log has weights (`ClickLog.weighted`), a
+        dataset of (query, document, {"sample_weight": float32 [batch]}). The
+        cardinality over all epochs is known. Bad lines that the log allows are
+        left out.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`), or

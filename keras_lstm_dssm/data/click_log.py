@@ -280,10 +280,10 @@ class LineBlocks:
         Decompresses a gzip file.
         """
         offset = lines = 0
-        copy = None
+        target = None
         if file.path.endswith(".gz"):
-            copy = self._decompressed_file()
-            offset = copy.seek(0, os.SEEK_END)
+            target = self._decompressed_file()
+            offset = target.seek(0, os.SEEK_END)
         elif file.lines:
             with reading(file.path) as source:
                 offset = len(BOM) if source.read(len(BOM)) == BOM else 0
@@ -294,8 +294,8 @@ class LineBlocks:
             block_starts.append(
                 offset + starts[-lines % self.block_lines :: self.block_lines]
             )
-            if copy:
-                _write(copy, chunk, file.path)
+            if target:
+                _write(target, chunk, file.path)
             offset += len(chunk)
             lines += len(feeds)
         if lines != file.lines:
@@ -341,11 +341,11 @@ def _read(descriptor: int, start: int, end: int) -> bytes:
     return b"".join(chunks)
 
 
-def _write(copy: IO[bytes], chunk: bytes, path: str) -> None:
+def _write(target: IO[bytes], chunk: bytes, path: str) -> None:
     remaining = memoryview(chunk)
     try:
         while remaining:
-            remaining = remaining[copy.write(remaining) :]
+            remaining = remaining[target.write(remaining) :]
     except OSError as error:
         raise InputError(
             f"{path}: found no room to decompress it in"
@@ -377,10 +377,10 @@ class ClickLog:
 
     Raises:
         InputError: A file does not exist. When the log is read: a file cannot
-            be read, or its gzip data are damaged; or more lines are bad than
-            allowed (the message has file and line number). When clicks are
-            counted or batched also: there is no click, or a file has a header
-            or a field quoted by a spreadsheet.
+            be read, gzip data are damaged, or more lines are bad than allowed
+            (the message has file and line number). When clicks are counted or
+            batched: there is no click, or a file has a header or a field quoted
+            by a spreadsheet.
 
     Example:
         >>> log = ClickLog("clicks-*.tsv.gz")  # doctest: +SKIP
@@ -432,7 +432,7 @@ class ClickLog:
     def weighted(self) -> bool:
         """Whether any click has a weight.
 
-        A worker reads only its part of a log, and sets the value of the log.
+        A worker, which reads a part of a log, sets the value for the whole log.
         """
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())

@@ -181,7 +181,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns a JSON object's id, and its entries with those of "fields"."""
+    """Returns a JSON object's id, and its entries, also of "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]

@@ -215,7 +215,7 @@ class TeacherVectors:
     ) -> np.ndarray:
         """Returns vectors of n texts, float32 `[n, d]`.
 
-        `encode` computes vectors, float `[m, d]`, for the m texts without one.
+        `encode` computes float `[m, d]` for the m texts that have no vector.
         """
         clean = clean_texts(texts)
         rows = self.rows(clean)

@@ -160,8 +160,8 @@ class Triples:
         lists: Query, positives and negatives of each list. Negatives that are
             also positives of the query are left out. Lists without positives
             or without negatives are then left out.
-        held_out: Lists of dev and test. If a query of these lists is in
-            `lists`, its list is left out.
+        held_out: Lists of dev and test. Lists with the same queries are left
+            out of `lists`.
         name: Name of the lists in error messages.
 
     Attributes:

@@ -97,7 +97,7 @@ def setting(default: Any, **facts: Any) -> Any:
 
     Args:
         default: The default.
-        **facts: Facts about the field. A subclass may read further facts:
+        **facts: Any of these; a subclass may read further facts:
             `choices`: the allowed values;
             `above`: a float must be greater than this number;
             `below`: a float must be 0 or more, and less than this number;

@@ -77,7 +77,8 @@ class HybridSettings(Settings):
 
         - The weight of the towers is multiplied by (clicks / (clicks + 2000))^2
           because towers that were trained on few clicks are less accurate.
-        - The weight of the words grows if the weight of the towers falls far.
+        - With few clicks, the words part gets most of the weight that the
+          towers lose.
         - The weight of hubness falls with the number of clicks for each title.
           If titles have few clicks, a title near many queries is usually wrong;
           if titles have many clicks, the title is popular.

@@ -30,9 +30,9 @@ class TitleSettings(Settings):
         split: Split of the data to evaluate on.
         min_relevant: Grade from which a document is relevant.
         progress: Whether to show a progress bar of encoding.
-        mode: Rerank the judged documents, or retrieve from the whole corpus. By
-            default `rerank` if the split has judgements of grade 0, and
-            `retrieve` otherwise and with --hybrid.
+        mode: Rerank the judged documents, or retrieve from the whole corpus.
+            The default is `rerank` if the split has judgements of grade 0 and
+            --hybrid is not set; otherwise `retrieve`.
         depth: Number of documents retrieved for each query.
         run_file: TREC run file to which rankings are also written: with --mix
             the mixture's rankings, otherwise the model's.
@@ -194,7 +194,7 @@ class ReportSettings(Settings):
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The query and the title, by default of the paper's example."""
+        """The query and the title, by default from the paper's example."""
         return (
             PAPER_QUERY if self.query is None else self.query,
             PAPER_DOCUMENT if self.document is None else self.document,
@@ -237,8 +237,9 @@ class TableSettings:
 
     Attributes:
         data: `"api"` (documentation of the installed packages),
-            `"api_sentences"` (pairs of its sentences), or the path of a BEIR
-            folder; for documents `"api_documents"` or a folder of documents.
+            `"api_sentences"` (pairs of sentences of this documentation), or a
+            BEIR folder; for documents `"api_documents"` or a folder of
+            documents.
         epochs: Passes over the training data; the best epoch on dev is
             measured on test. The preset `best` keeps its own epochs.
         batch_size: Clicks or triples in a training batch. The preset `best`
@@ -284,7 +285,7 @@ class TableSettings:
     1
     """
 
-    # Bounds are checked by flags only. A table of `papers` has the flag.
+    # Only flags check the bounds. `papers` are the tables with the flag.
     data: str
     epochs: int = setting(30, papers=_TUNED)
     batch_size: int = setting(256, papers=_TUNED, least=2)

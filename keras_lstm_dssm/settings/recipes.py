@@ -65,11 +65,11 @@ class ModelRecipe(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(ModelRecipe):
-    """Recipe of a `TwoTower`: determines the weights, with data and a seed.
+    """Recipe of a `TwoTower`: with the data and the seed, fixes the weights.
 
     Defaults are from Palangi et al. 2016, such as 4 random negatives and the
-    momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, the two encoders
-    have their own parameters; that these start equal is our choice.
+    momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, each encoder has
+    parameters of its own; to start both from equal weights is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -221,7 +221,7 @@ class Recipe(ModelRecipe):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's patience if only `dev` is set in `options`."""
+        """Returns the recipe's patience if `patience` is not set, but `dev`."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -242,7 +242,7 @@ class WordsRecipe(ModelRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class KeyVecRecipe(WordsRecipe):
-    """Recipe of a `KeyVec`: determines the weights, with data and a seed.
+    """Recipe of a `KeyVec`: with the data and the seed, fixes the weights.
 
     The widths of sentence and document vectors, 150 and 100, are from Bi and Ma
     2017.
@@ -274,7 +274,7 @@ class KeyVecRecipe(WordsRecipe):
             length, centred, and multiplied by this number; with 0 they start
             from random weights. The paper does not say how they start.
         filters: Number of filters of each window of the convolution.
-        windows: Numbers of words in a window.
+        windows: Widths of the windows of the convolution, in words.
         units: Number of units of the LSTM, in each direction.
         dimension: Width of the documents' vectors.
         weighted: Whether sentences are weighted by p_i, the predicted salience
@@ -341,7 +341,7 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # JSON makes a list of a tuple; a recipe read from JSON must be equal.
+        # JSON turns tuples into lists; a recipe read from JSON must be equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
@@ -360,7 +360,7 @@ class KeyVecRecipe(WordsRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class ScorerRecipe(WordsRecipe):
-    """Recipe of a `PairScorer`: determines the weights, with data and a seed.
+    """Recipe of a `PairScorer`: with the data and the seed, fixes the weights.
 
     The defaults are from Wan et al. 2016.
 

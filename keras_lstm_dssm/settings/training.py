@@ -111,11 +111,11 @@ class TrainingConfig(Settings):
             each epoch.
         dev: Data to evaluate on after epochs; the best epoch becomes the model.
             Two towers: `"api"` or a BEIR folder, whose whole corpus is searched
-            for the dev queries. Pair scorers: also `"api_sentences"`; they
-            rerank the judged lists of dev. KeyVec: `"api_documents"` or a
-            folder of documents; without `dev`, the loss on the split dev of
-            `data` is measured. In Python also a `Collection`, a `Task` or a
-            `ClusterTask`.
+            for the dev queries. Pair scorers: `"api_sentences"` or a BEIR
+            folder, whose judged lists of dev are reranked. KeyVec:
+            `"api_documents"` or a folder of documents; without `dev`, the loss
+            on the split dev of `data` is measured. In Python also a
+            `Collection`, a `Task` or a `ClusterTask`.
         select: With `dev`: the measure that decides which epoch is best, by
             default mrr@10. The measures f1, v, ari and ami are for a KeyVec.
         every: With `dev`: number of epochs from one evaluation to the next.
@@ -299,9 +299,9 @@ class TrainingConfig(Settings):
     def stored_value(name: str, value: Any) -> Any:
         """Returns the value of an option as `config.json` holds it.
 
-        Paths become absolute. Of an option that is an object, such as a model,
-        only the name of its class is stored. Raises `InputError` if `dev` is
-        neither a path nor an object that was read from a folder.
+        Paths become absolute. If an option is an object, such as a model, only
+        the name of its class is stored. Raises `InputError` if `dev` is neither
+        a path nor an object that was read from a folder.
         """
         if value is None or isinstance(value, int | float | Mapping):
             return value

@@ -22,7 +22,7 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z0-9]+);")
 _MOST_ESCAPES = 3
 
 SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
-"""White space and control characters, for RE2."""
+"""Regular expression (RE2) for white space and control characters."""
 
 
 def decode_entities(text: str) -> str:
@@ -75,9 +75,9 @@ def read_catalogue(
     settings' `text` columns joined; `fields`, a struct of these columns; and
     `tags`.
 
-    `id` lacks the decimals of ids such as `655.0`. `key` equals `id`, unless an
-    id of the catalogue has other decimals, such as `1.10`: then all keys have
-    the spelling of the catalogue.
+    `id` is the catalogue's id without zeros after a point: `655.0` becomes
+    `655`. `key` equals `id`. But if any id of the catalogue has other decimals,
+    such as `1.10`, all keys have the catalogue's spelling.
 
     Returns `columns` (role -> name of the column), and counts.
     """

@@ -122,9 +122,10 @@ def _first(table: Table, names: Iterable[str]) -> str | None:
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Returns the table with column names if its form has none of its own.
+    """Gives usual names to the columns of some forms of judgements.
 
-    The forms are OpenSearch's lists of ratings, and qrels and topics of TREC.
+    The forms are OpenSearch's lists of ratings, qrels and topics of TREC, and
+    TSV files of ids and texts without a header.
     """
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):

@@ -3,7 +3,7 @@
 Logs of any form become rows with these columns:
 
 - `q`: the original spelling of the query;
-- `id`: the id of the product, or its title if there is no catalogue;
+- `id`: the id of the product, or the title if there is no catalogue;
 - `weight`: the weight of the click; 0 for a product that was only shown; NULL
   if the log's weight is not a number from 0 to 1e9;
 - `clicks`: the number of equal clicks; above 1 only in logs without times;
@@ -46,7 +46,7 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Converts `test_after`, a time of ISO 8601 (by default UTC) or of Unix."""
+    """Converts `test_after` to seconds since 1970; the default zone is UTC."""
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
         raise InputError(

@@ -30,7 +30,7 @@ CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
 """Sources of products: a catalogue, or the ids or clicked titles of a log."""
 
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
-_MEMORY = "1GB"  # limit of DuckDB
+_MEMORY = "1GB"  # memory limit of DuckDB
 _LEAST_JOINED = 0.5  # least share of the clicks that are on known products
 _SAME_CLICKS = 0.9  # share of equal clicks that is an error in two logs
 _SHOWN = 5  # number of clicks in the report
@@ -166,7 +166,7 @@ class Prepared(NamedTuple):
     Attributes:
         counts: Counts of rows, products, clicks and queries, as in
             `data.json`.
-        collection: The data folder; `None` if none was written.
+        collection: The data folder; `None` if nothing was written.
     """
 
     counts: dict[str, Any]
@@ -235,7 +235,7 @@ class _Builder:
             self._divide(opened)
 
     def _divide(self, opened: list[logs.Log]) -> None:
-        """Reads the rows of the logs, and divides and grades the queries."""
+        """Reads the rows of logs, splits the queries, and grades products."""
         bad = self._read_rows(opened)
         read_queries(self.con, self.settings.seed)
         grades.define_clicks(
@@ -426,7 +426,7 @@ class _Builder:
                 SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({file})""")
-        if self.is_judged:  # judged queries get a number; weight 0: no click
+        if self.is_judged:  # numbers judged queries; weight 0: no click
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -454,7 +454,8 @@ class _Builder:
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
-        # Without times, even logs of different months share many rows.
+        # Without times, logs of different months share many rows: the share is
+        # then of the larger log.
         smaller = "least" if has_times else "greatest"
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (

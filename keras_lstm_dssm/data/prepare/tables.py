@@ -67,7 +67,7 @@ class Table(NamedTuple):
         is_plain: Whether the files are TSV of two or three columns without a
             header.
         form: The form of the files, see `File`; "parquet" for a DataFrame.
-        lines: For JSON, SQL for all lines, with the lines that are not JSON.
+        lines: For JSON, SQL for all lines, even lines that are not JSON.
     """
 
     sql: str
@@ -149,7 +149,7 @@ def open_table(
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
-        if hasattr(source, "fetch_arrow_reader"):  # of another connection
+        if hasattr(source, "fetch_arrow_reader"):  # a DuckDB relation
             source = import_optional("pyarrow", "parquet").table(source)
         con.register(name, source)
         return _typed_table(con, name)
@@ -262,7 +262,10 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Returns the delimiter that gives most records one width, and records."""
+    """Returns the best delimiter, and the first records that it separates.
+
+    With the best delimiter, the most records have equal widths.
+    """
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
     for delimiter in _DELIMITERS:
