@@ -61,7 +61,6 @@ def container(models: Path) -> Iterator[str]:
 
 
 def _docker(*arguments: str) -> str:
-    """Runs docker; returns what the command prints."""
     try:
         done = subprocess.run(
             ["docker", *arguments],

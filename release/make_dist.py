@@ -107,7 +107,6 @@ def _normalise(path: Path, epoch: int) -> None:
 def _run(
     *command: str, folder: Path, environment: Mapping[str, str] | None = None
 ) -> str:
-    """Runs a command; returns what it printed."""
     done = subprocess.run(
         command,
         cwd=folder,

@@ -81,7 +81,6 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _settings() -> ReportSettings:
-    """Returns the settings of the flags that are set."""
     values = {
         name: program.flag(name).value
         for name in flag_names([ReportSettings])

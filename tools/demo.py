@@ -133,7 +133,6 @@ def summary(output: Path) -> list[str]:
 
 
 def _run_program(name: str, *flags: str) -> None:
-    """Runs a program as its command line would."""
     command = [f"lstm-dssm-{name}", *flags]
     print("\n$", shlex.join(command), flush=True)
     if importlib.import_module(PROGRAMS[name]).program.run(command):

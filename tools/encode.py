@@ -135,7 +135,6 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _encode_file() -> dict[str, Any]:
-    """Encodes the texts of a file, or documents, into one array."""
     from keras_lstm_dssm.export.bulk.documents import (
         has_json_documents,
         read_documents,
@@ -169,7 +168,6 @@ def _encode_file() -> dict[str, Any]:
 
 
 def _encode_parts() -> dict[str, Any]:
-    """Encodes the titles into the parts of a folder; returns the totals."""
     from keras_lstm_dssm.export.bulk import encode as bulk
     from keras_lstm_dssm.export.bulk.documents import document_files, is_parquet
     from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
@@ -216,7 +214,6 @@ def load_encoder(saved_model: str) -> "Encode":
 
 
 def _report_parts(results: "Iterable[PartResult]") -> dict[str, Any]:
-    """Prints a line for each part, as it completes; returns the totals."""
     start = time.monotonic()
     parts = complete = rows = encoded = 0
     for result in results:
@@ -244,7 +241,6 @@ def _report_parts(results: "Iterable[PartResult]") -> dict[str, Any]:
 
 
 def _print_keys(page: str) -> dict[str, Any]:
-    """Prints and returns the key sentences and key words of a page."""
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.text import split_sentences
 

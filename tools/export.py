@@ -168,7 +168,6 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _hybrid_options() -> dict[str, Any]:
-    """Returns the arguments of `export_models` for --hybrid."""
     from keras_lstm_dssm.data.sources import training_queries
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.settings.hybrid import HybridSettings
@@ -185,7 +184,6 @@ def _hybrid_options() -> dict[str, Any]:
 
 
 def _export_portable() -> dict[str, Any]:
-    """Writes the file of --portable."""
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.portable import export_portable
     from keras_lstm_dssm.run_folder import RunFolder
@@ -220,7 +218,6 @@ def _export_portable() -> dict[str, Any]:
 
 
 def _open_teacher(documents: Any) -> "TeacherVectors | None":
-    """Opens --teacher; prints how many titles have a teacher's vector."""
     from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 
     if not FLAGS.teacher:
@@ -241,7 +238,6 @@ def _open_teacher(documents: Any) -> "TeacherVectors | None":
 
 
 def _document_ids(documents: "Documents | EncodedParts") -> "Iterable[str]":
-    """Returns the ids of documents; encoded parts are read one by one."""
     if isinstance(documents, tuple):
         return documents.ids
     return (document_id for part in documents for document_id in part.ids)

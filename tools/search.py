@@ -144,7 +144,6 @@ def main(argv: list[str]) -> dict[str, Any]:
 
 
 def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
-    """Returns the hits in a folder of exported models, or in a file."""
     if os.path.exists(os.path.join(FLAGS.models, "model.keras")):
         raise InputError(
             f"--models={FLAGS.models}: found the folder of a run, expected one"
@@ -162,7 +161,6 @@ def _tags() -> list[str]:
 
 
 def _search_run(queries: list[str]) -> "list[list[Hit]]":
-    """Returns the documents nearest to each query by the towers of a run."""
     program.check_unused(
         ("model", "tags", "explain"), "and --run are given: leave one out"
     )
@@ -191,7 +189,6 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
 
 
 def _ask_server(queries: list[str]) -> dict[str, Any]:
-    """Prints and returns the answer of a server."""
     from lstm_dssm_client.grpc_client import Client
 
     if FLAGS.show != "hits":
@@ -225,7 +222,6 @@ def _ask_server(queries: list[str]) -> dict[str, Any]:
 def _ask_model(
     client: "Client", queries: list[str], model: str, version: int | str | None
 ) -> dict[str, Any]:
-    """Prints and returns the answer of a retriever, a scorer or a KeyVec."""
     from lstm_dssm_client.signatures import DEFAULT, KEYS, Hit
 
     signatures = client.signatures(model, version)
@@ -257,7 +253,6 @@ def _ask_model(
 
 
 def _security_options() -> dict[str, Any]:
-    """Returns the arguments `credentials` and `token` of a `Client`."""
     from lstm_dssm_client.grpc_client import tls_credentials
     from lstm_dssm_client.options import read_token
 

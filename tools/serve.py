@@ -176,7 +176,6 @@ def main(_: list[str]) -> None:
 
 
 def _server_tls() -> "ServerTLS | None":
-    """Returns the server's TLS settings; None if no TLS flag is set."""
     from keras_lstm_dssm.serving.security import ServerTLS
 
     if not (FLAGS.tls_cert or FLAGS.tls_key or FLAGS.client_ca):

@@ -79,7 +79,6 @@ _NAMED = ("epochs", "pairs")
 
 
 def _define_settings() -> None:
-    """Defines the flags and names of `--set`; the help has the defaults."""
     texts = help_of(TableSettings)
     for field in fields(TableSettings):
         if papers := field.metadata.get("papers", ()):
@@ -203,7 +202,6 @@ def _not_for_paper(flag: str, paper: str) -> InputError:
 def _numbers(
     flag: str, texts: Sequence[str], least: float, most: float = float("inf")
 ) -> tuple[float, ...]:
-    """Returns the numbers of a list flag."""
     try:
         numbers = tuple(float(text) for text in texts)
         if all(least <= number <= most for number in numbers):
@@ -217,7 +215,6 @@ def _numbers(
 
 
 def _table_folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
-    """Returns data set -> folder of its table."""
     if len(data) == 1:
         return {data[0]: output}
     folders = {name: output / Path(name).name for name in data}

@@ -269,7 +269,6 @@ def _stop_on_sigterm(run: "RunFolder") -> Iterator[None]:
 
 
 def _trains_by_workers() -> bool:
-    """Returns whether --workers is 2 or more."""
     if (FLAGS.workers or 1) > 1:
         return True
     for name in _WORKER_FLAGS:
@@ -282,7 +281,6 @@ def _trains_by_workers() -> bool:
 
 
 def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
-    """Trains by workers that Ray starts."""
     from keras_lstm_dssm.distributed.on_ray import train_on_ray
 
     config = None

@@ -100,10 +100,9 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields the public names of a module, each with its origin.
+    """Yields public name -> its origin: (module, definition).
 
-    The origin of a name is (module, definition), or (module, `None`) if the
-    name means a module.
+    The definition is `None` if the name means a module.
     """
     module = modules[name]
     for key in module.definitions:

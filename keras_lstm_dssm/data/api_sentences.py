@@ -72,10 +72,7 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields adjacent sentences of 5 to 50 words.
-
-    `docs` are pairs of a module and a docstring.
-    """
+    """Yields adjacent sentences of 5 to 50 words; docs: (module, docstring)."""
     seen: set[str] = set()
     for module, doc in docs:
         if doc in seen:

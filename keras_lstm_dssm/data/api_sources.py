@@ -197,7 +197,6 @@ class Module:
             self.imports.setdefault(target.id, (source, value.attr))
 
     def _read_added(self, call: ast.expr) -> None:
-        """Reads a call of NumPy's `add_newdoc`."""
         if (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Name)

@@ -140,10 +140,7 @@ def evaluation_batches(
 
 
 def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
-    """Splits block indices into groups of about `buffer` lines, or fewer.
-
-    `lines` is the number of lines of all blocks.
-    """
+    """Splits block indices into equal groups of at most about `buffer` lines."""
     return np.array_split(blocks, min(-(-lines // buffer), len(blocks)))
 
 
@@ -303,9 +300,9 @@ class GivenNegatives(DrawnNegatives):
     negatives from the batch.
 
     For each click, k titles of the click's query are drawn with replacement. If
-    a query has no titles, its k negatives are copies of the clicked title,
-    which the loss ignores. The draw depends only on the seed and the index of
-    the batch.
+    a query has no titles, k copies of the clicked title are taken; the loss
+    ignores these copies. The draw depends only on the seed and the index of the
+    batch.
 
     Args:
         titles: Query -> the titles to draw from. Queries with equal normalised

@@ -87,7 +87,6 @@ def parse_line(line: bytes) -> Pair | str:
 
 
 def _wrong_weight(field: bytes) -> str | None:
-    """Returns what is wrong with a third column, or `None`."""
     try:
         weight = float(field.replace(b"_", b"?"))  # `float` takes "1_0"
     except ValueError:
@@ -312,7 +311,6 @@ class LineBlocks:
         return self._decompressed
 
     def _count(self, file: LogFile) -> np.ndarray:
-        """Returns the number of clicks in each block of a file."""
         blocks = -(-file.lines // self.block_lines)
         edges = np.arange(blocks + 1) * self.block_lines
         skipped = (np.array(file.skipped, np.int64) - 1) // self.block_lines
@@ -564,7 +562,6 @@ def _refuse_dialect(path: str, chunk: bytes, lines_before: int) -> None:
 
 
 def _check(path: str, bad: BadLines) -> LogFile:
-    """Reads and checks all lines of a file."""
     lines, weighted = 0, False
     skipped: list[int] = []
     for chunk in _chunks(path, bad):

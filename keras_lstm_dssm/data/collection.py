@@ -128,7 +128,6 @@ class JudgedQueries:
         return os.path.join(self.folder, "qrels", f"{split}.tsv")
 
     def _sizes(self, split: str) -> str:
-        """Describes the numbers of queries and judged pairs of a split."""
         qrels = self.qrels(split)
         pairs = sum(map(len, qrels.values()))
         return f"{len(qrels):,} queries, {pairs:,} pairs"

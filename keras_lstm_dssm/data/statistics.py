@@ -46,7 +46,6 @@ def data_statistics(spec: str) -> dict[str, Any]:
 
 
 def _files(spec: str) -> list[Path]:
-    """Returns the files of a data set, in a fixed order."""
     paths: list[Path] = []
     for part in parts_of(spec):
         if part == API_DOCUMENTS:
@@ -128,7 +127,6 @@ def _lengths(texts: Iterable[str]) -> list[int]:
 
 
 def _percentiles(numbers: list[int]) -> list[int]:
-    """Returns the median and the 99th percentile."""
     return [int(number) for number in np.percentile(numbers, [50, 99])]
 
 

@@ -137,7 +137,6 @@ def clicked_lists(
 def _nearest(
     queries: list[str], titles: list[str], depth: int, index: Any
 ) -> Iterator[list[str]]:
-    """Yields the titles nearest to each query, nearest first."""
     if index is None:
         for rows in bm25_neighbours(queries, titles, depth):
             yield [titles[row] for row in rows]
@@ -407,7 +406,6 @@ class Triples:
 
 
 def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
-    """Returns the normalised words of the queries and of the positives."""
     lists = list(lists)
     queries = {judged.query for judged in lists}
     answers = {text for judged in lists for text in judged.positives}

@@ -83,7 +83,6 @@ def check_named(table: Table, source: str, role: str, names: Any) -> None:
 
 
 def _list_columns(table: Table) -> str:
-    """Lists the columns of a table, with values of the first row."""
     first = table.sample[0] if table.sample else {}
     columns = ", ".join(
         f"{key} ({first[key][:30]!r})" if first.get(key) else key

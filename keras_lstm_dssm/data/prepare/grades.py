@@ -156,9 +156,9 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Copies the test queries with the words of a training query to `SEEN`.
+    """Copies test queries with the words of a training query to `SEEN`.
 
-    The other test queries are copied to `UNSEEN`.
+    Other test queries are copied to `UNSEEN`.
     """
     con.execute(f"""
         INSERT INTO grade BY NAME

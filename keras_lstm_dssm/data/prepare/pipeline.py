@@ -334,7 +334,6 @@ class _Builder:
         self.report(f"{name}: {pairs}")
 
     def _open_logs(self) -> list[logs.Log]:
-        """Opens the new logs, and reports their columns."""
         settings, opened = self.settings, []
         if settings.clicks is not None:
             table, name = self._open(settings.clicks), _name(settings.clicks)
@@ -382,7 +381,6 @@ class _Builder:
         self.counts["catalogue"] = {"products": products}
 
     def _read_judgements(self) -> None:
-        """Reads new or stored judgements, if there are any."""
         source, name = self.settings.judgements, ""
         if source is not None:
             name = _name(source)
@@ -454,8 +452,7 @@ class _Builder:
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
-        # Without times, logs of different months share many rows: the share is
-        # then of the larger log.
+        # Without times, rows of different months are often equal.
         smaller = "least" if has_times else "greatest"
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
@@ -470,7 +467,6 @@ class _Builder:
             )
 
     def _report_splits(self, splits: dict[str, int]) -> None:
-        """Reports and checks the sizes of the splits."""
         if self.before is not None and self.data:
             self._report_changes(self.before / "corpus.jsonl", splits)
         self.counts |= splits
@@ -497,7 +493,6 @@ class _Builder:
                 )
 
     def _report_changes(self, products: Path, splits: dict[str, int]) -> None:
-        """Reports what `--append` changes in the data folder."""
         ((new, removed),) = self.con.execute(f"""
             SELECT count(*) FILTER (_id IS NULL), count(*) FILTER (key IS NULL)
             FROM product FULL JOIN read_json({tables.quoted(str(products))},
@@ -551,7 +546,6 @@ class _Builder:
     def _check_shares(
         self, kinds: dict[str, tuple[int, str]], total: int
     ) -> None:
-        """Raises `InputError` for too many bad rows, or unknown products."""
         name = self.name
         if not total:
             raise InputError(f"{name}: found no click, expected one or more")
@@ -596,7 +590,6 @@ class _Builder:
 
 
 def _name(source: Any) -> str:
-    """Returns the name of a source in messages."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     return f"the {type(source).__name__}"

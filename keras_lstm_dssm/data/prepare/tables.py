@@ -393,7 +393,6 @@ def json_rows(file: File) -> str:
 
 
 def _is_lines(file: File) -> bool:
-    """Returns whether half or more of the first lines are JSON objects."""
     if file.form != "json":
         return False
     with reading(file.path) as opened:
