@@ -89,7 +89,7 @@ def main(_: list[str]) -> None:
 
 
 def write_sources(collection: "Collection", folder: Path) -> None:
-    """Writes API search as a catalogue, a log, and judgements of test."""
+    """Writes API search as a catalogue, a log, and judgements for test."""
     packages = {*importlib.metadata.packages_distributions()}
     products = []
     for product_id, title in collection.documents.items():

@@ -82,7 +82,10 @@ def new_server() -> Any:
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     Text = Annotated[str, Field(max_length=10_000)]
     Count = Annotated[int, Field(ge=1, le=100)]
-    one_each = "A document needs all tags, but one value NAME:VALUE of a NAME."
+    one_each = (
+        "A document must have each tag; of tags NAME:VALUE with the same NAME,"
+        " one is enough."
+    )
     Tags = Annotated[list[str], Field(description=one_each)]
     titles, texts = dict[str, str](), dict[str, str]()
     opened, lock = cache(partial(open_search, titles, texts)), threading.Lock()

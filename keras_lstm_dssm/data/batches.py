@@ -140,7 +140,7 @@ def evaluation_batches(
 
 
 def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
-    """Splits block indices into equal groups of at most about `buffer` lines."""
+    """Splits block indices evenly into groups of up to about `buffer` lines."""
     return np.array_split(blocks, min(-(-lines // buffer), len(blocks)))
 
 
@@ -260,8 +260,9 @@ class DrawnNegatives(ABC):
                 negatives in each process.
 
         Returns:
-            A dataset of `(query, document, {..., "negatives": ...})`, with
-            strings `[batch, k]`.
+            A dataset of `(query, document, {..., "negatives": ...})`. The
+            negatives are strings `[batch, k]`, or `[batch, n + k]` if batches
+            already have n negatives.
         """
         steps = (
             tf.data.Dataset.random(self.seed, rerandomize_each_iteration=True)
