@@ -1,9 +1,10 @@
 """Console scripts `lstm-dssm-NAME`, which parse flags without TensorFlow.
 
-`import keras_lstm_dssm` imports TensorFlow, which takes seconds, because Keras
-can load saved models of registered classes only. A program imports this module
-first: then the package's `__init__` imports no TensorFlow, and flags and
-settings can be read. `main` of a program calls `load_package` for the rest.
+`import keras_lstm_dssm` imports TensorFlow and registers the package's classes,
+so that Keras can load saved models. This takes seconds. If a program imports
+this module first, `import keras_lstm_dssm` does not import TensorFlow, and the
+program can read flags and settings at once. Later the program's `main` calls
+`load_package`, which imports TensorFlow and the whole package.
 
 Example:
     lstm-dssm-train --data=api --output=run
@@ -42,12 +43,12 @@ PROGRAMS = {
         "train",
     )  # fmt: skip
 } | {"mcp": "keras_lstm_dssm.tools.mcp_server"}
-"""Program -> its module. A file `tools/mcp.py` would hide the package `mcp`
-when it is run as a file."""
+"""Name of a program -> module. The module of `mcp` has another name, because a
+script `tools/mcp.py` would hide the package `mcp`."""
 
 
 def start(name: str) -> None:
-    """Parses the flags of a program and runs it, as its file does."""
+    """Parses the flags of a program and runs the program."""
     from absl import app
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -70,10 +71,10 @@ train = partial(start, "train")
 
 
 def load_package() -> None:
-    """Imports TensorFlow, without its notes, then all of the package; once.
+    """Imports TensorFlow, without its notes, and then the whole package.
 
-    Sets `TF_CPP_MIN_LOG_LEVEL` to 3 unless it is set: TensorFlow then logs
-    fatal errors only, and raises other errors in Python.
+    Sets `TF_CPP_MIN_LOG_LEVEL` to 3, unless the variable is already set.
+    TensorFlow then logs only fatal errors; other errors are raised in Python.
 
     Raises:
         InputError: TensorFlow cannot be imported, or Keras does not use it.
@@ -100,14 +101,14 @@ def load_package() -> None:
 def without_notes() -> Iterator[None]:
     """Removes TensorFlow's notes from standard error.
 
-    TensorFlow 2.21 writes three lines while its libraries are loaded, which no
-    variable silences: oneDNN is on, no CUDA driver was found, logging has not
-    begun. All output of the block is held in memory, and written without these
-    lines. If TensorFlow ends the process, `faulthandler` shows where.
-    `TF_CPP_MIN_LOG_LEVEL=0` shows everything.
+    While its libraries are loaded, TensorFlow 2.21 writes three lines that no
+    environment variable silences: oneDNN is on, no CUDA driver was found,
+    logging has not begun. The standard error of the block is kept in memory,
+    and then written without these lines. If TensorFlow ends the process,
+    `faulthandler` shows where. `TF_CPP_MIN_LOG_LEVEL=0` shows all lines.
     """
     shows_all = os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0"
-    if shows_all or not hasattr(os, "memfd_create"):  # only Linux has it
+    if shows_all or not hasattr(os, "memfd_create"):  # not Linux
         yield
         return
     try:

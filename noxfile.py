@@ -1,9 +1,9 @@
-"""Sessions of the tests: each Python, with the oldest and newest packages.
+"""Runs the tests with several versions of Python and of the requirements.
 
-`nox -l` lists them; a Python that is not installed is skipped. `oldest` takes
-the lowest version that pyproject.toml allows of each direct requirement,
-`newest` the latest release that it allows, and `pinned` those of
-constraints.txt.
+`nox -l` lists the sessions. A version of Python that is not installed is
+skipped. `oldest` installs the lowest version of each direct requirement that
+pyproject.toml allows, `newest` the latest allowed versions, and `pinned` the
+versions in constraints.txt.
 
 Example:
   nox -s "tests-3.12(newest)" -- -k recipe
@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib  # nox has it
+    import tomli as tomllib  # a requirement of nox
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 PACKAGES = ("oldest", "newest", "pinned")
@@ -29,9 +29,9 @@ nox.options.error_on_missing_interpreters = False
 
 
 def lowest(path: str = "pyproject.toml") -> list[str]:
-    """Returns a pin of the lowest allowed version of each requirement.
+    """Returns pins to the lowest allowed versions.
 
-    Those of the package and of its extras count that have `>=`.
+    All requirements of the package and its extras with a bound `>=` are pinned.
     """
     project = tomllib.loads(Path(path).read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()

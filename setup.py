@@ -1,4 +1,4 @@
-"""All settings are in pyproject.toml; this file is for tools that run it."""
+"""For tools that run setup.py; all settings are in pyproject.toml."""
 
 from setuptools import setup
 

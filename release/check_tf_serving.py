@@ -1,10 +1,10 @@
 """Compares embeddings from TensorFlow Serving with embeddings from SavedModels.
 
-Starts the image that MODELS/README.md names on a folder of exported models,
-requests embeddings from `query_encoder` and `document_encoder` through the
-stubs of `tensorflow_serving.apis`, and runs the same SavedModels in this
-process. The exit code is 1 if a number differs by more than 1e-5. Docker is
-needed, or a running server of the folder (`--server`).
+Starts the TensorFlow Serving image that MODELS/README.md names, with a folder
+of exported models. Requests embeddings from `query_encoder` and
+`document_encoder` through the stubs of `tensorflow_serving.apis`, and runs the
+same SavedModels in this process. The exit code is 1 if a number differs by more
+than 1e-5. Needs Docker, or a running server of the folder (`--server`).
 
 Example:
   make demo
@@ -34,15 +34,15 @@ from keras_lstm_dssm.export.publish.server_files import IMAGE, ROOT
 from keras_lstm_dssm.serving import SavedEncoder
 
 ENCODERS = ("query_encoder", "document_encoder")
-ROWS = 64  # rows in a request, less than `max_batch_size`
+ROWS = 64  # largest number of texts in a request, below `max_batch_size`
 TOLERANCE = 1e-5
 TEXTS = ("", "Straße & ﬁn", "日本語 テスト", "a" * 300, "bolt " * 300)
-"""Texts with letters, signs and lengths that titles may not have."""
+"""Texts with letters, signs and lengths that may be missing in the titles."""
 
 
 @contextmanager
 def container(models: Path) -> Iterator[str]:
-    """Serves a folder from a container; yields its gRPC address."""
+    """Serves a folder from a container; yields the server's gRPC address."""
     command = [
         "run", "--detach", "--publish=127.0.0.1::8500",
         f"--volume={models.resolve()}:{ROOT}:ro", IMAGE,
@@ -61,12 +61,11 @@ def container(models: Path) -> Iterator[str]:
 
 
 def _docker(*arguments: str) -> str:
-    """Runs docker; returns its standard output and standard error."""
     try:
         done = subprocess.run(
             ["docker", *arguments],
             stdout=subprocess.PIPE,
-            # Servers log to standard error.
+            # `docker logs` prints the server's log to standard error.
             stderr=subprocess.STDOUT if arguments[0] == "logs" else None,
             text=True,
         )
@@ -101,7 +100,7 @@ def wait_until_available(channel: grpc.Channel, seconds: float) -> None:
 def served_embeddings(
     channel: grpc.Channel, name: str, texts: Sequence[str]
 ) -> tuple[int, np.ndarray]:
-    """Returns the version of a model, and its embeddings of some texts."""
+    """Returns a model's version, and the embeddings of texts, `[texts, d]`."""
     stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
     rows, versions = [], set()
     for start in range(0, len(texts), ROWS):
@@ -124,7 +123,7 @@ def served_embeddings(
 def compare(
     models: Path, texts: Sequence[str], address: str, seconds: float
 ) -> int:
-    """Prints a line for each encoder; returns 1 if one differs, otherwise 0."""
+    """Prints each encoder's largest difference; returns the exit code."""
     different = 0
     with grpc.insecure_channel(address) as channel:
         wait_until_available(channel, seconds)
@@ -137,7 +136,7 @@ def compare(
                     f" expected {expected.shape}"
                 )
             difference = float(np.abs(vectors - expected).max())
-            different |= not difference <= TOLERANCE  # also for NaN
+            different |= not difference <= TOLERANCE  # NaN differs, too
             print(
                 f"{name} version {version}: {len(texts)} texts, largest"
                 f" difference {difference:.1e}, at most {TOLERANCE} is allowed"
@@ -146,10 +145,10 @@ def compare(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Starts a server, or uses one, and compares."""
+    """Compares with the server of `--server`, or of a new container."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", type=Path, help="folder of exported models")
-    parser.add_argument("titles", type=Path, help="file with a text in a line")
+    parser.add_argument("titles", type=Path, help="file with one text a line")
     parser.add_argument("--server", help="HOST:PORT of a server of MODELS")
     parser.add_argument("--titles_read", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=120)

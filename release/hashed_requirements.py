@@ -1,9 +1,9 @@
-"""Writes the pinned packages with the SHA-256 of each file.
+"""Writes a requirements file with the SHA-256 of each package's file.
 
-pip resolves the requirements of pyproject.toml, with its extra `dev`, under the
-pins of constraints.txt, and reports the file that it would install for each
-package. With another version of Python or on another kind of machine, pip
-installs other files: run this program there, too.
+pip resolves the requirements in pyproject.toml, with the extra `dev`, under the
+pins of constraints.txt, and reports which file it would install for each
+package. Other versions of Python and other kinds of machines need other files:
+run this program there, too.
 
 Example:
   python release/hashed_requirements.py build/requirements-hashed.txt
@@ -23,7 +23,7 @@ _PROJECT = "keras-lstm-dssm"
 
 
 def requirement_lines(report: Mapping[str, Any]) -> list[str]:
-    """Returns the lines of a requirements file, sorted by name."""
+    """Returns the lines of the requirements file from pip's report, sorted."""
     lines = []
     for item in report["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]

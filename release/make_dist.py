@@ -1,8 +1,9 @@
-"""Builds the source distribution and the wheels, the same bytes each time.
+"""Builds the source distribution and the wheels, with reproducible bytes.
 
-Builds the last commit, not the working tree, twice, and compares the files.
-The times in archives are the commit's time, or `SOURCE_DATE_EPOCH` if it is
-set. Needs the setuptools of constraints.txt.
+Builds the last commit twice, and compares the files. Changes that are not
+committed are left out. All times in the archives are the time of the commit, or
+`SOURCE_DATE_EPOCH` if this variable is set. Needs the version of setuptools in
+constraints.txt.
 
 Example:
   python release/make_dist.py dist
@@ -51,7 +52,7 @@ def main(output: Path) -> int:
 
 
 def build(folder: Path, epoch: int) -> list[Path]:
-    """Builds in a folder, from a clone of the repository."""
+    """Builds in a folder, from a clone of the repository; returns the files."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
     source, made = folder / "source", folder / "made"
     _run("git", "clone", "--quiet", str(ROOT), str(source), folder=folder)
@@ -59,7 +60,7 @@ def build(folder: Path, epoch: int) -> list[Path]:
     (sdist,) = made.glob("*.tar.gz")
     _normalise(sdist, epoch)
     with tarfile.open(sdist) as archive:
-        # Python before 3.10.12 and 3.11.4 has no filters.
+        # Filters of `tarfile` are missing before Python 3.10.12 and 3.11.4.
         archive.extraction_filter = getattr(
             tarfile, "data_filter", lambda member, _: member
         )
@@ -106,14 +107,13 @@ def _normalise(path: Path, epoch: int) -> None:
 def _run(
     *command: str, folder: Path, environment: Mapping[str, str] | None = None
 ) -> str:
-    """Runs a command; returns what it printed."""
     done = subprocess.run(
         command,
         cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
-        umask=0o022,  # wheels hold the modes of files
+        umask=0o022,  # wheels store the modes of files
     )
     if done.returncode:
         sys.exit(f"error: {' '.join(command)}\n{done.stderr.strip()}")

@@ -1,6 +1,7 @@
 """Writes `lstm_dssm_client/unicode_tables.py`: what TF.Text does with Unicode.
 
-Run the program again for a new TF.Text, which may have a later Unicode.
+Run the program again for a new version of TF.Text, which may have a newer
+version of Unicode.
 
 Example:
   python release/unicode_tables.py lstm_dssm_client/unicode_tables.py
@@ -23,14 +24,14 @@ POINTS = [
     for point in range(sys.maxunicode + 1)
     if not 0xD800 <= point < 0xE000
 ]
-HANGUL = range(0xAC00, 0xD7A4)  # syllables, which all Pythons know
+HANGUL = range(0xAC00, 0xD7A4)  # any Python decomposes these syllables
 
 
 def tables() -> dict[str, Any]:
     """Returns the tables, which `lstm_dssm_client.words` describes."""
     canonical = _normalized(POINTS, "NFD")
     compatible = _normalized(POINTS, "NFKC")
-    # Folding sees texts in NFKC only.
+    # Case is folded after NFKC.
     stable = [c for c, nfkc in compatible.items() if c == nfkc]
     folded = {
         char: text
@@ -53,7 +54,7 @@ def tables() -> dict[str, Any]:
 
 
 def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
-    """Decides to which characters the rules before NFKC are applied.
+    """Returns the characters of the rules that are applied before NFKC.
 
     `compatible` is character -> text, for all characters that NFKC changes. The
     keys of the result are the arguments of `SignRules`.
@@ -93,7 +94,7 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
 def _normalized(
     texts: Iterable[str], form: str, fold: bool = False
 ) -> dict[str, str]:
-    """Returns text -> its normal form `form`; `fold` folds the case first."""
+    """Returns text -> normal form; with `fold`, case is folded first."""
     distinct = list(dict.fromkeys(texts))
     tensor = tf.constant([text.encode() for text in distinct])
     if fold:
@@ -116,8 +117,8 @@ def _changed(results: dict[str, str]) -> dict[str, str]:
 def _marks_in_order() -> list[str]:
     """Returns the marks of each combining class, the lowest class first.
 
-    Two marks are swapped if the class of the first is higher. U+0345 has the
-    highest class, and U+0334 the lowest.
+    NFD swaps two adjacent marks if the class of the first is higher. U+0345 has
+    the highest class, and U+0334 the lowest.
     """
 
     def swapped(pairs: Sequence[str]) -> list[str]:
@@ -134,7 +135,7 @@ def _marks_in_order() -> list[str]:
 
 
 def _pairs(canonical: dict[str, str]) -> dict[str, str]:
-    """Returns pair of characters -> the character that NFC composes."""
+    """Returns pair of characters -> the character that NFC makes of it."""
     composites = [
         char
         for char, text in _normalized(canonical, "NFC").items()

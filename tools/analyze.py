@@ -1,4 +1,4 @@
-r"""Show what a trained model represents of a text, on one HTML page.
+r"""Show how a trained model represents texts, on one HTML page.
 
 Example:
   lstm-dssm-analyze --run=RUN --query="hotels in shanghai" \
@@ -35,7 +35,8 @@ program.string("run", None, "The folder that lstm-dssm-train wrote.")
 program.string("output", None, "The HTML file to write.")
 program.string(
     "queries", None,
-    "File of queries for Table III, one a line; by default of the data.",
+    "File of queries for Table III, one query a line; by default queries of "
+    "the data.",
 )  # fmt: skip
 program.define_set("A threshold, a size or a folder of the report")
 define_settings(
@@ -80,7 +81,6 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _settings() -> ReportSettings:
-    """Returns the settings of the flags that are set."""
     values = {
         name: program.flag(name).value
         for name in flag_names([ReportSettings])

@@ -63,8 +63,8 @@ def main(_: list[str]) -> None:
     for old in (shop, folder, models):
         if old.exists() and not catalogue.exists():
             raise InputError(
-                f"{old}: found a folder that is not of an earlier demo, which"
-                " would be removed: give another --output"
+                f"{old}: found a folder that is not of an earlier demo, and"
+                " that the demo would remove: give another --output"
             )
         shutil.rmtree(old, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def main(_: list[str]) -> None:
 
 
 def write_sources(collection: "Collection", folder: Path) -> None:
-    """Writes API search as a catalogue, clicks, and judgements for the test."""
+    """Writes API search as a catalogue, a log, and judgements for test."""
     packages = {*importlib.metadata.packages_distributions()}
     products = []
     for product_id, title in collection.documents.items():
@@ -133,7 +133,6 @@ def summary(output: Path) -> list[str]:
 
 
 def _run_program(name: str, *flags: str) -> None:
-    """Runs a program as its command line would."""
     command = [f"lstm-dssm-{name}", *flags]
     print("\n$", shlex.join(command), flush=True)
     if importlib.import_module(PROGRAMS[name]).program.run(command):

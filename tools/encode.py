@@ -17,12 +17,12 @@ The input can also be a folder of documents, or a file of JSON lines (.jsonl or
 
 With --shard, --rows_per_file, --format or --workers the titles are streamed
 into parts in the folder --output, with their ids; complete parts are not
-encoded again (docs/scaling.md). Each shard is a process of its own; --workers
-starts processes with Ray. lstm-dssm-export reads the folder.
+encoded again (docs/scaling.md). Each shard is encoded by one process; --workers
+starts several processes with Ray. lstm-dssm-export reads the folder.
 
 With --write=keys the input is a page: a text file, or - for standard input.
 Prints the most probable key sentences, and then the words that the page's
-vector predicts best, which need not occur in the page.
+vector predicts best. These words need not occur in the page.
 """
 
 import os
@@ -54,13 +54,14 @@ program.enum(
 )  # fmt: skip
 program.string(
     "saved_model", None,
-    "Folder of an exported encoder or KeyVec, whose newest served version (see "
-    "models.config) is used; or the folder of one version.",
+    "Folder of an exported encoder or KeyVec, or the folder of one version. "
+    "Without a version, the newest that models.config serves is used.",
 )  # fmt: skip
 program.string(
     "input", None,
-    "File of texts, one a line; or documents in JSON. For parts: a title a "
-    "line, or an id, a tab and a title, and optionally a tab and tags; also "
+    "File of texts, one text a line; or documents in JSON. For parts: one "
+    "title a line, or an id, a tab and a title, and optionally a tab and tags; "
+    "also "
     ".parquet with the columns title, id and tags, globs, and several files "
     "separated by commas. For keys: a page, or - for standard input.",
 )  # fmt: skip
@@ -98,7 +99,7 @@ _LONGEST = 1 << 26
 """Maximum size of a page in bytes."""
 
 PART_FLAGS = ("shard", "rows_per_file", "format", "workers")
-"""Names of flags; if any of them is set, the output is parts."""
+"""Flags that make the output a folder of parts."""
 
 _VECTOR_FLAGS = ("saved_model", "output", "ids", "ray_address", *PART_FLAGS)
 _KEY_FLAGS = ("k",)
@@ -106,7 +107,7 @@ _KEY_FLAGS = ("k",)
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Returns the array's shape and the speed, or the keys of the page."""
+    """Writes vectors, or prints the keys of a page; returns the results."""
     keys = FLAGS.write == "keys"
     program.check_unused(
         _VECTOR_FLAGS if keys else _KEY_FLAGS,
@@ -126,15 +127,14 @@ def main(_: list[str]) -> dict[str, Any]:
     if any(FLAGS[name].present for name in PART_FLAGS):
         program.check_unused(
             ["ids", "run"],
-            "is a flag for one .npy file: leave it out, since parts have "
-            "their ids, and come from files",
+            "is a flag for one .npy file, but the output is parts: leave it "
+            "out",
         )
         return _encode_parts()
     return _encode_file()
 
 
 def _encode_file() -> dict[str, Any]:
-    """Encodes the texts of a file, or documents, into one array."""
     from keras_lstm_dssm.export.bulk.documents import (
         has_json_documents,
         read_documents,
@@ -168,7 +168,6 @@ def _encode_file() -> dict[str, Any]:
 
 
 def _encode_parts() -> dict[str, Any]:
-    """Encodes the titles into the parts of a folder; returns the totals."""
     from keras_lstm_dssm.export.bulk import encode as bulk
     from keras_lstm_dssm.export.bulk.documents import document_files, is_parquet
     from keras_lstm_dssm.export.graphs.saved_module import saved_fingerprint
@@ -190,7 +189,7 @@ def _encode_parts() -> dict[str, Any]:
     check_folder(folder)
     files = document_files(FLAGS.input)
     if part_format == "parquet" or any(map(is_parquet, files)):
-        import_optional("pyarrow.parquet", "parquet")  # before the work
+        import_optional("pyarrow.parquet", "parquet")  # fails early
     job = bulk.PartJob(
         folder, files, FLAGS.rows_per_file, part_format,
         saved_fingerprint(FLAGS.saved_model),
@@ -208,14 +207,13 @@ def _encode_parts() -> dict[str, Any]:
 
 
 def load_encoder(saved_model: str) -> "Encode":
-    """Returns an exported encoder's function; processes of Ray call this."""
+    """Returns an encoder's `encode`. Processes of Ray call `load_encoder`."""
     from keras_lstm_dssm.serving.saved_models import SavedEncoder
 
     return SavedEncoder(saved_model).encode
 
 
 def _report_parts(results: "Iterable[PartResult]") -> dict[str, Any]:
-    """Prints a line for each part, as it completes; returns the totals."""
     start = time.monotonic()
     parts = complete = rows = encoded = 0
     for result in results:
@@ -243,7 +241,6 @@ def _report_parts(results: "Iterable[PartResult]") -> dict[str, Any]:
 
 
 def _print_keys(page: str) -> dict[str, Any]:
-    """Prints and returns the key sentences and key words of a page."""
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.text import split_sentences
 

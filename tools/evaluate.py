@@ -1,22 +1,25 @@
 r"""Measure a trained model, and BM25 and random order for comparison.
 
 Retrieves documents from the whole corpus (`--mode=retrieve`), or reranks the
-judged documents of each query (`--mode=rerank`, the default if the qrels have
-judgements of grade 0). Prints NDCG, MRR, MAP, precision and recall in percent,
-the queries on which the model fails, and whether the model is better than BM25.
-`--html=FILE` writes these results as a page. The metrics are also stored in the
-run's `metrics.json`, under split and mode, such as "test/retrieve", and the
-latest also under "test".
+judged documents of each query (`--mode=rerank`). Without `--mode`, documents
+are reranked if the split has judgements of grade 0 and `--hybrid` is not set.
+
+Prints NDCG, MRR, MAP, precision and recall in percent, the queries on which the
+model fails, and whether the model is better than BM25. `--html=FILE` writes
+these results as a page. The metrics are also stored in the run's
+`metrics.json`, by split and mode, such as "test/retrieve", and the metrics of
+the last evaluation also as "test".
 
 With --mix, the program also measures a weighted sum of the scores of the model
 and of other systems (BM25, other runs, third-party sentence encoders), and each
 system alone. The weights are fitted to dev, or given by --mix_weights.
 
-A KeyVec is measured on documents in two ways: by retrieval for their queries
-(P@10, MAP, MRR, MRR@10, recall@10), and by k-means with as many clusters as
-classes (pairwise F1, V-measure, ARI, AMI). So are BM25, TF-IDF, LSA, averaged
-word2vec, Doc2Vec and random vectors, beside a random result. V is not corrected
-for chance: compare it with the V of random clusters.
+A KeyVec is measured on documents in two ways: by retrieving the documents for
+queries (P@10, MAP, MRR, MRR@10, recall@10), and by k-means with as many
+clusters as classes (pairwise F1, V-measure, ARI, AMI). For comparison, BM25,
+TF-IDF, LSA, averaged word2vec, Doc2Vec, random vectors and a random result are
+also measured. The V-measure is not corrected for chance: compare a V-measure
+with the V-measure of random clusters.
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=SHOP --html=results.html

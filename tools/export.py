@@ -20,10 +20,11 @@ the same run.
 With --portable the encoders and the documents of two towers are one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
-With --hybrid the retriever ranks by the towers, by the words part of the run
-(or words fitted to --teacher) and by BM25. lstm-dssm-evaluate --hybrid chooses
-the weights on dev; otherwise they have defaults. Without --run the retriever
-ranks by BM25, and with --teacher also by words (docs/hybrid.md):
+With --hybrid the retriever ranks by the towers, by the word vectors of the run
+(or word vectors fitted to --teacher) and by BM25. The weights are those that
+lstm-dssm-evaluate --hybrid has chosen on dev for the run, or defaults. Without
+--run the retriever ranks by BM25, and with --teacher also by word vectors
+(docs/hybrid.md):
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
 """
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.bulk.parts import EncodedParts
 
-_SAMPLE = 3  # documents that are printed
+_SAMPLE = 3  # number of documents to print
 
 program = Program(__doc__)
 FLAGS = program.flags
@@ -53,13 +54,13 @@ program.string("run", None, "Folder of a run that lstm-dssm-train wrote.")
 program.string("output", None, "Folder of the models, created if missing.")
 program.string(
     "portable", None,
-    "Instead of --output: file of two towers, .safetensors, which is searched "
-    "without TensorFlow.",
+    "Instead of --output: the .safetensors file to write, for searches without "
+    "TensorFlow.",
 )  # fmt: skip
 program.enum(
     "weights", "int8", list(VECTORS),
-    "With --portable: how the tables of trigrams are stored, with 1 byte or 4 "
-    "bytes a number.",
+    "With --portable: how the numbers in the tables of trigrams are stored, in "
+    "4 bytes or rounded to 1 byte.",
 )  # fmt: skip
 program.string(
     "documents", None,
@@ -76,12 +77,13 @@ program.string(
 program.string(
     "teacher", None,
     "For a run of word_sum, or with --hybrid: a folder of lstm-dssm-teach. "
-    "Titles in the folder get its vectors; other titles get sums of words.",
+    "Titles in the folder get the folder's vectors; other titles get sums of "
+    "word vectors.",
 )  # fmt: skip
 program.bool(
     "hybrid", False,
-    "Rank by the run's towers and words and by BM25; without --run by BM25, "
-    "and with --teacher by words.",
+    "Rank by the run's towers and word vectors and by BM25; without --run by "
+    "BM25, and with --teacher also by word vectors.",
 )  # fmt: skip
 program.enum(
     "bm25_words", None, list(BM25_TERMS),
@@ -91,8 +93,8 @@ program.enum(
 )  # fmt: skip
 program.enum(
     "vectors", "float32", list(VECTORS),
-    "How the retriever stores the documents' vectors: with 4 bytes a number, "
-    "or rounded to 1 byte.",
+    "How the numbers in the documents' vectors are stored: in 4 bytes, or "
+    "rounded to 1 byte.",
 )  # fmt: skip
 program.integer(
     "max_k", MAX_K,
@@ -102,7 +104,7 @@ program.integer(
 )  # fmt: skip
 program.bool(
     "yes", False,
-    "Publish the retriever also if more than 20 % of the ids have changed "
+    "Publish the retriever even if more than 20 % of the ids have changed "
     "since the version that is served.",
 )  # fmt: skip
 
@@ -113,7 +115,7 @@ def main(_: list[str]) -> dict[str, Any]:
     required = ["run"] * (not FLAGS.hybrid) + ["output"] * (not FLAGS.portable)
     for name in required:
         if not FLAGS[name].value:
-            hint = " Or give --hybrid, which needs none." * (name == "run")
+            hint = " Or give --hybrid, which needs no run." * (name == "run")
             raise InputError(f"--{name} is missing: {FLAGS[name].help}{hint}")
     if not FLAGS.hybrid:
         program.check_unused(["bm25_words"], "is used with --hybrid only")
@@ -159,14 +161,13 @@ def main(_: list[str]) -> dict[str, Any]:
     names = {folder.parent.name for folder in folders}
     if "query_encoder" in names and "retriever" not in names:
         print(
-            "no retriever, which lstm-dssm-search needs: it is exported with"
+            "no retriever was exported, which lstm-dssm-search needs: give"
             " --data or --documents"
         )
     return {"folders": [str(folder) for folder in folders]}
 
 
 def _hybrid_options() -> dict[str, Any]:
-    """Returns the settings of --hybrid, and the training queries."""
     from keras_lstm_dssm.data.sources import training_queries
     from keras_lstm_dssm.run_folder import RunFolder
     from keras_lstm_dssm.settings.hybrid import HybridSettings
@@ -178,12 +179,11 @@ def _hybrid_options() -> dict[str, Any]:
     if FLAGS.bm25_words:
         settings = settings.replace(bm25_words=FLAGS.bm25_words)
     if settings.hubness and not queries:
-        print("hybrid: hubness is left out, as there are no training queries")
+        print("hybrid: hubness is left out: there are no training queries")
     return {"hybrid": settings, "queries": queries}
 
 
 def _export_portable() -> dict[str, Any]:
-    """Writes the file of --portable."""
     from keras_lstm_dssm.export.bulk.documents import Documents
     from keras_lstm_dssm.export.portable import export_portable
     from keras_lstm_dssm.run_folder import RunFolder
@@ -218,7 +218,6 @@ def _export_portable() -> dict[str, Any]:
 
 
 def _open_teacher(documents: Any) -> "TeacherVectors | None":
-    """Opens --teacher; prints how many titles have a teacher's vector."""
     from keras_lstm_dssm.data.teacher_folder import TeacherVectors
 
     if not FLAGS.teacher:
@@ -226,8 +225,8 @@ def _open_teacher(documents: Any) -> "TeacherVectors | None":
     titles = getattr(documents, "titles", None)
     if titles is None:
         raise InputError(
-            "--teacher has vectors for titles: give them with --documents, as"
-            " a file"
+            "--teacher has vectors for titles, expected a file of titles: give"
+            " --documents"
         )
     teacher = TeacherVectors.open(FLAGS.teacher)
     known = int((teacher.rows(titles) >= 0).sum())
@@ -239,7 +238,6 @@ def _open_teacher(documents: Any) -> "TeacherVectors | None":
 
 
 def _document_ids(documents: "Documents | EncodedParts") -> "Iterable[str]":
-    """Returns the ids of documents, part by part if they are encoded."""
     if isinstance(documents, tuple):
         return documents.ids
     return (document_id for part in documents for document_id in part.ids)

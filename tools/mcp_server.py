@@ -1,7 +1,8 @@
 r"""Offer a search to assistants that speak MCP (Model Context Protocol).
 
-Two tools, `search` and `fetch`, over standard input and output, or --http_port:
-http://127.0.0.1:PORT/mcp. Needs pip install "keras-lstm-dssm[mcp]".
+The server has two tools, `search` and `fetch`. It uses standard input and
+output, or, with --http_port, the address http://127.0.0.1:PORT/mcp. Needs
+pip install "keras-lstm-dssm[mcp]".
 
 Example:
   lstm-dssm-mcp --models=shop.safetensors --url=https://shop.example/{id}
@@ -25,12 +26,12 @@ from keras_lstm_dssm.version import __version__
 
 program = Program(__doc__)
 FLAGS = program.flags
-program.string("models", None, "Folder of lstm-dssm-export, or its --portable.")
+program.string("models", None, "Folder or file that lstm-dssm-export wrote.")
 program.string("server", None, "Instead of --models: HTTP URL of a server.")
-program.string("token_file", None, "With --server: file of a token to send.")
+program.string("token_file", None, "With --server: file with the token.")
 program.string("model", "retriever", "The retriever's name.")
 program.string("url", "", "Address of a document; {id} stands for its id.")
-program.integer("http_port", None, "Port for HTTP; 0: a free one.", 0, 65535)
+program.integer("http_port", None, "Port for HTTP; 0: any free port.", 0, 65535)
 
 
 @program.main
@@ -40,7 +41,7 @@ def main(_: list[str]) -> None:
         raise InputError("give --models, a file or a folder, or --server")
     if FLAGS.models:
         program.check_unused(["token_file"], "is for --server")
-        os.stat(FLAGS.models)  # raises if it is missing
+        os.stat(FLAGS.models)  # raises `OSError` if nothing is there
     server = new_server()
     if FLAGS.http_port is None:
         return server.run()
@@ -54,7 +55,7 @@ def main(_: list[str]) -> None:
 
 
 def open_search(titles: dict[str, str], texts: dict[str, str]) -> Any:
-    """Returns a retriever's `search`; adds titles and texts, by id."""
+    """Returns a retriever's `search`; adds its documents' titles and texts."""
     if FLAGS.models:
         model = open_retriever(FLAGS.models, FLAGS.model)
         titles |= getattr(model, "titles", {})
@@ -69,7 +70,7 @@ def open_search(titles: dict[str, str], texts: dict[str, str]) -> Any:
 
 
 def new_server() -> Any:
-    """Makes the MCP server, whose first call opens the retriever."""
+    """Makes the MCP server; the first call of a tool opens the retriever."""
     MCPServer = import_optional("mcp.server.mcpserver", "mcp").MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
@@ -81,7 +82,10 @@ def new_server() -> Any:
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     Text = Annotated[str, Field(max_length=10_000)]
     Count = Annotated[int, Field(ge=1, le=100)]
-    one_each = "All must hold; of several NAME:VALUE of one NAME, one must."
+    one_each = (
+        "A document must have each tag; of tags NAME:VALUE with the same NAME,"
+        " one is enough."
+    )
     Tags = Annotated[list[str], Field(description=one_each)]
     titles, texts = dict[str, str](), dict[str, str]()
     opened, lock = cache(partial(open_search, titles, texts)), threading.Lock()
@@ -96,7 +100,7 @@ def new_server() -> Any:
     ) -> dict[str, Any]:
         """Finds the k (default 10) best documents for a query, best first."""
         try:
-            with lock:  # the first calls may come together, from threads
+            with lock:  # several threads may make the first calls
                 retrieve = opened()
             hits = retrieve([query], k or 10, tags=tags or [])[0]
         except (InputError, OSError) as error:
@@ -108,7 +112,7 @@ def new_server() -> Any:
     def fetch(id: Text) -> dict[str, Any]:
         """Returns the whole document of an id that search has returned."""
         if id not in titles:
-            search(id, 100)  # an id that is a title finds itself
+            search(id, 100)  # finds the document if its id is its title
         if id not in titles:
             raise ToolError(f"no document has the id {id!r:.99}: search first")
         return shown(id) | {"text": texts.get(id, titles[id])}

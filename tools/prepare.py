@@ -1,4 +1,4 @@
-r"""Make a data folder of a catalogue and a log, for training and evaluation.
+r"""Make a data folder from a catalogue and a log, to train and evaluate on.
 
 Example:
   lstm-dssm-prepare --catalogue=catalogue.csv --title=title \
@@ -9,19 +9,21 @@ Example:
   lstm-dssm-train --data=SHOP --dev=SHOP --preset=best --output=RUN
 
 Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
-compressed (.gz). Columns with usual names are recognised; flags name others, by
-number in a file without a header. Without a catalogue, the log must have the
-titles of the clicked products. Without a log, products can be exported
-(lstm-dssm-export --hybrid), and --append adds a log later. Ids are text.
+compressed (.gz). Columns with usual names are recognised; flags name other
+columns, by their numbers in a file without a header. Without a catalogue, the
+log must have the titles of the clicked products. Without a log, products can be
+exported (lstm-dssm-export --hybrid), and --append adds a log later. Ids are
+read as text.
 
-The program prints the columns, five joined rows, and counts of the rows that
-are left out, with examples; --dry_run writes nothing. If more rows than
---max_bad_percent are bad, or under half of the clicks are on products of the
-catalogue, nothing is written.
+The program prints the columns, five clicks with their products, and the numbers
+of rows that are left out, with examples; --dry_run writes nothing. If more rows
+than --max_bad_percent are bad, or fewer than half of the clicks are on products
+of the catalogue, nothing is written.
 
 No query of dev or test occurs in training, not even with other letter case,
-spaces or punctuation; a query keeps its split when the log grows. With
---test_after, only clicks are kept apart. docs/data.md describes the folder.
+spaces or punctuation. A query keeps its split when the log grows. With
+--test_after, test has the later clicks, and its queries may occur in training.
+docs/data.md describes the folder.
 """
 
 from pathlib import Path

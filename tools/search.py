@@ -1,16 +1,17 @@
 """Search in an exported retriever, on a server, or with the towers of a run.
 
-Prints the best documents for each query: the score, the id, and the title if it
-is not the id.
+Prints the best documents for each query: the score, the id, and the title if
+the title is not the id.
 
---models is the folder or the file of two towers or of a hybrid, --server is TF
-Serving or lstm-dssm-serve; both need no TensorFlow. With --run and --documents,
-the documents are encoded first, and no export is needed.
+--models is the folder or the file of two towers or of a hybrid. --server is the
+address of TF Serving or lstm-dssm-serve. Neither --models nor --server needs
+TensorFlow on this machine. With --run and --documents, the documents are
+encoded first, and no export is needed.
 
-A server can also have a pair scorer or a KeyVec (--model). A pair scorer scores
-documents, the second and all further arguments, for a query, the first. A
-KeyVec prints the k key sentences of each text, with probabilities, and k key
-words.
+A server can also have a pair scorer or a KeyVec (--model). For a pair scorer,
+the first argument is the query, and all others are documents to score. For a
+KeyVec, each argument is a text; its k key sentences are printed, with
+probabilities, and k key words.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
@@ -65,9 +66,9 @@ program.string(
 program.integer("k", 5, "Number of documents, or of key sentences.", 1)
 program.multi(
     "tags", [],
-    "Only documents with these tags, separated by commas or in several flags: "
-    "for each name, one of the given values NAME:VALUE, and all plain tags. By "
-    "default all documents. Not with --run.",
+    "Find only documents with these tags, separated by commas or in several "
+    "flags. A document needs one tag of all NAME:VALUE with the same NAME, and "
+    "all tags without a colon. By default all documents. Not with --run.",
 )  # fmt: skip
 program.bool(
     "explain", False,
@@ -76,8 +77,9 @@ program.bool(
 )  # fmt: skip
 program.float(
     "min_score", None,
-    "Only hits with at least this score, of a hybrid a probability: "
-    "lstm-dssm-evaluate --hybrid prints below which a match is weak.",
+    "Print only hits with at least this score. The score of a hybrid is a "
+    "probability; lstm-dssm-evaluate --hybrid prints the probability below "
+    "which a match is weak.",
 )  # fmt: skip
 program.enum(
     "show", "hits", ["hits", "vectors", "status"],
@@ -89,17 +91,17 @@ program.float("timeout", 5.0, "Seconds to wait for a server's reply.", 1e-3)
 program.bool(
     "tls", False,
     "Encrypt the connection; a known authority must have signed the server's "
-    "certificate. The three flags below set it, too.",
+    "certificate. --tls_ca, --tls_cert and --tls_key also set this flag.",
 )  # fmt: skip
 program.string(
     "tls_ca", None, "PEM file of the server's certificate or its authorities."
 )
-program.string("tls_cert", None, "Certificate of this client in PEM, if asked.")
-program.string("tls_key", None, "The private key of --tls_cert in PEM.")
+program.string("tls_cert", None, "PEM file of this client's certificate.")
+program.string("tls_key", None, "PEM file of the private key of --tls_cert.")
 program.string(
     "token_file", None,
-    "File whose first token is sent with each request, as in "
-    "lstm-dssm-serve --token_file.",
+    "File of tokens, as for lstm-dssm-serve --token_file; the first token is "
+    "sent with each request.",
 )  # fmt: skip
 
 _SERVER_FLAGS = (
@@ -142,7 +144,6 @@ def main(argv: list[str]) -> dict[str, Any]:
 
 
 def _search_models(queries: list[str]) -> "Sequence[Sequence[Any]]":
-    """Returns the hits in a folder of exported models, or in a file."""
     if os.path.exists(os.path.join(FLAGS.models, "model.keras")):
         raise InputError(
             f"--models={FLAGS.models}: found the folder of a run, expected one"
@@ -160,7 +161,6 @@ def _tags() -> list[str]:
 
 
 def _search_run(queries: list[str]) -> "list[list[Hit]]":
-    """Returns the documents nearest to each query by the towers of a run."""
     program.check_unused(
         ("model", "tags", "explain"), "and --run are given: leave one out"
     )
@@ -177,7 +177,7 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     towers = run_folder.load_model("towers")
     system = system_of(towers, progress=sys.stderr.isatty())
     run = system.retrieve(
-        # A query may be given twice.
+        # The number keeps equal queries apart.
         {f"{number} {query}": query for number, query in enumerate(queries)},
         dict(zip(documents.ids, documents.titles, strict=True)),
         FLAGS.k,
@@ -189,7 +189,6 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
 
 
 def _ask_server(queries: list[str]) -> dict[str, Any]:
-    """Prints and returns the answer of a server, by the kind of the model."""
     from lstm_dssm_client.grpc_client import Client
 
     if FLAGS.show != "hits":
@@ -223,7 +222,6 @@ def _ask_server(queries: list[str]) -> dict[str, Any]:
 def _ask_model(
     client: "Client", queries: list[str], model: str, version: int | str | None
 ) -> dict[str, Any]:
-    """Prints and returns the answer of a retriever, a scorer or a KeyVec."""
     from lstm_dssm_client.signatures import DEFAULT, KEYS, Hit
 
     signatures = client.signatures(model, version)
@@ -255,7 +253,6 @@ def _ask_model(
 
 
 def _security_options() -> dict[str, Any]:
-    """Returns the arguments `credentials` and `token` of a `Client`."""
     from lstm_dssm_client.grpc_client import tls_credentials
     from lstm_dssm_client.options import read_token
 
@@ -271,7 +268,7 @@ def _security_options() -> dict[str, Any]:
 def print_status(
     model: str, versions: "Mapping[int, VersionStatus]"
 ) -> dict[str, Any]:
-    """Prints the state of each version, and returns them for JSON."""
+    """Prints the states of a model's versions; returns them for JSON."""
     for version, (state, code, message) in versions.items():
         problem = printable(f"  {code}: {message}") if message else ""
         print(f"{model} version {version}  {state}{problem}")
@@ -287,7 +284,7 @@ def print_hits(
     queries: Sequence[str],
     hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
-    """Prints hits with a score of at least --min_score; returns JSON."""
+    """Prints the hits from --min_score on; returns them for JSON."""
     results = []
     least = -math.inf if FLAGS.min_score is None else FLAGS.min_score
     for query, all_hits in zip(queries, hits_of_queries, strict=True):
@@ -309,7 +306,7 @@ def print_hits(
 def print_key_parts(
     documents: Sequence[str], parts_of_documents: "Sequence[KeyParts]"
 ) -> dict[str, Any]:
-    """Prints key sentences and words of documents; returns them for JSON."""
+    """Prints documents' key sentences and words; returns them for JSON."""
     results = []
     for document, parts in zip(documents, parts_of_documents, strict=True):
         print(printable(document))
@@ -332,7 +329,7 @@ def print_key_parts(
 def print_vectors(
     queries: Sequence[str], vectors: Sequence[Sequence[float]]
 ) -> dict[str, Any]:
-    """Prints each query with its vector below, and returns them for JSON."""
+    """Prints queries and their vectors; returns them for JSON."""
     results = []
     for query, vector in zip(queries, vectors, strict=True):
         print(printable(query))

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["models", "host"])
 FLAGS = program.flags
 program.string("models", None, "Folder that lstm-dssm-export wrote.")
-program.integer("port", 8500, "Port; 0 takes a free one.", 0, 65535)
+program.integer("port", 8500, "Port for gRPC; 0: any free port.", 0, 65535)
 program.string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all.")
 program.integer(
     "http_port", None,
     "Port for HTTP: TF Serving's REST API, metrics and a page for searching; "
-    "0 takes a free one. By default there is none.", 0, 65535,
+    "0 takes a free port. By default the server has no HTTP.", 0, 65535,
 )  # fmt: skip
 program.string(
     "click_log", None,
@@ -60,7 +60,8 @@ program.string(
 )  # fmt: skip
 program.integer(
     "versions", 1,
-    "How many newest versions to load, if models.config sets no policy.", 1,
+    "Number of versions to load, the newest ones, if models.config sets no "
+    "policy.", 1,
 )  # fmt: skip
 program.define_set("A bound on requests")
 define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)
@@ -82,8 +83,8 @@ program.string(
 )  # fmt: skip
 program.bool(
     "insecure", False,
-    "Allow connections from other machines even without TLS, or without "
-    "--token_file and --client_ca.",
+    "Allow connections from other machines even without --tls_cert, or "
+    "without both --token_file and --client_ca.",
 )  # fmt: skip
 program.bool(
     "verify", False, "Load only versions that agree with their MANIFEST.sha256."
@@ -113,7 +114,7 @@ def main(_: list[str]) -> None:
     gc.freeze()
     # Each connection is an open file, and the soft limit is often 1,024.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with suppress(ValueError):  # macOS has no number for its hard limit
+    with suppress(ValueError):  # the hard limit of macOS is infinite
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
     if FLAGS.http_port is None:
         program.check_unused(
@@ -166,7 +167,7 @@ def main(_: list[str]) -> None:
         # A normal exit would wait for the threads of these requests.
         print(
             f"{server.unfinished} requests had not ended after "
-            f"{FLAGS.grace_seconds:g} seconds, and were given up",
+            f"{FLAGS.grace_seconds:g} seconds, and are aborted",
             file=sys.stderr,
             flush=True,
         )
@@ -175,7 +176,6 @@ def main(_: list[str]) -> None:
 
 
 def _server_tls() -> "ServerTLS | None":
-    """Returns the server's TLS settings; None if no TLS flag is set."""
     from keras_lstm_dssm.serving.security import ServerTLS
 
     if not (FLAGS.tls_cert or FLAGS.tls_key or FLAGS.client_ca):
@@ -195,7 +195,7 @@ def _versions_logged() -> Iterator[None]:
     handler = logging.StreamHandler()
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    log.propagate = False  # the root logger would print it again
+    log.propagate = False  # the root logger would print each line again
     try:
         yield
     finally:

@@ -14,8 +14,8 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # absl's bounds are inclusive, and 0 trains nothing
-_MOST = 1e30  # absl's bounds let NaN pass; float32 overflows at 3e38
+_SMALLEST = 1e-9  # distance from excluded bounds; absl includes its bounds
+_MOST = 1e30  # float32 overflows at 3e38
 
 
 def define_settings(
@@ -25,12 +25,18 @@ def define_settings(
     defaults: bool = False,
     only: Collection[str] = (),
 ) -> None:
-    """Defines a flag for each field of settings, by its name.
+    """Defines a flag for each field of classes of settings.
 
-    `classes` is name in the help -> class. The help of a flag is the field's
-    entry in `Attributes:`, after the names of the classes if not all have the
-    field. If `named` is given, other fields are set by `--set`; if `only` is
-    given, other fields have no flag. Without `defaults`, flags are `None`.
+    Args:
+        program: The program that gets the flags.
+        classes: Name in the help -> class. The help of a flag is the field's
+            description in the docstring of the class. If not all classes have
+            the field, the help starts with the names of those that have it.
+        named: The fields that have their own flag; other fields are set by
+            `--set`. Default `None`: all fields have a flag.
+        defaults: Whether flags have the defaults of the fields. Default
+            `False`: flags are `None` by default.
+        only: The fields to define; by default all fields.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}
@@ -58,7 +64,10 @@ def define_settings(
 def define_field(
     program: FlagSet, field: dataclasses.Field[Any], default: Any, text: str
 ) -> None:
-    """Defines a flag for a field, by its name or the `flag` it declares."""
+    """Defines a flag for a field.
+
+    The name of the flag is the field's name, or `flag` in the field's metadata.
+    """
     bounds, types = field.metadata, types_of(field)
     name = bounds.get("flag", field.name)
     if names := bounds.get("choices") or bounds.get("names"):

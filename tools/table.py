@@ -19,17 +19,20 @@ clustering by vectors of documents. `--data` is `api_documents` or a folder of
 documents with the splits train, dev and test, and with queries or classes or
 both in dev and test.
 
-For all neural systems, the same small search chooses the learning rate, the
-epoch and, for table_iv, gamma on dev. The tokenizers of baselines, and k1 and b
-of BM25, are chosen on dev, too.
+For each neural system, a small search on dev chooses the learning rate, the
+epoch and, for table_iv, gamma; the search is the same for all systems. The
+tokenizers of baselines, and k1 and b of BM25, are also chosen on dev.
 
-OUT holds table.md, table.json, table.html, chart.png, dev.png and .csv; for
-table_iv figure_7.png and .csv; with --set misspelled=0.1,0.2 robustness.md,
-.json and .png; with --pairs curve.csv and curve.MODE.png; and
-systems/NAME/seed_S/ with the measures and the TREC runs. Each of several data
-sets has a folder in OUT, and OUT/table.* show all data sets. The same command,
-also with more systems or seeds, runs only what is missing. If a system failed,
-the table has the other systems, and the exit code is 1.
+OUT has these files:
+  table.md, table.json, table.html, chart.png, dev.png and dev.csv;
+  for table_iv: figure_7.png and figure_7.csv;
+  with --set misspelled=0.1,0.2: robustness.md, .json and .png;
+  with --pairs: curve.csv and curve.MODE.png;
+  systems/NAME/seed_S/ with the measures and the TREC runs.
+If --data names several data sets, each has a folder in OUT, and OUT/table.*
+show all data sets. The same command, also with more systems or seeds, runs only
+what is missing. If a system failed, the table has the other systems, and the
+exit code is 1.
 """
 
 import os
@@ -54,7 +57,7 @@ from keras_lstm_dssm.tools.settings_flags import define_field
 
 program = Program(__doc__, required=["paper", "data", "output"])
 FLAGS = program.flags
-program.enum("paper", None, [*TABLE_DEFAULTS], "Whose tables to make.")
+program.enum("paper", None, [*TABLE_DEFAULTS], "Paper whose tables to make.")
 program.list(
     "data", None,
     "Data sets, separated by commas: api, api_sentences, or folders.",
@@ -72,11 +75,10 @@ program.integer(
 program.define_set("Another setting of the tables")
 
 _NAMED = ("epochs", "pairs")
-"""Fields of the settings that have their own flag."""
+"""Settings with flags of their own; other settings are set by `--set`."""
 
 
 def _define_settings() -> None:
-    """Defines a flag for each setting; its help has the papers' defaults."""
     texts = help_of(TableSettings)
     for field in fields(TableSettings):
         if papers := field.metadata.get("papers", ()):
@@ -110,7 +112,7 @@ _define_settings()
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Makes the tables of a paper on each data set that the flags name."""
+    """Makes the tables of a paper on each data set of --data."""
     if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
         for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
             os.environ[variable] = str(FLAGS.threads)
@@ -159,7 +161,7 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Returns settings from flags and defaults of a paper, and `--pairs`."""
+    """Returns the settings of a paper, by defaults and flags, and `--pairs`."""
     settings = dict(TABLE_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
     if FLAGS.pairs is not None:
@@ -184,7 +186,7 @@ def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
                     f"{program.shown(flag)}: found nothing, expected a number"
                 )
         settings[field.name] = value
-    if "misspelled" in settings:  # rate 0 is the table itself
+    if "misspelled" in settings:  # the table itself has the rate 0
         settings["misspelled"] = tuple(
             rate for rate in settings["misspelled"] if rate
         )
@@ -200,7 +202,6 @@ def _not_for_paper(flag: str, paper: str) -> InputError:
 def _numbers(
     flag: str, texts: Sequence[str], least: float, most: float = float("inf")
 ) -> tuple[float, ...]:
-    """Returns the numbers of a list flag."""
     try:
         numbers = tuple(float(text) for text in texts)
         if all(least <= number <= most for number in numbers):
@@ -214,7 +215,6 @@ def _numbers(
 
 
 def _table_folders(output: Path, data: Sequence[str]) -> dict[str, Path]:
-    """Returns data set -> folder of its table."""
     if len(data) == 1:
         return {data[0]: output}
     folders = {name: output / Path(name).name for name in data}

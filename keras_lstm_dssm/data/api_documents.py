@@ -31,10 +31,10 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 DOCUMENTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_SENTENCES = 8  # in a body
-MAX_REPEATS = 5  # a sentence of more docstrings is boilerplate
+MAX_REPEATS = 5  # a sentence in more docstrings is boilerplate
 COMPARED_WORDS = 8  # shorter sentences may be in two splits
 SHARES = {"test": 0.2, "dev": 0.1}  # largest shares of the documents
-MIN_RELEVANT = 3  # relevant documents of a query in a split
+MIN_RELEVANT = 3  # least number of relevant documents of a query in a split
 _MIN_QUERY_WORDS = 5
 
 
@@ -44,14 +44,14 @@ def build_api_documents(
     """Builds the documents, or opens them if they were built before.
 
     The docstrings are from the Python standard library and the requirements of
-    this package. A body has 8 or more sentences, without code, examples and
-    types of arguments. Sentences that occur in more than 5 docstrings ("A name
-    for the operation") or in the summary are left out of the body.
+    this package. A body has 8 or more sentences. Code, examples and types of
+    arguments are left out of the body, and so are sentences that occur in the
+    summary or in more than 5 docstrings ("A name for the operation").
 
-    The class of a document is its public package, at most two names:
-    "scipy.stats". A query is the docstring of such a package, and all documents
-    of the class are relevant. A split has the queries with 3 or more relevant
-    documents in the split. Dev and test may have queries in common.
+    The class of a document is its public package, cut to two names, such as
+    "scipy.stats". A query is the docstring of the class's package, and all
+    documents of the class are relevant. Dev and test each have the queries with
+    3 or more relevant documents in the split, so they may share queries.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
     (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
@@ -88,7 +88,10 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents made of docstrings; a module precedes its functions."""
+    """Writes documents made of docstrings.
+
+    `definitions` have each module before its functions.
+    """
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:
@@ -139,7 +142,7 @@ def write_api_documents(
 
 
 def package_class(module: str, packages: Iterable[str]) -> str:
-    """Returns the class of documents: keras.src.ops.math -> "keras.ops"."""
+    """Returns the class of a module: keras.src.ops.math -> "keras.ops"."""
     names = module.split(".")
     public = [
         name
@@ -167,7 +170,7 @@ def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
         text = " ".join(
             s for s in package_sentences if repeats[s] <= MAX_REPEATS
         )
-        # A package inside the package of a class has the same class.
+        # Subpackages of a class's package have the same class, but no query.
         names_class = package.module.split(".")[-1] == label.split(".")[-1]
         if names_class and len(text.split()) >= _MIN_QUERY_WORDS:
             queries.setdefault(label, (package.module, text))
@@ -185,11 +188,11 @@ class _Draft(NamedTuple):
 
 
 def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
-    """Selects the docstrings with a summary and a body that is long enough."""
+    """Makes drafts of the docstrings with a summary and 8 or more sentences."""
     parsed: list[tuple[Definition, list[str], list[str]]] = []
     for definition in definitions:
         doc = inspect.cleandoc(definition.doc)
-        if len(doc.split()) < 3 * MIN_SENTENCES:  # 3 words in each
+        if len(doc.split()) < 3 * MIN_SENTENCES:  # a sentence has 3 words
             continue
         head, *rest = re.split(r"\n\s*\n", doc, maxsplit=1)
         body = prose_sentences(rest[0]) if rest else []

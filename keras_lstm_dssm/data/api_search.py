@@ -30,9 +30,9 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
-# Packages of implementation; other packages export their public names.
+# Implementation packages. Their public names are exported by other packages.
 INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
-# Modules that are known under another name.
+# Module -> the name that users know.
 _RENAMED = {
     "builtins": "",
     "posix": "os",
@@ -60,13 +60,13 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for bound_name, (source, item) in _bindings(modules, name):
             public = f"{path}.{bound_name}".lstrip(".")
             if item is None:
-                # Only packages export the modules that they import.
+                # Packages export the modules that they import, others do not.
                 if modules[name].is_package:
                     heapq.heappush(queue, _queue_entry(public, source))
                 continue
             for definition in modules[source].definitions[item]:
-                full = public + definition.name[len(item) :]
-                rank = (full.count("."), source != name, full)
+                full_name = public + definition.name[len(item) :]
+                rank = (full_name.count("."), source != name, full_name)
                 names[definition] = min(rank, names.get(definition, rank))
     return {definition: rank[-1] for definition, rank in names.items()}
 
@@ -100,7 +100,10 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields public name -> (module, definition); `None` for the module."""
+    """Yields public name -> its origin: (module, definition).
+
+    The definition is `None` if the name means a module.
+    """
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -118,7 +121,7 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Follows an import to the module with the definition."""
+    """Follows an import to its origin, see `_bindings`; `None` if unknown."""
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (
@@ -146,7 +149,7 @@ def _belongs(source: str, name: str) -> bool:
 
 
 CORPUS_FORMAT = 4  # increment when a change of this code changes the data
-MAX_TITLES = 5  # a sentence with more names is boilerplate
+MAX_TITLES = 5  # a sentence that describes more names is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
 
@@ -154,8 +157,8 @@ def build_api_search(progress: bool = False) -> Collection:
     """Builds the API-search collection, or opens it if it was built before.
 
     The docstrings are from the Python standard library and the requirements of
-    this package. 9 % of the queries are test, 3 % dev. The corpus has the
-    titles of all splits, and all grades are 1.
+    this package. 9 % of the queries are in test, and 3 % in dev. The corpus has
+    the titles of all splits. All grades are 1.
     """
     packages = distributions()
     folder = cached_folder("api", packages, CORPUS_FORMAT)
@@ -169,10 +172,10 @@ def build_api_search(progress: bool = False) -> Collection:
 def building(
     folder: str | os.PathLike[str], duration: str = ""
 ) -> Iterator[bool]:
-    """Locks a cached folder; yields whether the caller must build it.
+    """Yields whether the caller must build a cached folder.
 
-    Waits while another process builds a folder. If the folder is missing,
-    prints that building takes this `duration`, such as "1 minute".
+    Only one process builds a missing folder; others wait for it. With a
+    `duration`, such as "1 minute", prints how long the building takes.
     """
     if os.path.isdir(folder):
         yield False
@@ -211,8 +214,9 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Splits depend on the punctuation, as in the published results. Queries
-    # that differ only in punctuation get the split of the first such query.
+    # The hash that decides the split includes punctuation, as in the published
+    # results. Queries that differ only in punctuation all get the split of the
+    # first of them.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)
@@ -236,7 +240,7 @@ def write_api_search(
 def cached_folder(
     name: str, packages: list[Distribution], corpus_format: int
 ) -> str:
-    """Returns the cache folder for a corpus of these package versions."""
+    """Returns the cache folder of a corpus, by the versions of packages."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([corpus_format, platform.python_version(), *versions])
     fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -32,22 +32,24 @@ from keras_lstm_dssm.text.word_hashing import normalize
 LISTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_WORDS, MAX_WORDS = 5, 50
 NEGATIVES = 4
-HELD_OUT_SHARE = 0.1  # of the lists, for dev and for test each
+HELD_OUT_SHARE = 0.1  # share of the lists in dev, and in test
 SEED = 0
 
 
 def build_api_sentences(progress: bool = False) -> Collection:
     """Builds the lists of sentences, or opens them if they were built before.
 
-    The docstrings are the same as in API search. Sentences have 5 to 50 words.
-    A sentence that occurs twice keeps its first answer. As in Wan et al. 2016,
-    negatives are drawn from the K answers that BM25 ranks highest for the
-    positive; K is 0.7 % of all answers, but at least 50 and at most 1,000. A
-    negative never equals the query or an answer to the query.
+    The docstrings are from the same packages as in API search. Sentences have 5
+    to 50 words. A query that occurs twice keeps its first answer.
+
+    As in Wan et al. 2016, negatives are drawn from the K answers that BM25
+    ranks highest for the positive. K is 0.7 % of all answers, but at least 50
+    and at most 1,000. A negative never equals the query or an answer to the
+    query.
 
     Modules are split 8:1:1 into train, dev and test. Modules with an equal or
-    nearly equal sentence are in the same split, see `split_by_groups`, and
-    negatives are answers of the same split: no text is in two splits.
+    nearly equal sentence are in the same split, see `split_by_groups`.
+    Negatives are answers of the query's split, so no text is in two splits.
     """
     folder = cached_folder("api_sentences", distributions(), LISTS_FORMAT)
     with building(folder, "1 minute" if progress else "") as is_missing:
@@ -70,7 +72,7 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields adjacent sentences of 5 to 50 words, from (module, docstring)."""
+    """Yields adjacent sentences of 5 to 50 words; docs: (module, docstring)."""
     seen: set[str] = set()
     for module, doc in docs:
         if doc in seen:
@@ -86,7 +88,10 @@ def adjacent_sentences(
 def write_lists(
     folder: str | os.PathLike[str], pairs: Iterable[SentencePair]
 ) -> Collection:
-    """Writes the lists of five; raises `InputError` for too few answers."""
+    """Writes the lists of five.
+
+    Raises `InputError` if train, dev or test has fewer than 6 answers.
+    """
     lists, all_answers = _lists(pairs)
     splits = split_by_groups(
         [pair.module for _, pair in lists.values()],
@@ -102,11 +107,10 @@ def redraw_lists(
 ) -> Collection:
     """Copies a collection, with 4 newly drawn negatives for each query.
 
-    The negatives are drawn as in `build_api_sentences`, from all positives of
-    the collection. A query keeps its split and its first positive.
-
-    A positive has a score of 1 or more. Raises `InputError` if the split train,
-    dev or test has fewer than 6 answers.
+    A query keeps its split and its first positive, the first document with a
+    score of 1 or more. The negatives are drawn from the positives of the same
+    split, as in `build_api_sentences`. Raises `InputError` if train, dev or
+    test has fewer than 6 positives.
     """
     lists, all_answers = _lists(
         SentencePair(
@@ -144,7 +148,7 @@ def _write_drawn(
                 f" {2 + NEGATIVES} or more: give more pairs"
             )
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
-    # One more, since BM25 usually ranks the positive itself first.
+    # k + 1, because BM25 usually ranks the positive itself first.
     nearest = list(bm25_neighbours(titles, titles, k + 1))
     split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
@@ -206,10 +210,11 @@ def _drawable(
     positive: int,
     excluded: set[int],
 ) -> list[int]:
-    """Returns rows of at least 4 answers to draw negatives from.
+    """Returns the rows of the answers that negatives are drawn from.
 
-    These are the answers of the split among the `nearest` to the positive; if
-    there are fewer than 4, the first 4 in the whole ranking.
+    Excluded rows, and rows of other splits than the positive's, are left out.
+    If fewer than 4 rows of `nearest` are left, the 4 best of the whole BM25
+    ranking are returned.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

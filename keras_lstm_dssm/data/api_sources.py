@@ -1,8 +1,8 @@
-"""Reads definitions, imports and sentences of docstrings for API search.
+"""Reads definitions, imports and docstrings of installed Python packages.
 
 The sources are the Python standard library and the requirements of this
-package, so that the corpus does not depend on what else is installed. Python
-files are parsed with `ast` and not run; C modules are imported.
+package, so that the data do not depend on what else is installed. Python files
+are parsed with `ast` and not run. C modules are imported.
 """
 
 import ast
@@ -28,7 +28,7 @@ DISTRIBUTION = "keras-lstm-dssm"
 # Requirements that the package did not have when the results were published.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
-# Tests, examples, copies of other packages, generated and internal code.
+# Paths of tests, examples, vendored packages, generated and internal code.
 _NOT_API = re.compile(
     r"(^|/)(tests?|idlelib|lib2to3|turtledemo|site-packages|ensurepip"
     r"|distutils|pydoc_data|_?vendor(ed)?|_distutils|examples?|internal"
@@ -69,7 +69,10 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields (path, path relative to the import root), in a fixed order."""
+    """Yields the path, and the path in its root, of each file, in fixed order.
+
+    The root is the folder of the standard library or of the packages.
+    """
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -89,7 +92,7 @@ def source_files(
                 yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
-# Python modules re-export many of their names: csv re-exports _csv, os posix.
+# Python modules re-export names of these modules: csv has names of _csv.
 C_MODULES = (
     "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
     "_heapq _io _json _lzma _operator _pickle _random _signal _socket "
@@ -108,14 +111,15 @@ class Definition(NamedTuple):
 
 
 class Module:
-    """A module's definitions, and the names that it imports.
+    """Holds the definitions and the imports of a module.
 
     Attributes:
-        definitions: Name -> the definition and its methods.
-        imports: Name -> (module, name in the module), or (module, `None`) for
-            the module itself.
+        definitions: Name of a function or class -> its definition, and the
+            definitions of its methods.
+        imports: Imported name -> (module, name in that module), or (module,
+            `None`) if the name is a module.
         stars: Modules that are imported with `*`.
-        added: Docstrings that NumPy adds to other modules with `add_newdoc`:
+        added: Docstrings that NumPy's `add_newdoc` adds to other modules:
             (module, class or "", name, docstring).
     """
 
@@ -134,7 +138,7 @@ class Module:
             definitions.append(Definition(self.name, full_name, doc))
 
     def read(self, body: list[ast.stmt]) -> None:
-        """Reads the statements of a module, also inside `if` and `try`."""
+        """Reads the statements of a module, with those in `if` and `try`."""
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.define(node.name, ast.get_docstring(node))
@@ -193,7 +197,6 @@ class Module:
             self.imports.setdefault(target.id, (source, value.attr))
 
     def _read_added(self, call: ast.expr) -> None:
-        """Reads a call of NumPy's `add_newdoc`."""
         if (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Name)
@@ -212,10 +215,10 @@ class Module:
 def read_modules(
     packages: list[importlib.metadata.Distribution],
 ) -> dict[str, Module]:
-    """Reads every module of the packages and of the standard library."""
+    """Reads the modules of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     was_enabled = gc.isenabled()
-    # Syntax trees have no cycles; garbage collection would take half the time.
+    # Syntax trees have no cycles, and collections would take half the time.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
@@ -234,17 +237,17 @@ def read_modules(
 
 
 def parse_file(path: str) -> ast.Module:
-    """Parses a source file; a missing or invalid file is an empty module."""
+    """Parses a source file; returns an empty module for an invalid file."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of invalid escapes in strings
+            warnings.simplefilter("ignore")  # for invalid escapes in strings
             return ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return ast.Module([], [])
 
 
 def _read_loaded(name: str) -> Module:
-    """Reads the docstrings of a C module; empty if it cannot be imported."""
+    """Reads the docstrings of a C module, if the module can be imported."""
     module = Module(name)
     try:
         loaded = importlib.import_module(name)
@@ -269,8 +272,8 @@ _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 def documented() -> Iterator[Definition]:
     """Yields the docstrings of all modules, classes and functions.
 
-    A module precedes its functions, and its `name` is "". A method is named
-    without its class. Docstrings may be empty, and may repeat.
+    A module comes before its functions, and has the `name` "". Docstrings may
+    be empty. A method can occur twice, first named without its class.
     """
     packages = distributions()
     for path, path_in_root in source_files(packages):
@@ -321,8 +324,8 @@ _BOILERPLATE = re.compile(
     r"|initialize[sd]? self|version of|for docs|visit a)\b",
     re.IGNORECASE,
 )
-# Lines of code, fields, rulers, lists, "x : int", "Args:"; indented lines
-# (descriptions of arguments, or code).
+# Starts of lines that are not prose: code, fields, rulers, lists, "x : int",
+# "Args:", and indentation (descriptions of arguments, or code).
 _NOT_PROSE = re.compile(
     r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
     r"|\(?(\d+|[a-z])[.)] |[\w.*, ]+ : |[\w ]{1,20}:$|[\w.]+: "
@@ -339,7 +342,8 @@ def first_sentence(doc: str) -> str | None:
     """Returns the first sentence of a docstring in plain words.
 
     Markup, signatures and the full stop are removed. Returns `None` if the
-    sentence has less than 3 or more than 32 words, is boilerplate or no prose.
+    sentence has fewer than 3 or more than 32 words, is boilerplate, or is not
+    prose.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
@@ -352,7 +356,7 @@ def first_sentence(doc: str) -> str | None:
 
 
 def sentence_runs(doc: str) -> Iterator[list[str]]:
-    """Yields the runs of consecutive plain sentences of a docstring."""
+    """Yields each run of consecutive plain sentences of a docstring."""
     lines = [
         "" if _NOT_PROSE.match(line) else f"{line}\n"
         for line in inspect.cleandoc(doc).splitlines()
@@ -378,7 +382,7 @@ def _first_paragraph(doc: str) -> str:
 
 
 def _without_signature(doc: str) -> str:
-    """Reduces `D.pop(k) -> v, remove the key` to `remove the key`."""
+    """Removes a signature: `D.pop(k) -> v, remove it` becomes `remove it`."""
     signature = _SIGNATURE.match(doc)
     if not signature:
         return doc
@@ -399,7 +403,7 @@ def _plain(text: str) -> str:
 
 
 def _is_prose(words: list[str]) -> bool:
-    """Returns whether most words are of ASCII letters and no word is code."""
+    """Returns whether a text is ASCII, without code, and mostly letters."""
     plain = sum(
         word.strip(",.:;()'\"").translate(_JOINTS).isalpha() for word in words
     )
@@ -424,7 +428,8 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 def prose_sentences(text: str) -> list[str]:
     """Returns the plain sentences of a docstring, with full stops.
 
-    Unlike `sentence_runs`, reads descriptions of arguments and items of lists.
+    Unlike `sentence_runs`, this function also reads descriptions of arguments
+    and items of lists.
     """
     return [
         f"{sentence}."
@@ -435,13 +440,13 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yields groups of lines that form a text, without indentation.
+    """Yields blocks of lines that form a text, without indentation.
 
-    A label such as "axis: " starts a group; its further lines are indented.
-    Other groups have the same indentation in all lines.
+    A label such as "axis: " starts a block, whose next lines are indented. In
+    other blocks, all lines have the same indentation.
     """
     block: list[str] = []
-    # Indentation of the first line; of the next lines, -1 for not yet known.
+    # Indentation of a block's first line, and of its next lines (-1: unknown).
     first, continuation = 0, 0
     in_example = in_fence = False
     for line in text.splitlines():

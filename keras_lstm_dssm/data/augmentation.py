@@ -19,8 +19,8 @@ def misspell(text: str, rate: float, seed: int = 0) -> str:
     Four edits are equally likely: a letter is deleted, a neighbouring key (US
     QWERTY) is inserted, a letter is replaced by a neighbouring key, or two
     adjacent letters are exchanged. If the chosen edit is impossible, a letter
-    is deleted. The errors depend on the seed and the text only; a higher rate
-    adds errors to the errors of a lower rate.
+    is deleted. The errors depend on the seed and the text only. A higher rate
+    keeps all errors of a lower rate, and adds others.
     """
     words = []
     for index, word in enumerate(text.split()):
@@ -56,12 +56,13 @@ def _edit(word: str, draw: random.Random) -> str:
 
 
 def _neighbours() -> Mapping[str, str]:
-    """Maps each key to the keys around it; rows are shifted by half a key."""
+    """Maps each key to the keys around it on a US QWERTY keyboard."""
     positions = {
         key: (row, column)
         for row, keys in enumerate(_KEYS)
         for column, key in enumerate(keys)
     }
+    # (row, column): each row is shifted half a key to the right.
     offsets = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
     return {
         key: "".join(
@@ -74,10 +75,10 @@ def _neighbours() -> Mapping[str, str]:
 
 
 KEYS_AROUND = _neighbours()
-"""Letter or digit -> the keys around it, on a US QWERTY keyboard."""
+"""Letter or digit -> the keys around it."""
 
 
-_MOST_WORDS = 4  # of a query
+_MOST_WORDS = 4  # in a query
 
 
 def title_pairs(
@@ -85,9 +86,9 @@ def title_pairs(
 ) -> Iterator[Pair]:
     """Yields synthetic pairs: some words of a title as a query for the title.
 
-    A query has one to four words of the title, never all, in their order; some
-    are misspelled. Titles of a single word are left out. The pairs depend on
-    the seed and the order of the titles.
+    A query has one to four words of the title, in the title's order, but never
+    all words of the title. Some words are misspelled. Titles of a single word
+    are left out. The pairs depend on the seed and the order of the titles.
 
     Args:
         titles: Titles of documents.
@@ -110,6 +111,6 @@ def title_pairs(
             count = draw.randint(1, min(_MOST_WORDS, len(words) - 1))
             positions = sorted(draw.sample(range(len(words)), count))
             query = " ".join(words[i] for i in positions)
-            # A new seed, so that equal queries get different errors.
+            # Equal queries get different errors.
             error_seed = draw.getrandbits(32)
             yield Pair(misspell(query, misspelled, error_seed), title)

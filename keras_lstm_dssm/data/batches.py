@@ -1,6 +1,7 @@
 """`tf.data` batches of (query, document) strings from click logs.
 
-Batches can also hold negatives for each click, and log click shares of titles.
+A batch can also have negatives for each click, and the logarithm of each
+title's share of the clicks.
 """
 
 import itertools
@@ -36,16 +37,16 @@ def training_batches(
     shuffle_buffer: int = SHUFFLE_BUFFER,
     steps_per_epoch: int | None = None,
 ) -> tf.data.Dataset:
-    """Streams a click log in another random order in each epoch.
+    """Streams a click log in a new random order in each epoch.
 
     A log of up to `shuffle_buffer` lines is shuffled as a whole. A longer log
-    is read in blocks of 8 consecutive lines: random blocks of all files are
-    read into a buffer of `shuffle_buffer` lines, which is then shuffled. Each
-    batch therefore draws from the whole log, even if the log is sorted.
+    is read in blocks of 8 or more consecutive lines: random blocks of all files
+    are read into a buffer of `shuffle_buffer` lines, which is then shuffled.
+    Each batch therefore draws from the whole log, even if the log is sorted.
 
-    The order depends on `seed` and the epoch only. With `first_step=n` the
-    dataset has exactly the batches that follow the first n, so that a training
-    can be resumed.
+    The order depends only on the log, `shuffle_buffer`, `seed` and the epoch.
+    With `first_step=n` the dataset leaves out exactly the first n batches, so
+    that a training can be resumed.
 
     Args:
         log: The click log to read.
@@ -57,14 +58,14 @@ def training_batches(
         shuffle_buffer: The number of lines that are shuffled in memory. Default
             100,000.
         steps_per_epoch: The number of batches in an epoch. Each epoch then
-            reads only a part of the log, another part each time. Default
-            `None`: the whole log.
+            reads a new random part of the log. Default `None`: the whole log.
 
     Returns:
         A dataset of (query, document), string tensors of shape [batch], without
-        surrounding white space; with weights (`ClickLog.weighted`): (query,
-        document, {"sample_weight": float32 [batch]}). The cardinality over all
-        epochs is known. Bad lines that the log allows are left out.
+        surrounding white space. If the log has weights (`ClickLog.weighted`), a
+        dataset of (query, document, {"sample_weight": float32 [batch]}). The
+        cardinality over all epochs is known. Bad lines that the log allows are
+        left out.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`), or
@@ -139,7 +140,7 @@ def evaluation_batches(
 
 
 def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
-    """Splits blocks of `lines` lines into buffers of about equal size."""
+    """Splits block indices evenly into groups of up to about `buffer` lines."""
     return np.array_split(blocks, min(-(-lines // buffer), len(blocks)))
 
 
@@ -164,7 +165,7 @@ def generated_batches(
     """Divides generated arrays into batches of consecutive rows.
 
     `spec` describes the arrays, `batch_of_rows` turns rows into a batch, and
-    `count` is the number of all batches.
+    `count` is the total number of batches.
     """
 
     def cut(rows: tf.Tensor) -> tf.data.Dataset:
@@ -193,7 +194,7 @@ def _pair_batches(
 ) -> tf.data.Dataset:
     """Divides arrays of lines into batches, see `training_batches`.
 
-    `epochs` yields the arrays of each epoch; `count` is the number of all
+    `epochs` yields the arrays of each epoch; `count` is the total number of
     batches.
     """
     columns = 3 if weighted else 2
@@ -231,7 +232,7 @@ def _pair_batches(
 
 
 class DrawnNegatives(ABC):
-    """Base of classes that draw k negatives for each click of a batch."""
+    """Base of the classes that draw k negatives for each click of a batch."""
 
     def __init__(self, k: int, seed: int) -> None:
         check_at_least(1, k=k)
@@ -252,15 +253,16 @@ class DrawnNegatives(ABC):
         Args:
             batches: Dataset of `(query, document)`, strings `[batch]`, or of
                 `(query, document, {"sample_weight": ..., "negatives": ...})`.
-                Negatives of the batches are kept.
+                Negatives that a batch already has stay in front.
             first_step: The index of the first batch in the whole run. Default
                 0. With `None`, each pass over the dataset, such as an epoch of
                 `fit`, draws other negatives; the first pass draws the same
                 negatives in each process.
 
         Returns:
-            A dataset of `(query, document, {..., "negatives": ...})`, with
-            strings `[batch, k]`.
+            A dataset of `(query, document, {..., "negatives": ...})`. The
+            negatives are strings `[batch, k]`, or `[batch, n + k]` if batches
+            already have n negatives.
         """
         steps = (
             tf.data.Dataset.random(self.seed, rerandomize_each_iteration=True)
@@ -282,7 +284,7 @@ class DrawnNegatives(ABC):
 
 
 def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
-    """Makes a table of distinct texts -> their indices; -1 for other texts."""
+    """Makes a table: distinct text -> its index; other texts -> -1."""
     texts = as_strings(keys)
     indices = tf.range(len(texts))
     return tf.lookup.StaticHashTable(
@@ -293,23 +295,25 @@ def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
 class GivenNegatives(DrawnNegatives):
     """Adds negatives that you supply for each query to batches of clicks.
 
-    Negatives may be judged not relevant, mined (`mine_negatives`: near the
-    query, but not clicked), or chosen by any other rule. `TwoTower` compares
-    the clicked title with them and with the negatives from the batch.
+    Negatives may be titles judged not relevant, mined titles (near the query,
+    but not clicked, see `mine_negatives`), or titles chosen by any other rule.
+    `TwoTower` compares the clicked title with these titles and with the
+    negatives from the batch.
 
-    For each click, k titles of its query are drawn with replacement. A query
-    without titles gets its clicked title k times, which the loss ignores. The
-    draw depends on the seed and the index of the batch only.
+    For each click, k titles of the click's query are drawn with replacement. If
+    a query has no titles, k copies of the clicked title are taken; the loss
+    ignores these copies. The draw depends only on the seed and the index of the
+    batch.
 
     Args:
         titles: Query -> the titles to draw from. Queries with equal normalised
-            words are one query.
+            words count as equal.
         k: The number of negatives for each click.
         seed: Any int; another seed gives another draw. Default 0.
         split: How the encoder separates words, see `normalize_texts`. Default
             `"space"`.
-        normalized: Cache of normalised queries with the same `split`, to share
-            it. Default `None`: a new cache.
+        normalized: A cache of normalised queries to share with other objects;
+            it must have the same `split`. Default `None`: a new cache.
 
     Raises:
         InputError: k is less than 1, or no query has a title.
@@ -377,22 +381,24 @@ class CorpusNegatives(DrawnNegatives):
 
     Palangi et al. 2016 draw the n = 4 negatives of a click at random from all
     documents. `TwoTower` with `negatives="corpus"` compares the clicked title
-    with these negatives only. `dssm.train` attaches them to its batches.
+    with these negatives only. With such a recipe, `dssm.train` attaches the
+    negatives itself.
 
     For each click k titles are drawn with replacement, uniformly, from all
-    titles but the clicked title. Another title that was clicked for the query
-    can be drawn. The draw depends on the seed and the index of the batch only.
+    titles except the clicked title. Other titles that were clicked for the same
+    query can be drawn. The draw depends only on the seed and the index of the
+    batch.
 
     Args:
-        titles: The titles to draw from. Titles with equal normalised words are
-            one title.
+        titles: The titles to draw from. Titles with equal normalised words
+            count as equal.
         k: The number of negatives for each click, n in the paper. Default 4.
         seed: Any int; another seed gives another draw. Default 0.
         split: How the encoder separates words, see `normalize_texts`. Default
             `"space"`.
 
     Attributes:
-        distinct: The number of titles with different words.
+        distinct: The number of titles that differ in their normalised words.
 
     Raises:
         InputError: k is less than 1, or there is no title.
@@ -439,11 +445,11 @@ class CorpusNegatives(DrawnNegatives):
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )
-        # Skips the clicked title's row.
+        # Leaves out the clicked title's row.
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # Without other titles, the clicked title, which the loss ignores.
+        # If there is no other title: the clicked title, which the loss ignores.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 
@@ -451,14 +457,15 @@ _TITLES_AT_ONCE = 100_000
 
 
 class ClickFrequencies:
-    """Adds the log of each title's share of the clicks to batches.
+    """Adds the logarithm of each title's share of the clicks to batches.
 
-    A popular title is an in-batch negative more often, which lowers its scores.
-    In training `TwoTower` subtracts `log_q` from the scores (Bengio and Senecal
-    2008; Yi et al. 2019), as if all titles were drawn equally often.
+    Popular titles are in-batch negatives more often than other titles, and
+    training would lower their scores. `TwoTower` corrects this: in training it
+    subtracts `log_q` from the scores (Bengio and Senecal 2008; Yi et al. 2019).
 
     Clicks are counted in buckets by a hash of the title's normalised words, so
-    that memory does not grow with the log. Titles in one bucket share a count.
+    that memory does not grow with the log. Titles in the same bucket share a
+    count.
 
     Args:
         titles: The clicked titles, repeated for each click.
@@ -470,6 +477,8 @@ class ClickFrequencies:
     Attributes:
         counts: int64 `[buckets]`, the number of clicks in each bucket; with
             `weights` float64, the sums of weights.
+        log_q: float32 `[buckets]`, the logarithm of each bucket's share of the
+            clicks.
 
     Example:
     >>> frequencies = ClickFrequencies.from_log(log)
@@ -510,7 +519,7 @@ class ClickFrequencies:
     def count(self, counts: np.ndarray) -> None:
         """Sets `counts`, int or float `[buckets]`."""
         self.counts = counts
-        # An unclicked title, such as a mined negative, counts as half a click.
+        # A title without clicks, such as a mined negative, has half a click.
         share = np.maximum(counts, 0.5) / max(1, counts.sum())
         self.log_q = tf.constant(np.log(share), tf.float32)
 
@@ -526,8 +535,8 @@ class ClickFrequencies:
     def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Adds `log_q`, float32 `[batch, 1 + k]`, to each batch.
 
-        Batches are `(query, document)`, or `(query, document, {"negatives":
-        strings [batch, k], ...})`.
+        Batches are `(query, document)`, with k = 0, or `(query, document,
+        {"negatives": strings [batch, k], ...})`.
         """
         return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 
@@ -536,9 +545,10 @@ def with_extras(
     batches: tf.data.Dataset,
     compute_extras: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
 ) -> tf.data.Dataset:
-    """Adds tensors to batches, computed from the queries and the titles.
+    """Adds the tensors that `compute_extras` returns to each batch.
 
-    The titles are the clicked title and the k negatives, `[batch, 1 + k]`.
+    `compute_extras` is called with the queries, `[batch]`, and the titles,
+    `[batch, 1 + k]`: the clicked title and its k negatives.
     """
 
     def add_extras(

@@ -45,19 +45,19 @@ class Pair(NamedTuple):
 
 
 def click_line(pair: Pair) -> str:
-    """Formats a click as a line; white space becomes single spaces."""
+    """Formats a click as a line; runs of white space become one space."""
     query, document = map(one_line, pair)
     return f"{query}\t{document}\n"
 
 
 def weighted_line(query: str, title: str, weight: float = 1.0) -> str:
-    """Formats a click as a line, with the weight unless it is 1."""
+    """Formats a click as a line; a weight of 1 is left out."""
     line = click_line(Pair(query, title))
     return line if weight == 1 else f"{line[:-1]}\t{weight:.7g}\n"
 
 
 def weight_of(line: bytes) -> float:
-    """Returns the weight in a valid line, by default 1."""
+    """Returns the weight in a valid line, or 1 if the line has none."""
     _, _, weight = line.partition(b"\t")[2].partition(b"\t")
     return float(weight) if weight else 1.0
 
@@ -87,9 +87,8 @@ def parse_line(line: bytes) -> Pair | str:
 
 
 def _wrong_weight(field: bytes) -> str | None:
-    """Returns what is wrong with a third column, or `None`."""
     try:
-        weight = float(field.replace(b"_", b"?"))  # "1_0" is no number
+        weight = float(field.replace(b"_", b"?"))  # `float` takes "1_0"
     except ValueError:
         return "2 tabs"
     if _SMALLEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
@@ -104,9 +103,10 @@ def line_field(field: bytes) -> bytes:
 
 
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
-    """Yields the index of each bad line of a chunk, and what is wrong with it.
+    """Yields the index and the problem of each bad line of a chunk.
 
-    NumPy finds the lines that cannot be bad; only the others are parsed.
+    Checks with NumPy show that most lines are good. Only the lines that fail
+    these fast checks are parsed.
     """
     data = np.frombuffer(chunk, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
@@ -120,8 +120,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab: it can only be bad if it is too long, or a
-        # field is empty and thus begins with white space.
+        # Each line has one tab. A bad line is then too long, or has an empty
+        # field, which begins with white space.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -134,7 +134,7 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 class BadLines:
     """Counts bad lines by problem; raises `InputError` above a limit.
 
-    The message says that `expected` was expected.
+    `expected` describes a good line, for the error message.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class BadLines:
         self.counts: Counter[str] = Counter()
 
     def add(self, path: str, number: int | None, problem: str) -> None:
-        """Counts a bad line; `number` is `None` for a problem of the file."""
+        """Counts a bad line; `number` is `None` if the whole file is bad."""
         self.counts[problem] += 1
         if self.counts.total() <= self.allowed:
             return
@@ -165,7 +165,7 @@ class BadLines:
 
 
 def describe_bad(counts: dict[str, int]) -> str:
-    """Lists the problems of bad lines with counts, most frequent first."""
+    """Lists problems with their numbers of lines, most frequent first."""
     return ", ".join(
         f"{problem}: {count:,}"
         for problem, count in Counter(counts).most_common()
@@ -189,7 +189,7 @@ class LogFile(NamedTuple):
 
     path: str
     lines: int  # without blank lines at the end
-    skipped: tuple[int, ...]  # ascending numbers, from 1, of the bad lines
+    skipped: tuple[int, ...]  # ascending line numbers (from 1) of bad lines
     weighted: bool = False  # whether any click has a weight
 
     @property
@@ -199,12 +199,15 @@ class LogFile(NamedTuple):
 
 
 class LineBlocks:
-    """Reads the lines of a click log in blocks, in any order of the blocks.
+    """Gives random access to a click log, in blocks of lines.
 
     A block is 8 consecutive lines of a file, or more if the log has more than
-    33 million lines. gzip allows no random access, so compressed files are
-    decompressed into one temporary file (in `$TMPDIR`), which is deleted with
-    this object. `clicks` is int `[blocks]`, the clicks in each block.
+    33 million lines. gzip allows no random access. Therefore all compressed
+    files are decompressed into one temporary file in `$TMPDIR`, which is
+    deleted with this object.
+
+    Attributes:
+        clicks: int64 `[blocks]`, the number of clicks in each block.
     """
 
     def __init__(self, files: Sequence[LogFile]) -> None:
@@ -212,7 +215,7 @@ class LineBlocks:
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
         self._decompressed: IO[bytes] | None = None  # content of all .gz files
-        # For each file, offsets: of its blocks, and of the end of the last one.
+        # For each file: the offsets of its blocks, and the end of the last.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -225,9 +228,9 @@ class LineBlocks:
         return len(self.clicks)
 
     def read(self, blocks: np.ndarray) -> list[bytes]:
-        """Reads the good lines of blocks, whose indices must ascend.
+        """Reads the good lines of the blocks with these ascending indices.
 
-        Raises `InputError` if a file has changed since its lines were counted.
+        Raises `InputError` if the number of lines of a file has changed.
         """
         lines: list[bytes] = []
         bounds = np.searchsorted(blocks, self._first_block)
@@ -236,7 +239,7 @@ class LineBlocks:
             if not len(file_blocks):
                 continue
             file_blocks = file_blocks - self._first_block[file_index]
-            # Runs of neighbouring blocks are read together.
+            # Neighbouring blocks are read together.
             cuts = np.flatnonzero(np.diff(file_blocks) != 1) + 1
             firsts = file_blocks[np.concatenate([[0], cuts])]
             ends = file_blocks[np.concatenate([cuts - 1, [-1]])] + 1
@@ -271,12 +274,15 @@ class LineBlocks:
         return lines
 
     def _find_starts(self, file: LogFile) -> np.ndarray:
-        """Returns the offsets of the blocks; decompresses a gzip file."""
+        """Returns the offsets of the blocks and of the end of the last block.
+
+        Decompresses a gzip file.
+        """
         offset = lines = 0
-        copy = None
+        target = None
         if file.path.endswith(".gz"):
-            copy = self._decompressed_file()
-            offset = copy.seek(0, os.SEEK_END)
+            target = self._decompressed_file()
+            offset = target.seek(0, os.SEEK_END)
         elif file.lines:
             with reading(file.path) as source:
                 offset = len(BOM) if source.read(len(BOM)) == BOM else 0
@@ -287,8 +293,8 @@ class LineBlocks:
             block_starts.append(
                 offset + starts[-lines % self.block_lines :: self.block_lines]
             )
-            if copy:
-                _write(copy, chunk, file.path)
+            if target:
+                _write(target, chunk, file.path)
             offset += len(chunk)
             lines += len(feeds)
         if lines != file.lines:
@@ -305,7 +311,6 @@ class LineBlocks:
         return self._decompressed
 
     def _count(self, file: LogFile) -> np.ndarray:
-        """Returns the number of clicks in each block of a file."""
         blocks = -(-file.lines // self.block_lines)
         edges = np.arange(blocks + 1) * self.block_lines
         skipped = (np.array(file.skipped, np.int64) - 1) // self.block_lines
@@ -334,17 +339,17 @@ def _read(descriptor: int, start: int, end: int) -> bytes:
     return b"".join(chunks)
 
 
-def _write(copy: IO[bytes], chunk: bytes, path: str) -> None:
+def _write(target: IO[bytes], chunk: bytes, path: str) -> None:
     remaining = memoryview(chunk)
     try:
         while remaining:
-            remaining = remaining[copy.write(remaining) :]
+            remaining = remaining[target.write(remaining) :]
     except OSError as error:
         raise InputError(
             f"{path}: found no room to decompress it in"
-            f" {tempfile.gettempdir()} ({error.strerror}), which shuffling"
-            " needs: set TMPDIR to a folder on a larger disk, or decompress"
-            " the file"
+            f" {tempfile.gettempdir()} ({error.strerror}); shuffling needs the"
+            " decompressed file: set TMPDIR to a folder on a larger disk, or"
+            " decompress the file"
         ) from error
 
 
@@ -353,11 +358,11 @@ class ClickLog:
 
     A line is a query, a tab, and the clicked title, in UTF-8. A pair that was
     clicked n times is on n lines, or on one line with the weight n: a number
-    above 0 after a second tab. Byte order marks, CRLF line ends and blank lines
-    at the end are accepted. A line is bad if it has no tab, a third column that
-    is no weight, more columns, an empty field, invalid UTF-8, a NUL byte, a
-    carriage return before its end, or more than 1 MB. A file without lines
-    counts as one bad line.
+    above 0, at most 1e9, after a second tab. Byte order marks, CRLF line ends
+    and blank lines at the end are accepted. A line is bad if it has no tab, a
+    third column that is not a weight, more than three columns, an empty field,
+    invalid UTF-8, a NUL byte, a carriage return before its end, or more than
+    1 MB. A file without lines counts as one bad line.
 
     Args:
         paths: A path or glob, or an iterable of paths and globs.
@@ -366,12 +371,14 @@ class ClickLog:
     Attributes:
         paths: Tuple of str, the files in the given order; the files of a glob
             are sorted.
-        max_bad_lines: As given.
+        max_bad_lines: The number of bad lines that may be skipped.
 
     Raises:
-        InputError: A file does not exist; or, when the log is read, there are
-            more bad lines than allowed (with file and line number) or no
-            clicks, a gzip file is damaged, or a file cannot be read.
+        InputError: A file does not exist. When the log is read: a file cannot
+            be read, gzip data are damaged, or more lines are bad than allowed
+            (the message has file and line number). When clicks are counted or
+            batched: there is no click, or a file has a header or a field quoted
+            by a spreadsheet.
 
     Example:
         >>> log = ClickLog("clicks-*.tsv.gz")  # doctest: +SKIP
@@ -386,7 +393,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # In the given order: batches must not depend on the names of folders.
+        # Not sorted, so that batches do not depend on the names of folders.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -421,7 +428,10 @@ class ClickLog:
 
     @property
     def weighted(self) -> bool:
-        """Whether any click has a weight; workers set it for the whole log."""
+        """Whether any click has a weight.
+
+        A worker, which reads a part of a log, sets the value for the whole log.
+        """
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted
@@ -439,7 +449,7 @@ class ClickLog:
         return sum(self.counts())
 
     def bad_lines(self) -> dict[str, int]:
-        """Returns problem -> number of lines that were skipped for it."""
+        """Returns problem -> number of skipped lines with this problem."""
         self.files()
         return dict(self._bad.counts)
 
@@ -447,7 +457,7 @@ class ClickLog:
         return (pair for pair, _ in self.lines())
 
     def lines(self) -> Iterator[tuple[Pair, bytes]]:
-        """Yields each click with its line, which `weight_of` reads."""
+        """Yields each click with its line, for `weight_of`."""
         bad = BadLines(self.max_bad_lines)
         for path in self.paths:
             for number, line in numbered_lines(_chunks(path, bad)):
@@ -465,7 +475,7 @@ class ClickLog:
 def write_pairs(
     pairs: Iterable[tuple[str, str]], path: str | os.PathLike[str]
 ) -> ClickLog:
-    """Writes pairs as a click file, and opens it.
+    """Writes pairs to a click file, and opens the file.
 
     Args:
         pairs: Query and clicked title of each pair.
@@ -497,7 +507,7 @@ def _checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[Pair]:
         if not (isinstance(query, str) and isinstance(title, str)):
             raise InputError(
                 f"pair {index} is {pair!r:.60}, expected a query and a clicked"
-                " title, two texts; several files are one text, with commas"
+                " title, two strings; several files are one string with commas"
             )
         yield Pair(query, title)
 
@@ -537,7 +547,7 @@ _QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
 def _refuse_dialect(path: str, chunk: bytes, lines_before: int) -> None:
-    """Raises `InputError` for a header or quoted fields of spreadsheets."""
+    """Raises `InputError` for a header, or a field quoted by a spreadsheet."""
     number = lines_before + 1
     problem = "a header" if number == 1 and _HEADER.match(chunk) else ""
     if b'""' in chunk and (match := _QUOTED.search(chunk)):
@@ -545,14 +555,13 @@ def _refuse_dialect(path: str, chunk: bytes, lines_before: int) -> None:
         problem = "a field in quotes whose quotes are doubled"
     if problem:
         raise InputError(
-            f"{path}:{number}: found {problem}, expected query TAB clicked"
-            " title, plain: lstm-dssm-prepare --clicks reads this form, and"
+            f"{path}:{number}: found {problem}, expected only query TAB"
+            " clicked title: lstm-dssm-prepare --clicks reads such files, and"
             " makes a folder for --data"
         )
 
 
 def _check(path: str, bad: BadLines) -> LogFile:
-    """Reads and checks all lines of a file."""
     lines, weighted = 0, False
     skipped: list[int] = []
     for chunk in _chunks(path, bad):

@@ -29,12 +29,12 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Two parts of a test split of later clicks: the queries that are also training
-queries, and the other queries."""
+"""Parts of a test split that holds the clicks after a date: the queries that
+are also training queries, and the other queries."""
 
 
 def find_file(folder: str, name: str) -> str | None:
-    """Returns the path of a file in a folder, or of its `.gz`, or `None`."""
+    """Returns the path of a file in a folder, perhaps with `.gz`, or `None`."""
     path = os.path.join(folder, name)
     for candidate in (path, f"{path}.gz"):
         if os.path.isfile(candidate):
@@ -44,17 +44,16 @@ def find_file(folder: str, name: str) -> str | None:
 
 
 class JudgedQueries:
-    """Reads the queries and the judgements of a folder.
+    """Base of `Collection` and `DocumentFolder`: queries and judgements.
 
-    The base of `Collection` and `DocumentFolder`, which also read documents. A
-    file is read and checked when it is first needed.
+    Files are read and checked when they are first needed.
     """
 
-    # Phrases of error messages.
+    # Parts of error messages.
     expected_folder = (
         "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
     )
-    known_document = "one of the collection's"
+    known_document = "a document of corpus.jsonl"
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = os.fspath(folder)
@@ -66,11 +65,11 @@ class JudgedQueries:
 
     @functools.cached_property
     def queries(self) -> dict[str, str]:
-        """Query id -> text; empty if there is no split."""
+        """Query id -> text; empty if there is no qrels file."""
         return self._texts("queries.jsonl", ("text",)) if self.splits else {}
 
     def qrels(self, split: str) -> dict[str, dict[str, int]]:
-        """Returns query id -> document id -> score, for one of the splits.
+        """Returns query id -> document id -> score, for a split of `splits`.
 
         Raises:
             InputError: There is no such split, or a line is wrong: a score
@@ -103,7 +102,7 @@ class JudgedQueries:
                 )
             query_id, document_id, score = fields
             for kind, key, known, expected in (
-                ("query", query_id, self.queries, "one of the collection's"),
+                ("query", query_id, self.queries, "a query of queries.jsonl"),
                 ("document", document_id, documents, self.known_document),
             ):
                 if key not in known:
@@ -129,7 +128,6 @@ class JudgedQueries:
         return os.path.join(self.folder, "qrels", f"{split}.tsv")
 
     def _sizes(self, split: str) -> str:
-        """Describes the numbers of queries and judged pairs of a split."""
         qrels = self.qrels(split)
         pairs = sum(map(len, qrels.values()))
         return f"{len(qrels):,} queries, {pairs:,} pairs"
@@ -143,7 +141,7 @@ class JudgedQueries:
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
-        """Reads id -> the fields of a JSON object, joined by spaces."""
+        """Reads id -> texts of the fields, joined by spaces."""
         texts_by_id = self._field_texts(name, fields)
         return {key: _joined(texts) for key, texts in texts_by_id.items()}
 
@@ -170,19 +168,19 @@ class JudgedQueries:
             names -= {"_id", "fields", "tags", "metadata"}
             raise InputError(
                 f"{path}: found no field {min(missing)!r}, expected one of"
-                f" {', '.join(sorted(names))}: name these, with weights, in"
-                " fields"
+                f" {', '.join(sorted(names))}: set fields to some of these"
+                " names, with weights"
             )
         return texts_by_id
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Joins texts as the tools of BEIR do."""
+    """Joins the texts that are not empty by spaces, as BEIR's tools do."""
     return " ".join(text for text in texts if text.strip())
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Parses a JSON object: its id, and its entries and those of "fields"."""
+    """Returns a JSON object's id, and its entries, also of "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -221,12 +219,13 @@ _COUNTED = "query\tid\tweight\tclicks"
 class Collection(JudgedQueries):
     """Reads a test collection from a BEIR folder.
 
-    A folder holds `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags`),
-    `queries.jsonl` (`_id`, `text`) and `qrels/<split>.tsv` (a header, then
-    query-id, corpus-id, score). It may hold a click log: `clicks.train.tsv`, or
-    `clicks.tsv` if `prepare` has made the folder. All files but the qrels may
-    be compressed and end in `.gz`. A file is read and checked when it is first
-    needed. Ids are unique and without white space.
+    A folder has `corpus.jsonl` (`_id`, `title`, `text`, perhaps `tags` and
+    `fields`), `queries.jsonl` (`_id`, `text`) and `qrels/<split>.tsv` (a
+    header, then query-id, corpus-id, score). A folder may have a click log:
+    `clicks.train.tsv`, or `clicks.tsv` if `prepare` has made the folder. All
+    files except the qrels may be compressed; their names then end in `.gz`.
+    Files are read and checked when they are first needed. Ids are unique and
+    without white space.
 
     Args:
         folder: Path of the folder.
@@ -239,9 +238,9 @@ class Collection(JudgedQueries):
             "test_seen" and "test_unseen".
 
     Raises:
-        InputError: A file is missing; no document has one of the `fields`; or a
-            line is wrong: no JSON, no `_id`, a repeated `_id`, an empty title
-            and text, or a wrong judgement (see `qrels`).
+        InputError: A file is missing; a field of `fields` is in no document; or
+            a line is wrong: no JSON, no `_id`, a repeated `_id`, empty fields,
+            or a wrong judgement (see `qrels`).
 
     Source: Thakur et al. 2021, "BEIR: A Heterogeneous Benchmark for
     Zero-shot Evaluation of Information Retrieval Models".
@@ -267,16 +266,19 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def documents(self) -> dict[str, str]:
-        """Document id -> text: the fields (title and text) joined by spaces."""
+        """Document id -> the text that encoders read.
+
+        The texts of the fields, by default title and text, joined by spaces.
+        """
         if self.fields is None:
             return self._texts("corpus.jsonl", ("title", "text"))
         return {key: _joined(texts) for key, texts in self._texts_by_id.items()}
 
     @functools.cached_property
     def field_texts(self) -> FieldTexts | None:
-        """The fields with their weights; `None` if `fields` is `None`.
+        """The weights and the texts of the fields; `None` without `fields`.
 
-        Of several documents with equal texts, the last one's fields are taken.
+        If documents have equal texts, the fields are from the last of them.
         """
         if self.fields is None:
             return None
@@ -302,7 +304,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def tags(self) -> dict[str, list[str]]:
-        """Document id -> tags, to restrict a search to."""
+        """Document id -> tags, by which a search can be restricted."""
         return dict(self._column("tags", []))
 
     def _column(self, name: str, default: Any) -> Iterator[tuple[str, Any]]:
@@ -316,12 +318,12 @@ class Collection(JudgedQueries):
 
     @property
     def last_split(self) -> str:
-        """The last of the splits; "test" if there are none."""
+        """The last of `splits`, or "test" if there are no splits."""
         return (self.splits or SPLITS)[-1]
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether a score is above `LARGEST_GRADE`: a number of clicks."""
+        """Whether scores are numbers of clicks: some exceed `LARGEST_GRADE`."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits
@@ -350,11 +352,12 @@ class Collection(JudgedQueries):
         Args:
             min_relevant: The lowest score in qrels/train.tsv that counts as a
                 click if there is no click file. Default 1.
-            name: The click file in a folder that `prepare` has made. Default
-                `clicks.tsv`, all clicks; or `clicks.new.tsv`.
+            name: The click file to read in a folder that `prepare` has made.
+                Default `clicks.tsv`, all clicks; `clicks.new.tsv` has the
+                clicks of the last `--append`.
 
         Raises:
-            InputError: A line of a file is wrong.
+            InputError: A file is missing, or a line is wrong.
         """
         if self.clicks:
             for pair, line in self.clicks.lines():
@@ -393,17 +396,18 @@ class Collection(JudgedQueries):
 
         Args:
             min_relevant: See `training_clicks`.
-            write_to: The click file to write; needed unless the folder has
-                `clicks.train.tsv`.
+            write_to: The click file to write. Default `None`: the folder must
+                have `clicks.train.tsv`, which is not copied.
             name: See `training_clicks`.
 
         Raises:
-            InputError: There is neither a click file nor `write_to`, or no
-                click.
+            InputError: There is neither `clicks.train.tsv` nor `write_to`;
+                there is no click; or `fields` is set and the folder has
+                `clicks.train.tsv`, whose titles have no fields.
         """
         if self.clicks and self.fields is not None:
             raise InputError(
-                f"{self.clicks.paths[0]}: found titles, and the fields of the"
+                f"{self.clicks.paths[0]}: found titles, but the fields of the"
                 " recipe need ids of products: make the folder with"
                 " lstm-dssm-prepare, or leave fields out"
             )
@@ -490,8 +494,8 @@ def write_collection(
         documents: Document id -> title.
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
-        clicks: The training pairs, repeated for each click: (query, title), or
-            (query, title, weight).
+        clicks: A pair (query, title) or a triple (query, title, weight) for
+            each training click.
 
     Raises:
         InputError: The folder exists.
@@ -527,7 +531,7 @@ def write_queries(
     queries: Mapping[str, str],
     qrels_by_split: Mapping[str, _Qrels],
 ) -> None:
-    """Writes the queries and judgments of a BEIR folder."""
+    """Writes the queries and the judgements of a BEIR folder."""
     write_rows(
         folder / "queries.jsonl.gz",
         ({"_id": key, "text": text} for key, text in queries.items()),

@@ -38,10 +38,10 @@ class Document(NamedTuple):
 
     Attributes:
         id: The document's id, without white space.
-        title: The title, or "". It is not among the sentences.
+        title: The title, or "". `sentences` do not include the title.
         sentences: The sentences of the body, at least one, none empty.
-        summary: The sentences of the summary, which need not occur in the
-            body; empty without a summary.
+        summary: The sentences of the summary, or an empty list. They need not
+            occur in the body.
         label: The document's class, or "".
         split: "train", "dev" or "test".
 
@@ -162,7 +162,7 @@ def _without_empty(sentences: list[str]) -> list[str]:
 DOCUMENTS_FILE = "documents.jsonl"
 
 MAX_SENTENCES = 250
-"""Default number of sentences that are read of each document."""
+"""Default maximum number of sentences to read of a document."""
 
 
 @dataclass
@@ -184,29 +184,30 @@ class DocumentFolder(JudgedQueries):
     (one string, see `split_sentences`) or `sentences` (a list); and perhaps
     `title`, `summary` (a string or a list of sentences), `class` and `split`
     ("train", the default, "dev" or "test"). `queries.jsonl` and
-    `qrels/<split>.tsv` are optional and as in a BEIR folder, but the qrels of a
-    split name documents of this split only. All files but the qrels may be
-    compressed and end in `.gz`.
+    `qrels/<split>.tsv` are optional, and have the format of a BEIR folder. The
+    qrels of a split may only name documents of this split. All files except the
+    qrels may be compressed; their names then end in `.gz`.
 
-    A line is bad if it is not such an object, has an empty body, repeats an
-    `_id`, is not UTF-8 or has more than 16 MB; a file without lines counts as
-    one bad line.
+    A line is bad if it is not a JSON object with these fields, has an empty
+    body, repeats an `_id`, is not UTF-8 or has more than 16 MB. A file without
+    lines counts as one bad line.
 
     Args:
         folder: Path of the folder.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
-        max_sentences: The number of sentences to read of each document, from
-            its start. Default 250; `None` reads all sentences.
+        max_sentences: The maximum number of sentences to read of a document,
+            from its start. Default 250; `None` reads all sentences.
 
     Attributes:
         folder: Path of the folder, a `str`.
         splits: The splits with a qrels file, among "train", "dev" and "test".
-        max_bad_lines, max_sentences: As given.
+        max_bad_lines, max_sentences: The arguments.
 
     Raises:
         InputError: There is no `documents.jsonl`, or `max_sentences` is less
             than 1. When documents are read: more lines are bad than allowed
-            (with file and line number). `counts`: all lines are bad.
+            (the message has file and line number). When they are counted: all
+            lines are bad.
 
     Example:
         >>> folder = DocumentFolder("data/papers")  # doctest: +SKIP
@@ -214,7 +215,7 @@ class DocumentFolder(JudgedQueries):
         174
     """
 
-    # Phrases of error messages, see `JudgedQueries`.
+    # Parts of the error messages of `JudgedQueries`.
     expected_folder = "a folder with documents.jsonl (docs/documents.md)"
     known_document = "a document of this split"
 
@@ -237,8 +238,8 @@ class DocumentFolder(JudgedQueries):
     def of(self, split: str) -> Iterable[Document]:
         """Returns an iterable of the documents of "train", "dev" or "test".
 
-        Each iteration streams the documents in order. Raises `InputError` for
-        another split.
+        Each iteration reads the file again, and yields the documents in order.
+        Raises `InputError` for any other split.
         """
         if split not in SPLITS:
             raise InputError(
@@ -248,7 +249,7 @@ class DocumentFolder(JudgedQueries):
 
     @functools.cached_property
     def counts(self) -> DocumentCounts:
-        """The numbers of documents, sentences and bad lines of the folder."""
+        """Counts of the documents, sentences and bad lines of the folder."""
         counts = DocumentCounts()
         for document in self._read(counts):
             counts.classes[document.label] += 1
@@ -262,12 +263,12 @@ class DocumentFolder(JudgedQueries):
         return counts
 
     def count(self, split: str | None = None) -> int:
-        """Returns the number of documents, of one split or of all."""
+        """Returns the number of documents in one split, or in all splits."""
         splits = self.counts.split_of.values()
         return sum(split in (None, document_split) for document_split in splits)
 
     def describe(self) -> str:
-        """Describes the sizes of the folder, and what was left out."""
+        """Describes the sizes of the folder, and the lines left out."""
         counts = self.counts
         classes = {
             label: count for label, count in counts.classes.items() if label
@@ -303,7 +304,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents; updates `split_of`, `cut` and `bad_lines`."""
+        """Yields the documents; updates three attributes of `counts`."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:
@@ -327,7 +328,7 @@ class DocumentFolder(JudgedQueries):
 
 
 class _OfSplit:
-    """Streams the documents of a split, as often as it is iterated."""
+    """Streams the documents of a split; each iteration reads the file again."""
 
     def __init__(self, folder: DocumentFolder, split: str) -> None:
         self._folder, self._split = folder, split
@@ -347,7 +348,7 @@ def write_documents(
     Args:
         folder: The folder to create.
         documents: The documents of all splits.
-        queries: Query id -> text; there may be none.
+        queries: Query id -> text; may be empty.
         qrels_by_split: Split -> query id -> document id -> score.
 
     Raises:

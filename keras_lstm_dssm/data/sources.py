@@ -40,11 +40,11 @@ def open_collection(spec: str, fields: str | None = None) -> Collection:
     """Opens a collection to evaluate on.
 
     Args:
-        spec: "api", "api_sentences", or a BEIR folder.
+        spec: "api", "api_sentences", or the path of a BEIR folder.
         fields: The fields of the documents to read, see `Collection`.
 
     Raises:
-        InputError: `spec` is something else.
+        InputError: `spec` names no collection.
 
     Example:
     >>> open_collection("parts").documents["d1"]
@@ -71,13 +71,13 @@ def open_documents(
     """Opens documents to train or to evaluate on.
 
     Args:
-        spec: "api_documents", or a folder of documents.
+        spec: "api_documents", or the path of a folder of documents.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
-        max_sentences: The number of sentences to read of each document. Default
-            250.
+        max_sentences: The maximum number of sentences to read of a document.
+            Default 250; `None` reads all sentences.
 
     Raises:
-        InputError: `spec` is something else.
+        InputError: `spec` names no documents.
 
     Example:
     >>> [document.title for document in open_documents("manuals").of("train")]
@@ -105,18 +105,19 @@ def open_log(
     """Opens the clicks to train on.
 
     Args:
-        spec: "api", "api_sentences", a BEIR folder, or click files: paths or
-            globs; or several of these, separated by commas.
-        min_relevant: The lowest score that counts as a click, see
-            `Collection.training_log`.
-        write_to: The file for clicks made from a BEIR folder's scores, see
-            `Collection.training_log`. If part n > 1 of `spec` needs a file, n
-            is inserted before the suffix.
+        spec: "api", "api_sentences", a BEIR folder, click files (paths or
+            globs), or several of these, separated by commas.
+        min_relevant: The lowest score that counts as a click in a BEIR folder
+            without a click file. Default 1.
+        write_to: The click file to write for a folder that has no
+            `clicks.train.tsv`, see `Collection.training_log`. For the n-th data
+            set of `spec`, n > 1, the file's name is `write_to` with n before
+            the suffix. Default `None`: such a folder raises `InputError`.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
 
     Raises:
-        InputError: `spec` names something else.
+        InputError: `spec` names no clicks.
 
     Example:
     >>> [query for query, _ in open_log("parts")]
@@ -126,10 +127,11 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the queries of `data` and `replay` in a run's config.json.
+    """Returns the queries of all training clicks of a run.
 
-    If `data` and `replay` name the same folder or file, its clicks count once.
-    Data that cannot be read are left out.
+    `config` is the content of the run's config.json. A folder or file that is
+    named by both `data` and `replay` is read once. Data that cannot be read are
+    left out.
     """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
@@ -155,7 +157,7 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
 
 
 class DataSource:
-    """Reads the data that a specification names; opens each collection once.
+    """Reads the data sets of a specification; opens each collection once.
 
     Args:
         spec: One or more data sets, separated by commas, see `open_log`.
@@ -174,14 +176,14 @@ class DataSource:
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
-        """Returns the collection that a part of the specification names."""
+        """Opens the collection that a part of the specification names."""
         if part not in self._opened:
             self._opened[part] = open_collection(part, self.fields)
         return self._opened[part]
 
     @property
     def collections(self) -> list[Collection]:
-        """The collections of all parts but click files."""
+        """The collections among the data sets, without click files."""
         return [self.collection(p) for p in self.parts if is_collection(p)]
 
     def log(
@@ -215,7 +217,7 @@ class DataSource:
     def pairs(
         self, max_bad_lines: int = 0, min_relevant: int = 1
     ) -> Iterator[Pair]:
-        """Yields each training click, first the clicks of collections."""
+        """Yields each training click: of collections, then of click files."""
         files = []
         for part in self.parts:
             folder, name = _clicks_of(part)
@@ -229,7 +231,7 @@ class DataSource:
             yield from ClickLog(files, max_bad_lines)
 
     def titles(self, pairs: Iterable[Pair]) -> list[str]:
-        """Returns distinct titles: of the collections, then of the clicks."""
+        """Returns the distinct titles of the collections, then of `pairs`."""
         documents = (c.documents.values() for c in self.collections)
         clicked = (pair.document for pair in pairs)
         return list(dict.fromkeys(chain(*documents, clicked)))
@@ -237,8 +239,8 @@ class DataSource:
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
         """Returns query -> titles judged not relevant in the collections.
 
-        Titles that are also judged relevant to the query are left out. Raises
-        `InputError` if no title remains.
+        A title that is also judged relevant to the query is left out. Raises
+        `InputError` if no title is left.
         """
         lists = [
             judged
@@ -253,7 +255,7 @@ class DataSource:
             raise InputError(
                 f"{self.spec}: found no title with a score below "
                 f"{min_relevant}, expected a BEIR folder whose qrels/train.tsv"
-                " has such: train without --judged_negatives"
+                " has such scores: train without --judged_negatives"
             )
         return titles
 
@@ -264,9 +266,9 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns the collection that a part names, and its file of clicks.
+    """Returns the folder or name of a part's collection, and its click file.
 
-    The collection is `None` if the part names click files.
+    The first value is `None` if the part names click files.
     """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
@@ -275,7 +277,7 @@ def _clicks_of(part: str) -> tuple[str | None, str]:
 
 
 def is_collection(part: str | os.PathLike[str]) -> bool:
-    """Returns whether `part` is a built-in data set of titles, or a folder."""
+    """Returns whether `part` is a folder, or a built-in data set of titles."""
     return part in _BUILT_IN_TITLES or os.path.isdir(part)
 
 

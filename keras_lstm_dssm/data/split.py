@@ -1,4 +1,4 @@
-"""Splits queries and texts into train, dev and test without leaks."""
+"""Splits queries and texts into train, dev and test without common texts."""
 
 import hashlib
 import math
@@ -13,7 +13,10 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 
 def first_linked(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns, for each item, the smallest item that pairs connect it to."""
+    """Returns the smallest item in each item's connected component.
+
+    Items are 0 .. count - 1, and `pairs` are the edges of the graph.
+    """
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -32,11 +35,11 @@ def split_by_groups(
 ) -> list[str]:
     """Assigns items to "train" and the splits of `shares`.
 
-    Each item has a module, texts and a key. Items of one module, or with an
-    equal or nearly equal text (see `near_duplicates`), are in the same split.
-    Such groups are ordered by a hash of the first item's key, and fill each
-    split up to its share of the items. A group larger than a fifth of a split
-    goes to "train".
+    Each item has a module, texts and a key. Items of one module, and items with
+    an equal or nearly equal text (see `near_duplicates`), form a group. All
+    items of a group are in the same split. Groups are ordered by a hash of the
+    first item's key, and fill each split up to its share of the items. The
+    other groups, and groups larger than a fifth of a split, go to "train".
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -71,13 +74,13 @@ def _hash(text: str) -> bytes:
 def near_duplicates(
     texts: Sequence[str], share: float = 0.75
 ) -> Iterator[tuple[int, int]]:
-    """Yields pairs of indices of texts with nearly the same words.
+    """Yields (later, earlier) indices of texts with nearly the same words.
 
-    The Jaccard index of the two sets of words is at least `share`. The second
-    index of a pair is the smaller one.
+    The Jaccard index of the two sets of words is at least `share`. Only texts
+    that share one of their rarest words are compared.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
-    Similarity Joins in Data Cleaning": similar sets share a rare word.
+    Similarity Joins in Data Cleaning".
     """
     counts = Counter(word for text in texts for word in set(text.split()))
     texts_by_word: dict[str, list[int]] = {}
@@ -99,7 +102,7 @@ def near_duplicates(
 
 
 WORD_RULE = "alphanumeric"
-"""How queries are split into words; equal words go to the same data split."""
+"""How queries are separated into words, whose hash decides the data split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
@@ -125,8 +128,8 @@ def splits_of(
 ) -> list[str]:
     """Returns "train", "dev" or "test" for each query.
 
-    The result depends on the words of the query only: it stays when a log
-    grows. `word_rule` separates words, see `normalize_texts`.
+    A query's split depends on its words only, so it stays the same when a log
+    grows. `word_rule` is the `split` of `normalize_texts`.
     """
     splits = []
     for words in normalize(queries, word_rule):

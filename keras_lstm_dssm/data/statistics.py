@@ -46,7 +46,6 @@ def data_statistics(spec: str) -> dict[str, Any]:
 
 
 def _files(spec: str) -> list[Path]:
-    """Returns the files of a data set, in a fixed order."""
     paths: list[Path] = []
     for part in parts_of(spec):
         if part == API_DOCUMENTS:
@@ -66,9 +65,9 @@ def _files(spec: str) -> list[Path]:
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns statistics of the first 10,000 clicks of a log.
 
-    Keys: `sample`, the number of clicks; `scripts`, shares of the letters;
-    `query_words` and `title_words`, `[median, 99th percentile]`. Empty without
-    a log.
+    Keys: `sample`, the number of clicks; `scripts`, see `scripts`;
+    `query_words` and `title_words`, the median and the 99th percentile of the
+    number of words. The result is empty if there is no click.
     """
     pairs = [] if log is None else list(itertools.islice(log, _CLICKS))
     if not pairs:
@@ -85,11 +84,12 @@ def text_statistics(log: ClickLog | None) -> dict[str, Any]:
 def document_statistics(
     spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
 ) -> dict[str, Any]:
-    """Returns statistics of the first 1,000 documents of the split train.
+    """Returns statistics of the first 1,000 training documents.
 
-    Keys: `documents`, their number; `scripts`, shares of the letters;
-    `sentences` in a document and `sentence_words` in a sentence, `[median, 99th
-    percentile]`. Empty if there is no document that can be read.
+    Keys: `documents`, the number of documents; `scripts`, see `scripts`;
+    `sentences` and `sentence_words`, the median and the 99th percentile of a
+    document's number of sentences and of a sentence's number of words. The
+    result is empty if no document can be read.
     """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
@@ -109,7 +109,10 @@ def document_statistics(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns script, as named in Unicode -> share of the letters."""
+    """Returns script -> share of the letters, such as {"LATIN": 0.9}.
+
+    A letter's script is the first word of its Unicode name.
+    """
     letters = Counter(char for text in texts for char in text)
     counts: Counter[str] = Counter()
     for char, number in letters.items():
@@ -124,7 +127,6 @@ def _lengths(texts: Iterable[str]) -> list[int]:
 
 
 def _percentiles(numbers: list[int]) -> list[int]:
-    """Returns the median and the 99th percentile."""
     return [int(number) for number in np.percentile(numbers, [50, 99])]
 
 
@@ -132,11 +134,12 @@ _LEAST_SHARE = 0.01
 
 
 def alphabet_warning(log: ClickLog) -> str | None:
-    """Returns a warning if many words of a log are in other letters than a-z.
+    """Returns a warning if many words of a log have letters other than a-z.
 
-    Without `oov_buckets` an encoder reads such letters as `#`, so that words
-    of other scripts differ in length only. There is a warning if 1 % of the
-    words of 10,000 random clicks have mostly other letters.
+    Without `oov_buckets` an encoder reads each of these letters as `#`. Words
+    of other scripts then differ only in length. The warning is given if, in
+    10,000 random clicks, 1 % of the words or more consist mostly of other
+    letters.
     """
     batches = training_batches(log, _CLICKS, epochs=1, seed=0)
     queries, titles, *_ = next(iter(batches))  # weights may follow
@@ -165,8 +168,9 @@ _AT_ONCE = 1 << 16
 def query_clicks(collection: Collection, split: str) -> dict[str, float]:
     """Returns query id -> number of clicks, for the queries of a split.
 
-    The result is empty unless the judgements are numbers of clicks, or
-    `prepare` has made the folder.
+    Clicks are counted from the judgements if the scores are numbers of clicks,
+    or from the logs that `prepare` has stored. Without either, the result is
+    empty.
     """
     qrels = collection.qrels(split)
     if collection.has_click_counts:

@@ -1,4 +1,4 @@
-"""Reads the folder of a teacher: texts, and their vectors by an encoder."""
+"""Reads a teacher's folder: texts, and their vectors by a sentence encoder."""
 
 import hashlib
 import json
@@ -30,14 +30,14 @@ _COUNTS = "texts", "queries", "titles", "spans", "words"
 _MOST_TEXTS = 2**31
 
 BLOCK = 1024
-"""Number of vectors in each file of vectors but the last."""
+"""Number of vectors in a file; the last file may have fewer."""
 
 
 class TeacherFolder:
-    """Names and reads the files of a folder that `teach` writes.
+    """Gives access to the files of a folder that `teach` writes.
 
-    The files are `teacher.json` (the settings), `texts.jsonl.gz` (a text on
-    each line) and `vectors/000000.npy`, ..., float32 with 1,024 rows each.
+    The files are `teacher.json` (the settings), `texts.jsonl.gz` (a JSON string
+    on each line) and `vectors/000000.npy`, ..., float32 with 1,024 rows each.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -46,11 +46,11 @@ class TeacherFolder:
         self.texts = self.path / "texts.jsonl.gz"
 
     def block(self, number: int) -> Path:
-        """Returns the file of a block of vectors."""
+        """Returns the path of a block's file of vectors."""
         return self.path / "vectors" / f"{number:06}.npy"
 
     def read_settings(self) -> dict[str, Any]:
-        """Reads `teacher.json`."""
+        """Reads and checks `teacher.json`."""
         if not self.settings.exists():
             raise InputError(
                 f"{self.path}: found no teacher's vectors (no teacher.json);"
@@ -78,7 +78,7 @@ class TeacherFolder:
 
     def read_texts(self) -> list[str]:
         """Reads the texts."""
-        remedy = "restore the file, or make the vectors anew in another folder"
+        remedy = "restore the file, or make the vectors again in another folder"
         with (
             damage_named(self.texts, remedy),
             open_gzip(self.texts, self.path) as file,
@@ -92,8 +92,8 @@ class TeacherFolder:
         """Reads a block of vectors, float32 `[rows, d]`."""
         path = self.block(number)
         remedy = (
-            "remove the file and run lstm-dssm-teach again, which computes it"
-            " anew"
+            "remove the file and run lstm-dssm-teach again, to compute these"
+            " vectors again"
         )
         vectors = read_array(path, remedy, self.path)
         shape = vectors.shape
@@ -106,17 +106,17 @@ class TeacherFolder:
 
 
 class TeacherVectors:
-    """Holds the vectors of a sentence encoder for the texts of a training.
+    """Holds a sentence encoder's vectors for the texts of a training.
 
-    Texts that differ in white space only are one text.
+    Texts that differ only in white space count as equal.
 
     Args:
         texts: Distinct texts.
-        vectors: Float `[texts, d]`, one row for each text, of any length.
+        vectors: Float `[texts, d]`, one row for each text, with any norm.
         folder: The folder that the vectors were read from. Default `None`.
 
     Attributes:
-        vectors: float32 `[texts, d]`, rows of unit length.
+        vectors: float32 `[texts, d]`, rows of unit length or of zeros.
         folder: The folder, as a string, or `None`.
 
     Raises:
@@ -161,8 +161,8 @@ class TeacherVectors:
         if fingerprint(texts) != settings["sha256"]:
             raise InputError(
                 f"{files.texts}: found other texts than {files.settings.name}"
-                " names: restore the file, or make the vectors anew in another"
-                " folder"
+                " was written for: restore the file, or make the vectors again"
+                " in another folder"
             )
         blocks = text_blocks(texts)
         missing = sum(not files.block(n).exists() for n in range(len(blocks)))
@@ -175,10 +175,11 @@ class TeacherVectors:
             files.read_block(number, len(block))
             for number, block in enumerate(blocks)
         ]
-        if len(widths := sorted({part.shape[1] for part in vectors})) > 1:
+        if len(widths := sorted({block.shape[1] for block in vectors})) > 1:
             raise InputError(
                 f"{folder}: found vectors of {widths[0]} and of {widths[1]}"
-                " numbers, expected one width: make them anew in another folder"
+                " numbers, expected one width: make the vectors again in"
+                " another folder"
             )
         return cls(texts, np.concatenate(vectors), os.path.abspath(folder))
 
@@ -201,8 +202,8 @@ class TeacherVectors:
         if (rows < 0).any():
             text = texts[int(np.argmin(rows))]
             raise InputError(
-                f"{self.folder or 'teacher'}: found no vector of {text!r:.80};"
-                " expected the data that the teacher has encoded: run"
+                f"{self.folder or 'teacher'}: found no vector of {text!r:.80},"
+                " expected texts that the teacher has encoded: run"
                 " lstm-dssm-teach on these data, in another folder"
             )
         return self.vectors[rows]
@@ -233,7 +234,7 @@ class TeacherVectors:
 
 
 def text_blocks(texts: list[str]) -> list[list[str]]:
-    """Splits texts into the blocks that files of vectors hold."""
+    """Splits texts into blocks; each block has a file of vectors."""
     starts = range(0, len(texts), BLOCK)
     return [texts[start : start + BLOCK] for start in starts]
 

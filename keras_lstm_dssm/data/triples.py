@@ -1,6 +1,6 @@
 """Triples of query, positive and negative, to train pair scorers on.
 
-Negatives are judged documents, or titles that are mined from a click log.
+A negative is a document judged not relevant, or a title mined from a click log.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,13 +31,16 @@ class JudgedList(NamedTuple):
     query: str
     positives: list[str]
     negatives: list[str]
-    weights: list[float] | None = None  # of the positives; `None`: 1 each
+    weights: list[float] | None = None  # of each positive; `None`: all are 1
 
 
 def judged_lists(
     collection: Collection, split: str = "train", min_relevant: int = 1
 ) -> Iterator[JudgedList]:
-    """Yields a list for each query; grades from `min_relevant` are positive."""
+    """Yields a list for each query of a split.
+
+    Documents with the grade `min_relevant` or higher are positives.
+    """
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():
         positives: list[str] = []
@@ -51,8 +54,8 @@ def judged_lists(
 def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
     """Removes negatives that are also positives of the same query.
 
-    They can be in two lists of the query, or have two ids. Texts with equal
-    normalised words are one text.
+    A query can have several lists, and a title several ids. Texts with equal
+    normalised words count as equal.
     """
     lists = list(lists)
     texts = dict.fromkeys(
@@ -78,11 +81,11 @@ def clicked_lists(
 ) -> Iterator[JudgedList]:
     """Yields the clicked titles of each query, and mined negatives.
 
-    The negatives are `top` titles of the log that are nearest to the query, by
-    BM25 or by an `index` of trained towers, and were never clicked for it. If
-    too few titles match, random titles are added. Texts with equal normalised
-    words are one text. A title that was clicked n times is n times among the
-    positives.
+    The negatives are the `top` titles nearest to the query among the titles
+    that were never clicked for the query. Nearness is by BM25, or by an `index`
+    of trained towers. If too few titles match, random titles are added. Texts
+    with equal normalised words count as equal. A title that was clicked n times
+    occurs n times in the positives.
     """
     check_at_least(1, top=top)
     pairs, pair_weights = [], []
@@ -103,8 +106,8 @@ def clicked_lists(
         clicked.setdefault(query_words, []).append(title)
         if pair_weights:
             weights.setdefault(query_words, []).append(pair_weights[row])
-    # All queries of a block are searched to the same depth, which depends on
-    # the largest number of clicked titles.
+    # All queries of a block are searched to the same depth: `top` plus the
+    # largest number of clicked titles. Sorting keeps most depths small.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
@@ -134,7 +137,6 @@ def clicked_lists(
 def _nearest(
     queries: list[str], titles: list[str], depth: int, index: Any
 ) -> Iterator[list[str]]:
-    """Yields the titles nearest to each query, nearest first."""
     if index is None:
         for rows in bm25_neighbours(queries, titles, depth):
             yield [titles[row] for row in rows]
@@ -149,16 +151,17 @@ _ROWS_PER_ELEMENT = 8192
 class Triples:
     """Holds judged lists, and streams their triples for training.
 
-    Each positive of a query forms a triple with each of its negatives: p
-    positives and n negatives give p * n triples. Queries or titles with equal
-    normalised words are one text.
+    Each positive of a query forms a triple with each negative of the query: p
+    positives and n negatives give p * n triples. Texts with equal normalised
+    words count as equal.
 
     Args:
-        lists: Query, positives and negatives. Left out are lists without
-            positives or without negatives, and negatives that are positives of
-            the same query.
-        held_out: Lists of dev and test, whose queries are left out of `lists`.
-        name: What messages call the lists.
+        lists: Query, positives and negatives of each list. Negatives that are
+            also positives of the query are left out. Lists without positives
+            or without negatives are then left out.
+        held_out: Lists of dev and test. Lists with the same queries are left
+            out of `lists`.
+        name: Name of the lists in error messages.
 
     Attributes:
         texts: The distinct texts, for a vocabulary.
@@ -170,8 +173,9 @@ class Triples:
         held_out_queries: The number of lists left out because dev or test has
             the query.
         shared_answers: The number of distinct positives that are also positives
-            in dev or test. They are not left out: one product answers queries
-            of all splits. For questions with unique answers it must be 0.
+            in dev or test. These positives are not left out, because a product
+            can answer queries of all splits. For questions with unique answers
+            the number must be 0.
 
     Raises:
         InputError: No list has a positive and a negative.
@@ -244,12 +248,12 @@ class Triples:
     ) -> "Triples":
         """Takes the judged lists of a split of a collection.
 
-        With the split train, the other splits are `held_out`.
+        For the split train, the lists of all other splits are `held_out`.
 
         Args:
             collection: A collection with documents judged not relevant.
             split: Name of the split. Default `"train"`.
-            min_relevant: Grade from which a document is a positive. Default 1.
+            min_relevant: The lowest grade of a positive. Default 1.
 
         Raises:
             InputError: See the class and `Collection`.
@@ -271,7 +275,7 @@ class Triples:
     def from_clicks(
         cls, log: ClickLog, top: int = 4, index: Any = None, seed: int = 0
     ) -> "Triples":
-        """Takes the clicks of a log, with the negatives of `clicked_lists`.
+        """Makes the lists from a click log, see `clicked_lists`.
 
         Example:
         >>> triples = Triples.from_clicks(ClickLog("clicks.tsv.gz"))
@@ -313,7 +317,7 @@ class Triples:
                     "negatives that are positives of their query left out",
                 ),
                 (self.held_out_queries, "queries of dev or test left out"),
-                (self.shared_answers, "answers of dev and test among theirs"),
+                (self.shared_answers, "positives also in dev or test"),
             )
             if count
         ]
@@ -351,17 +355,17 @@ class Triples:
         seed: int,
         first_step: int = 0,
     ) -> tf.data.Dataset:
-        """Streams all triples, in another random order in each epoch.
+        """Streams all triples, in a new random order in each epoch.
 
-        The order depends on `seed` and the epoch only. With `first_step=n` the
-        dataset has exactly the batches that follow the first n.
+        The order depends only on `seed` and the epoch. With `first_step=n` the
+        dataset leaves out exactly the first n batches.
 
         Args:
             batch_size: Triples in a batch. The last batch of an epoch may be
                 smaller.
             epochs: The number of passes over the triples.
             seed: Any int; another seed gives another order.
-            first_step: The number of batches to skip at the start.
+            first_step: The number of batches to skip at the start. Default 0.
 
         Returns:
             A dataset of (query, positive, negative), string tensors of shape
@@ -402,7 +406,6 @@ class Triples:
 
 
 def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
-    """Returns the normalised words of the queries and of the positives."""
     lists = list(lists)
     queries = {judged.query for judged in lists}
     answers = {text for judged in lists for text in judged.positives}

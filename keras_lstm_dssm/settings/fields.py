@@ -35,7 +35,7 @@ CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
 adjusted mutual information."""
 
 MODES = ("rerank", "retrieve")
-"""What is evaluated: the order of judged documents, or a search."""
+"""What is evaluated: an order of the judged documents, or a search."""
 
 RANDOM_ORDER = "random"
 """The name of the random baseline in results."""
@@ -67,7 +67,7 @@ or letter trigrams of words (letter pairs of Chinese words)."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness")
 """The parts of a hybrid retriever's score that have a weight, in the order of
-the output `parts`; `signatures.HYBRID_PARTS` adds `base`."""
+the retriever's output `parts`."""
 
 MAP_METHODS = ("tsne", "pca")
 """Methods that lay out the map of a report."""
@@ -93,40 +93,42 @@ _Self = TypeVar("_Self", bound="Settings")
 def setting(default: Any, **facts: Any) -> Any:
     """Declares a field of `Settings` with its default and its bounds.
 
-    `None` is allowed if the field's type includes it.
+    `None` is allowed if the field's type includes `None`.
 
     Args:
         default: The default.
-        **facts: Any of these:
-            `choices`: the allowed names;
-            bounds of a float, one of: `above`; `least`, with or without `most`;
-            `below` (which implies 0 or more);
-            `least` (default 1, or 0 if the field's default is 0) and `most`:
-            bounds of an int; `expected` replaces them in the error message;
+        **facts: Any of these; a subclass may read further facts:
+            `choices`: the allowed values;
+            `above`: a float must be greater than this number;
+            `below`: a float must be 0 or more, and less than this number;
+            `least` and `most`: bounds of a number. `least` of an int is by
+            default 1, or 0 if the field's default is 0;
+            `expected`: replaces the bounds of an int in the error message;
             `each`: the allowed names in a tuple;
             `each_least`: the least number allowed in a non-empty tuple of ints;
             `path=True`: the value is a path;
-            `unused_if`: a dict, name of another field -> value: while that
-            field has this value, this field has no effect, see `check_used`;
+            `unused_if`: a dict, name of another field -> value: the declared
+            field has no effect if the other field has this value, see
+            `check_used`;
             `names`: the only values that the flag accepts; Python accepts more;
-            `flag`: the flag, if not named as the field; `False` for no flag.
-            A subclass may read further facts.
+            `flag`: the name of the flag, by default the field's name; `False`
+            for no flag.
     """
     return dataclasses.field(default=default, metadata=facts)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Base of settings: copies with changes, JSON values and checks.
+    """Base of all settings, with checks of values.
 
-    A subclass is a frozen dataclass. Its constructor raises `InputError` if a
+    A subclass is a frozen dataclass. The constructor raises `InputError` if a
     value is out of the bounds that `setting` declares.
     """
 
     noun: ClassVar[str] = "recipe"
 
     def replace(self: _Self, **changes: Any) -> _Self:
-        """Returns a copy with some attributes changed, and checks it."""
+        """Returns a copy with some attributes changed, and checks the copy."""
         self.check_names(changes)
         return dataclasses.replace(self, **changes)
 
@@ -152,7 +154,7 @@ class Settings:
                 )
 
     def check_used(self, names: Collection[str]) -> None:
-        """Raises `InputError` if a set field, one of `names`, has no effect."""
+        """Raises `InputError` if one of the fields `names` has no effect."""
         for field in dataclasses.fields(self):
             unused_if = field.metadata.get("unused_if", {})
             for other, value in unused_if.items():
@@ -188,14 +190,14 @@ def least_of(field: dataclasses.Field[Any]) -> int:
 
 
 def _plain_number(value: Any) -> Any:
-    """Converts a NumPy number to a Python number; other values stay."""
+    """Converts a NumPy number to a Python number; keeps other values."""
     if isinstance(value, int | float) or not isinstance(value, numbers.Real):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> tuple[bool, str]:
-    """Returns whether a value is allowed, and says which values are."""
+    """Returns whether a value is allowed, and describes the allowed values."""
     bounds, types = field.metadata, types_of(field)
     is_number = isinstance(value, int | float) and type(value) is not bool
     if value is None and type(None) in types:
@@ -248,7 +250,7 @@ def _is_list(value: Any) -> bool:
 
 
 def help_of(cls: type) -> dict[str, str]:
-    """Returns attribute -> its description in the docstring, for help texts.
+    """Returns attribute -> description in the class's docstring, for help.
 
     References such as "see `Recipe`" and sentences that begin with "In Python"
     are left out.

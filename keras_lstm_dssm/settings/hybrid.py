@@ -27,10 +27,11 @@ class HybridSettings(Settings):
         bm25: Weight of BM25, divided by the IDF of all words of the query.
         numbers: Weight of the share of the query's numbers that the title has.
         hubness: Weight of the hubness: the mean of the title's largest cosines
-            with training queries. It is large for a title near many queries.
+            with training queries. A title near many queries has a large
+            hubness.
         base: Log-odds of a title that matches nothing of the query.
-        weak: Probability below which the best match of a query is weak. Nine of
-            ten first hits that were relevant on dev are above it.
+        weak: Probability below which a query's best hit is reported as weak. On
+            dev, nine of ten relevant first hits have a higher probability.
         k1: Saturation of the term frequency of BM25.
         b: Influence of a title's length on BM25, from 0 to 1.
         bm25_words: The terms of BM25: English stems without stop words, words,
@@ -72,12 +73,17 @@ class HybridSettings(Settings):
         """Returns settings with default weights for the named parts.
 
         The defaults were fitted to the dev splits of four data sets together.
-        The weight of the towers grows with the clicks that they were trained
-        on: with 2,000 clicks it is a quarter. The words part gets weight that
-        the towers lose, much of it only with few clicks. The weight of hubness
-        falls with the clicks for each title, because a title near many queries
-        is wrong if titles have few clicks, and popular if they have many.
-        `clicks` is 0 if the number is not known.
+        They are adapted to the number of training clicks:
+
+        - The weight of the towers is multiplied by (clicks / (clicks + 2000))^2
+          because towers that were trained on few clicks are less accurate.
+        - With few clicks, the words part gets most of the weight that the
+          towers lose.
+        - The weight of hubness falls with the number of clicks for each title.
+          If titles have few clicks, a title near many queries is usually wrong;
+          if titles have many clicks, the title is popular.
+
+        With `clicks` 0, for an unknown number, the defaults are returned.
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
@@ -98,16 +104,16 @@ class HybridSettings(Settings):
         """Returns settings in which all but the named parts have weight 0."""
         weights = {n: w * (n in names) for n, w in self.weights.items()}
         if not (weights["towers"] or weights["words"]):
-            weights["hubness"] = 0.0  # it needs vectors
+            weights["hubness"] = 0.0  # hubness needs vectors
         if not any(weights.values()):
             raise InputError(
-                f"the weights of {', '.join(names)} in the hybrid are 0, and it"
-                " has no other part: expected one or more above 0"
+                f"the weights of {', '.join(names)} in the hybrid are 0, and"
+                " there is no other part: expected one or more above 0"
             )
         return self.replace(**weights)
 
     def describe(self, names: Container[str]) -> str:
-        """Describes in a line a hybrid that has the named parts."""
+        """Describes a hybrid with the named parts, in one line."""
         weights = ", ".join(
             f"{name} {weight:.3g}{'' if name in names else ' (no such part)'}"
             for name, weight in self.weights.items()
@@ -124,4 +130,4 @@ _WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""Parts with vectors -> the weights that differ from the defaults."""
+"""The hybrid's parts that have vectors -> weights other than the defaults."""

@@ -27,16 +27,16 @@ from keras_lstm_dssm.settings.recipes import (
 class ModelKind:
     """Describes a kind of model: its recipe, its classes and functions.
 
-    The attributes `model` to `table` are "package.module:name"; `check`,
-    `report` and `table` may be left out.
+    The attributes `model` to `table` are strings "package.module:name". Of
+    these, `check`, `report` and `table` have defaults.
 
     Attributes:
         name: The `kind` of the models and recipes.
         noun: What messages and cards call a model.
         plural: What messages and flags call several models.
         recipe: The class of the recipes, a `ModelRecipe`.
-        marker: A field that only this recipe has, by which a `config.json` is
-            recognised.
+        marker: A field that only this class of recipe has. Thus a stored recipe
+            with the field is of this kind.
         model: The Keras class, a `TextModel`.
         build: Function (recipe, seed) -> model.
         training: The `Training` that opens the data and compiles the model.
@@ -49,8 +49,10 @@ class ModelKind:
         reads: What models rank: titles or documents.
         options: Fields of `TrainingConfig` and `ReportSettings` that only some
             kinds use, this kind among them.
-        counted: Attribute of a model: the part whose parameters papers count.
-        pipeline_tag: The task on the card, as the Hugging Face Hub names it.
+        counted: The attribute of a model that holds the part whose parameters
+            papers count. By default the whole model.
+        pipeline_tag: The task on the model card, by its name on the Hugging
+            Face Hub.
         joint: Whether several workers can train a model.
 
     Example:
@@ -79,7 +81,7 @@ class ModelKind:
     joint: bool = False
 
     def load(self, piece: str) -> Any:
-        """Imports what the attribute `piece` names; `None` if it is empty."""
+        """Imports what the attribute `piece` names; returns `None` for ""."""
         name = getattr(self, piece)
         return pkgutil.resolve_name(name) if name else None
 
@@ -161,8 +163,9 @@ def register_kind(kind: ModelKind) -> None:
     """Makes a kind of model known to this process, see docs/keras.md.
 
     Raises:
-        InputError: The name of the kind or of a preset is taken, another recipe
-            has the field `marker`, or a field has no description.
+        InputError: The name of the kind or of a preset is taken; `marker` is no
+            field of the recipe, or a field of another kind's recipe; or a field
+            has no description.
 
     Example:
     >>> register_kind(KINDS["scorer"])
@@ -218,7 +221,7 @@ def kind_of(model: Any) -> ModelKind:
 
 
 def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
-    """Returns the preset of a name; a recipe is returned unchanged."""
+    """Returns the preset with this name; returns a recipe unchanged."""
     if isinstance(recipe, ModelRecipe):
         return recipe
     presets = all_presets()
@@ -233,7 +236,7 @@ def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
 
 
 def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
-    """Returns the kind of a recipe's stored values, by default towers."""
+    """Returns the kind of a stored recipe; without a marker, two towers."""
     for kind in KINDS.values():
         if kind.marker in values:
             return kind

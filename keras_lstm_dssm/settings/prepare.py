@@ -21,19 +21,19 @@ _FIXED_RULES = (
 
 @dataclasses.dataclass(frozen=True)
 class PrepareSettings(Settings):
-    """What a data folder is made of: sources, columns and rules.
+    """Holds the sources, the columns and the rules of a data folder.
 
-    A source is a path, a glob or a folder, or several separated by commas. The
-    formats are CSV, TSV, JSON lines and JSON arrays, also compressed (.gz), and
-    parquet.
+    A source is a path, a glob or a folder, or several of these, separated by
+    commas. The formats are CSV, TSV, JSON lines and JSON arrays, also
+    compressed (.gz), and parquet.
 
     Attributes:
         catalogue: The products: one or more rows for each product. In Python
             also a DataFrame of pandas, polars or Arrow. Without a catalogue
             each clicked text is a product.
         clicks: The log: a row for each click, with the query and the product.
-            In Python also a DataFrame. Products without a log can be exported
-            for search, not trained on; `append` adds a log later.
+            In Python also a DataFrame. Without a log, products can be exported
+            for search, but no model can be trained; `append` adds a log later.
         ubi: User Behavior Insights: a folder or files of queries and events,
             in any order.
         judgements: Rows of query, product and grade, which become the test
@@ -42,33 +42,35 @@ class PrepareSettings(Settings):
         title: Column of the product's title.
         text: Further columns of the catalogue that the encoders read after
             the title.
-        tags: Columns of the catalogue by which a search can be restricted;
-            each value becomes a tag NAME:VALUE.
+        tags: Columns of the catalogue by which a search can be restricted.
+            Each value becomes a tag NAME:VALUE.
         query: Column of the query in the log.
-        clicked: Column of the clicked product's id in the log; without a
-            catalogue, column of its title.
+        clicked: Column of the clicked product's id in the log, or, without a
+            catalogue, column of the product's title.
         time: Column of the time in the log: ISO 8601, or seconds, milliseconds
             or microseconds since 1970.
-        time_format: The format of times in another form, such as
-            %d/%m/%Y %H:%M:%S for 31/12/2026 23:59:00.
+        time_format: Format of the log's times, if they are neither ISO 8601
+            nor numbers since 1970: %d/%m/%Y %H:%M:%S for 31/12/2026 23:59:00.
         session: Column of the session or of the user in the log.
         weight: Column of a click's weight, or of the number of clicks.
         action: Column of the user's action in the log.
         actions: The actions that count as clicks, and their weights, such as
             click:1,add_to_cart:2,purchase:3.
         grade: Column of the grade in the judgements.
-        double_click_seconds: A click on the same product for the same query
-            in the same session within this time is left out.
+        double_click_seconds: Number of seconds after a click in which an equal
+            click (same product, query and session) is left out.
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
-        seed: Another seed divides the queries into other splits.
+        seed: Seed of the division of queries into splits.
         test_after: The clicks from this time on are the test split: a date,
             YYYY-MM-DD, or a time of ISO 8601. By default the test split is
             `test_percent` of the queries.
-        max_bad_percent: Stop if a larger percentage of the rows cannot be read,
-            or has no query or no id.
-        append: Add the sources to an existing data folder, with its columns,
-            rules and splits. A catalogue replaces the folder's catalogue.
+        max_bad_percent: Largest percentage of bad rows: rows that cannot be
+            read, rows without a query or an id, and rows with a wrong weight or
+            time. If more rows are bad, no folder is written.
+        append: Add the sources to an existing data folder, with the columns,
+            rules and splits of the folder. A catalogue replaces the folder's
+            catalogue.
 
     Raises:
         InputError: A value is out of bounds, or there is no source.
@@ -134,13 +136,13 @@ class PrepareSettings(Settings):
         return actions
 
     def with_stored(self, rules: Mapping[str, Any]) -> "PrepareSettings":
-        """Returns settings with the stored rules of a data folder.
+        """Returns these settings, completed by the `rules` of a data folder.
 
-        Columns and other options that are set here override the stored ones.
+        Columns and other options that these settings set override `rules`.
 
         Raises:
-            InputError: One of `_FIXED_RULES` is set here to another value than
-                in the stored settings.
+            InputError: These settings set a rule that must not change, such as
+                `dev_percent`, to another value than `rules`.
         """
         stored = self.replace(**rules)
         changes = {}

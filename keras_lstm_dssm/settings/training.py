@@ -25,7 +25,7 @@ API = "api"
 API_SENTENCES = "api_sentences"
 API_DOCUMENTS = "api_documents"
 BUILT_IN = (API, API_SENTENCES, API_DOCUMENTS)
-"""Names of the data sets made of installed docstrings and manuals."""
+"""Names of the data sets made from docstrings of installed packages."""
 
 UBI = "ubi:"
 """Prefix of a data specification that names a UBI folder."""
@@ -34,7 +34,7 @@ _EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
 
 
 def parts_of(spec: str | os.PathLike[str]) -> list[str]:
-    """Splits a data specification at its commas, unless it is a path."""
+    """Splits a data specification at commas; an existing path is one part."""
     if not isinstance(spec, str | os.PathLike):
         raise InputError(
             f"found {spec!r:.60} ({type(spec).__name__}), expected a path,"
@@ -59,14 +59,14 @@ def absolute_spec(spec: str) -> str:
 
 
 class ReplaySpec(NamedTuple):
-    """Old clicks to replay in a training on new clicks, and how many."""
+    """Says which old clicks, and how many, to mix into a training."""
 
     data: str  # see `data.open_log`
     share: float  # old clicks for each new click
 
     @classmethod
     def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Parses `"old.tsv:0.2"` or a pair (clicks, share); keeps `None`."""
+        """Parses "old.tsv:0.2", or a pair of clicks and share, or `None`."""
         if replay is None:
             return None
         is_text = isinstance(replay, str)
@@ -91,36 +91,37 @@ class TrainingConfig(Settings):
     """Holds the options of a training, except its folder and its workers.
 
     Each option except `titles`, `judged` and `recipe` is a flag of
-    `lstm-dssm-train`, which makes the recipe from `--preset` and from a flag
-    for each field of the recipe. `ModelKind.options` lists the options that
-    only some kinds of model use. Options with `joint=False` below cannot be
-    used when several workers train.
+    `lstm-dssm-train`. The program makes the recipe from `--preset`, flags and
+    `--set`. `ModelKind.options` lists the options that only some kinds of model
+    use. Several workers cannot use the options with `joint=False` below.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a data folder of
-            lstm-dssm-prepare or another BEIR folder, or click files (.tsv,
-            .tsv.gz, globs); or several of these, separated by commas. For a
-            KeyVec, documents: `"api_documents"` or a folder of documents. A
-            pair scorer learns from the judged lists of a BEIR folder, or from
-            clicks with mined negatives. `word_sum` takes no data. In Python
-            also a `ClickLog`, any iterable of (query, clicked title), or a
+            lstm-dssm-prepare or another BEIR folder, click files (.tsv,
+            .tsv.gz, globs), or several of these, separated by commas. For a
+            KeyVec: documents, `"api_documents"` or a folder of documents. Pair
+            scorers learn from the judged lists of a BEIR folder, or from clicks
+            with mined negatives. `word_sum` takes no data. In Python also a
+            `ClickLog`, any iterable of (query, clicked title), or a
             `DocumentFolder`.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
             (pair scorer) or a `KeyVecRecipe`. By default `"best"`, or the
             recipe of the run `init`.
-        validation: Two towers: click files for the loss after each epoch.
+        validation: Two towers: click files on which the loss is measured after
+            each epoch.
         dev: Data to evaluate on after epochs; the best epoch becomes the model.
-            Two towers search the whole corpus of `"api"` or a BEIR folder for
-            its dev queries. Pair scorers rerank the judged lists of dev, also
-            of `"api_sentences"`. KeyVec: `"api_documents"` or a folder of
-            documents; without `dev` its loss on the split dev is measured. In
-            Python also a `Collection`, a `Task` or a `ClusterTask`.
+            Two towers: `"api"` or a BEIR folder, whose whole corpus is searched
+            for the dev queries. Pair scorers: `"api_sentences"` or a BEIR
+            folder, whose judged lists of dev are reranked. KeyVec:
+            `"api_documents"` or a folder of documents; without `dev`, the loss
+            on the split dev of `data` is measured. In Python also a
+            `Collection`, a `Task` or a `ClusterTask`.
         select: With `dev`: the measure that decides which epoch is best, by
-            default mrr@10. `CLUSTER_MEASURES` are for a KeyVec.
-        every: With `dev`: evaluate every n epochs.
+            default mrr@10. The measures f1, v, ari and ami are for a KeyVec.
+        every: With `dev`: number of epochs from one evaluation to the next.
         patience: With `dev`: evaluations without a better value before the
             training stops. By default two towers take the patience of the
-            recipe (`best`: 3), and other models never stop early. KeyVec
+            recipe (`best`: 3), and other models never stop early. For a KeyVec
             without `dev`: epochs without a smaller loss on the split dev before
             the training stops and the best epoch becomes the model; by default
             the patience of the recipe.
@@ -129,23 +130,24 @@ class TrainingConfig(Settings):
         max_bad_lines: Largest number of bad lines of click files, or of
             documents, to skip; with more bad lines the training does not start.
         negatives_from: Pair scorers trained on click files: folder of a run of
-            two towers, which mines the nearest titles as negatives. By default
-            BM25 mines them. In Python also a `TwoTower`.
-        salience: KeyVec: what chooses the salient sentences of a document,
+            two towers, which find the negatives: the titles nearest to each
+            query. By default BM25 finds the negatives. In Python also a
+            `TwoTower`.
+        salience: KeyVec: method that marks the salient sentences of a document,
             which the model learns to recognise. `"bm25"` (the default),
             `"trigrams"` or, as in the paper, a trained encoder (folder of a
             run of two towers) compare sentences with the summary; `"lead"`
             takes the first sentences. In Python also a `TwoTower` or
             `DocumentTargets`.
-        teacher: `word_sum` and `best_words`: folder that lstm-dssm-teach wrote;
-            the word vectors are fitted to its vectors.
+        teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach, to
+            whose vectors the word vectors are fitted.
         replay: With `init`, two towers: old click files, a colon and the number
             of old clicks that each epoch draws for each new click, such as
             old.tsv:0.2. In Python also a pair of log and number.
-        init: Folder of a run; the new run starts from its weights, and uses its
-            recipe by default (docs/train.md). In Python also a trained model.
+        init: Folder of a run with which the new run starts: the weights and, by
+            default, the recipe (docs/train.md). In Python also a trained model.
         seed: Seed of the weights, the order and all random draws.
-        titles: Two towers: document titles beyond the titles of `data`, for the
+        titles: Two towers: titles in addition to the titles of `data`, for the
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
             with `judged_negatives`; by default read from the BEIR folder.
@@ -190,8 +192,8 @@ class TrainingConfig(Settings):
     def __post_init__(self) -> None:
         if self.init is None and self.replay is not None:
             raise InputError(
-                "replay mixes old clicks into a training that is continued: "
-                "give init, the run to continue, or name all clicks as data"
+                "replay mixes old clicks into the training of an earlier run: "
+                "give init, the earlier run, or name all clicks as data"
             )
         recipe = named_recipe("best" if self.recipe is None else self.recipe)
         values = {"recipe": recipe, **recipe.completed(self)}
@@ -232,9 +234,8 @@ class TrainingConfig(Settings):
             )
         if self.teacher is not None and not fits_words:
             raise InputError(
-                "teacher is used by word_sum and best_words only, whose words"
-                " are fitted to it: leave it out, or give it to"
-                " lstm-dssm-export --hybrid"
+                "teacher is used by word_sum and best_words only: leave it out,"
+                " or give it to lstm-dssm-export --hybrid"
             )
         if self.teacher is not None and getattr(self.recipe, "fields", None):
             raise InputError(
@@ -248,7 +249,7 @@ class TrainingConfig(Settings):
             )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raises `InputError` if an option is set that has no effect."""
+        """Raises `InputError` if a set option has no effect."""
         names = {
             field.name
             for field in dataclasses.fields(self)
@@ -298,9 +299,9 @@ class TrainingConfig(Settings):
     def stored_value(name: str, value: Any) -> Any:
         """Returns the value of an option as `config.json` holds it.
 
-        Paths become absolute. If an option is itself a model, only the name of
-        its class is stored: a file of the run has what the model computed.
-        Raises `InputError` if `dev` is neither a path nor read from a folder.
+        Paths become absolute. If an option is an object, such as a model, only
+        the name of its class is stored. Raises `InputError` if `dev` is neither
+        a path nor an object that was read from a folder.
         """
         if value is None or isinstance(value, int | float | Mapping):
             return value
@@ -331,8 +332,8 @@ class TrainingConfig(Settings):
     ) -> "TrainingConfig":
         """Makes the options of a run from the content of `config.json`.
 
-        `options` are the options that the file never holds. Raises `KeyError`
-        if the file lacks another option.
+        `options` are the options that config.json never has. Raises `KeyError`
+        if any other option is missing in `values`.
         """
         stored = {name: values[name] for name in cls.stored_names()}
         stored["recipe"] = recipe_from_dict(stored["recipe"])

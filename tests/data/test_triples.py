@@ -75,8 +75,7 @@ def test_nothing_of_dev_and_test_is_trained_on(tmp_path):
     assert triples.held_out_queries == 1  # "two" is "Two!" of dev
     assert triples.shared_answers == 2  # a as "Title, A", and b
     assert triples.describe().endswith(
-        "1 queries of dev or test left out; 2 answers of dev and test among "
-        "theirs"
+        "1 queries of dev or test left out; 2 positives also in dev or test"
     )
 
 

@@ -45,7 +45,7 @@ REFUSED = {
     "train --data={collection_folder} --output={new} --preset=dssm": """
     --hard_negatives=1 --judged_negatives=1 -> are both set: expected one
     --set logq=1 --negatives=random -> negatives, but negatives is 'random'
-    --teacher=TEACH -> teacher is used by word_sum and best_words only, whose wo
+    --teacher=TEACH -> teacher is used by word_sum and best_words only: leave it
     --negatives=in_batch --set n=3 -> n is not used with negatives=in_batch: lea
     --set mine_top=9 -> mine_top is not used without hard_negatives: leave it
     --mine_top=9 -> --mine_top is no flag: give --set mine_top=VALUE

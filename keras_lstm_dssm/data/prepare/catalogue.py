@@ -1,4 +1,4 @@
-"""Reads a catalogue: cleans its texts, and merges the rows of a product."""
+"""Reads a catalogue: cleans texts, and merges the rows of each product."""
 
 import html
 import re
@@ -17,16 +17,16 @@ from keras_lstm_dssm.data.prepare.tables import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
-_MOST_TAGS = 32  # per product; a retriever stores no more
+_MOST_TAGS = 32  # of a product; a retriever stores no more
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z0-9]+);")
 _MOST_ESCAPES = 3
 
 SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
-"""White space and control characters, for RE2."""
+"""Regular expression (RE2) for white space and control characters."""
 
 
 def decode_entities(text: str) -> str:
-    """Decodes HTML entities that end in a semicolon, also if escaped twice.
+    """Decodes HTML entities with a semicolon, even if escaped several times.
 
     >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
     'AT&T 12" pen&notebook'
@@ -68,13 +68,18 @@ def define_functions(con: Any) -> None:
 def read_catalogue(
     con: Any, table: Table, source: str, settings: PrepareSettings
 ) -> dict[str, Any]:
-    """Makes the table `product` of a catalogue, with one row for each id.
+    """Makes the table `product` from a catalogue, with one row for each id.
 
     Columns of `product`: `number` (ascending, with gaps); `id`, for joins with
     rows of a log; `key`, the id in the data folder; `title`; `text`, the
     settings' `text` columns joined; `fields`, a struct of these columns; and
-    `tags`. `key` is `id`; if ids have decimals, such as `1.10`, it is the
-    original spelling, such as `1.0`. Returns `columns` (by role), and counts.
+    `tags`.
+
+    `id` is the catalogue's id without zeros after a point: `655.0` becomes
+    `655`. `key` equals `id`. But if any id of the catalogue has other decimals,
+    such as `1.10`, all keys have the catalogue's spelling.
+
+    Returns `columns` (role -> name of the column), and counts.
     """
     columns = find_columns(table, source, settings, ("id", "title"))
     check_named(table, source, "text", settings.text)
@@ -140,7 +145,7 @@ def read_catalogue(
     if not products:
         raise InputError(
             f"{source}: found no row with an id and a title, expected products:"
-            f" the columns taken are {columns}"
+            f" the columns read are {columns}"
         )
     if most and most > _MOST_TAGS:
         raise InputError(
@@ -158,7 +163,7 @@ def read_catalogue(
 
 
 def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Returns the SQL of a product's tags NAME:VALUE."""
+    """Returns SQL for the tags of a product, each NAME:VALUE."""
     lists = [
         f"list_transform(coalesce(f{fields.index(name)}, []), lambda v:"
         f" {quoted(name + ':')} || one_line(replace(v, ',', ' ')))"
@@ -168,7 +173,7 @@ def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
 
 
 def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
-    """Makes `stored` and `product` of the products of a data folder."""
+    """Makes the table `stored`, and the view `product`, of a data folder."""
     fields = ", ".join(f"{named(normal(n))} VARCHAR" for n in settings.text)
     columns = {
         "_id": "VARCHAR",
@@ -188,9 +193,9 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes the table `product` of clicked titles; returns their number.
+    """Makes the table `product` from clicked titles; returns its size.
 
-    `select` is SQL of rows `(id, title)`. With `has_ids`, `key` is `id`;
+    `select` is SQL for rows `(id, title)`. With `has_ids`, keys are the ids;
     otherwise keys are d1, d2, ...
     """
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"

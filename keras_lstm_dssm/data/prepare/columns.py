@@ -46,8 +46,9 @@ def find_columns(
 ) -> dict[str, str]:
     """Returns role -> name of the column, for the roles that have a column.
 
-    A column is named in the settings, or has a usual name. Raises `InputError`
-    if a named column or the column of a `needed` role is missing.
+    The settings name a column; otherwise a usual name is looked for. Raises
+    `InputError` if a column that the settings name is missing, or if a `needed`
+    role has no column.
     """
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}
@@ -82,7 +83,6 @@ def check_named(table: Table, source: str, role: str, names: Any) -> None:
 
 
 def _list_columns(table: Table) -> str:
-    """Lists the columns of a table, with values of the first row."""
     first = table.sample[0] if table.sample else {}
     columns = ", ".join(
         f"{key} ({first[key][:30]!r})" if first.get(key) else key

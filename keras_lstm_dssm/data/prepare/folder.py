@@ -47,7 +47,7 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 def write_clicks(con: Any, path: Path, after: int) -> None:
     """Writes the training clicks of the logs with numbers above `after`.
 
-    Equal clicks are one row. The order is a hash of query and id.
+    Equal clicks are one row. Rows are ordered by a hash of query and id.
     """
     _copy(
         con,
@@ -65,7 +65,7 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
 
 
 def write_rows(con: Any, folder: Path, part: int, rows: str) -> Path:
-    """Writes the rows of log number `part`, from the SQL `rows`."""
+    """Writes the rows that the SQL `rows` selects, of log number `part`."""
     path = folder / f"{part:04}.parquet"
     _copy(con, rows, path, "FORMAT parquet, COMPRESSION zstd")
     return path

@@ -10,12 +10,14 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `row` and the table `click` of the rows of logs, `entry`.
+    """Makes the view `row` and the table `click` from the view `entry`.
 
-    `row` adds the kind, split, query and product of each row. `click` has equal
-    rows once, with their number `clicks` and the first row `n`. A double click
-    comes `seconds` or less after an equal click of the session. With `by_time`,
-    a row without a time is of the kind "wrong time".
+    `row` has the rows of all logs, and the kind, split, query and product of
+    each row. `click` has equal rows only once: `clicks` is the number of equal
+    rows, and `n` the number of the first of them.
+
+    A double click follows an equal click in the same session after `seconds` or
+    less. With `by_time`, a row without a time has the kind "wrong time".
     """
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     con.execute(f"""
@@ -55,7 +57,10 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks in logs above `after`."""
+    """Returns query, id and title of the first clicks.
+
+    Only logs with numbers above `after` are read.
+    """
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -68,8 +73,8 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Counts rows by kind, in the logs with numbers above `after`.
 
-    Returns kind -> (number of rows, an example); and the number of training
-    clicks in all logs.
+    Returns a dict, kind -> (number of rows, an example), and the number of
+    training clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
@@ -90,7 +95,7 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
 
 
 def joined_files(con: Any, part: int) -> set[int]:
-    """Returns the numbers of a log's files that have clicks on products."""
+    """Returns the numbers of a log's files in which products are clicked."""
     rows = con.execute(
         f"SELECT DISTINCT file FROM click WHERE part = {part}"
         " AND kind IN ('clicks', 'double click')"
@@ -101,14 +106,17 @@ def joined_files(con: Any, part: int) -> set[int]:
 def make_grades(con: Any) -> None:
     """Makes the table `grade` of the dev and test queries.
 
-    If the log has no shown products for a query, clicked products are graded 4
-    to 1 by their share of the query's clicks, as in `click_grades`.
+    If a log does not say which products were shown for a query, the clicked
+    products are graded 4 to 1, by their clicks in relation to the clicks of the
+    most clicked product, as in `click_grades`.
 
     Otherwise the grade is round(2 * clicks / expected clicks), at most 4. The
     expected clicks are the sum of the click-through rates of the positions at
     which the product was shown. A product with grade 2 is clicked as often as
-    other products at its positions. Each client counts once for a query and a
-    product.
+    the average product at these positions. Each client counts once for a query
+    and a product.
+
+    Queries without a grade above 0 are left out.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks (COEC).
@@ -148,7 +156,10 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Copies the test queries to `SEEN` or `UNSEEN`, by their words."""
+    """Copies test queries with the words of a training query to `SEEN`.
+
+    Other test queries are copied to `UNSEEN`.
+    """
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (
@@ -161,7 +172,7 @@ def divide_test(con: Any) -> None:
 
 
 def count_queries(con: Any) -> dict[str, int]:
-    """Returns `{split}_queries` -> number, for all splits but train."""
+    """Returns `{split}_queries` -> number of queries, without train."""
     rows = con.execute(
         "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
     )

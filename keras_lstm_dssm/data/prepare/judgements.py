@@ -27,13 +27,13 @@ def read_judgements(
 ) -> dict[str, str]:
     """Makes the table `judged` of `(q, id, grade)`; returns role -> column.
 
-    Judgements have texts of queries, or ids of queries. Another table then has
-    the texts, such as the topics of TREC or the queries of BEIR. A corpus among
-    the tables is ignored.
+    A judgement has the text or the id of a query. If it has the id, another
+    table must have the texts, such as the topics of TREC or the queries of
+    BEIR. A corpus among the tables is ignored.
 
     `grade` is a whole number from 0 to 4. Scales that end above 4, such as 0 to
-    100, and fractions from 0 to 1 are rescaled. The labels of ESCI become
-    E 4, S 2, C 1, I 0. Rows without a grade are left out.
+    100, and fractions from 0 to 1 are rescaled to 0 to 4. The labels of ESCI
+    become E 4, S 2, C 1, I 0. Rows without a grade are left out.
     """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()
@@ -49,7 +49,7 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # --query and --clicked may name columns of the log only.
+        # --query and --clicked may name columns that only the log has.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")
@@ -102,8 +102,8 @@ def read_judgements(
     ).fetchall()
     if has_rows and not has_queries:
         raise InputError(
-            f"{source}: found ids of queries without texts, expected a file of"
-            " queries or topics, too: name it beside, after a comma"
+            f"{source}: found ids of queries without texts, expected also a"
+            " file of queries or topics: add its path after a comma"
         )
     wrong = con.execute(
         "SELECT text FROM judged WHERE grade IS NULL OR grade < 0 LIMIT 1"
@@ -117,12 +117,16 @@ def read_judgements(
 
 
 def _first(table: Table, names: Iterable[str]) -> str | None:
-    """Returns the first of several names that is a column of the table."""
+    """Returns the first of the names that is a column of the table."""
     return next((n for n in names if table.column(n) is not None), None)
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Names the columns of ratings of OpenSearch, and TREC qrels and topics."""
+    """Gives usual names to the columns of some forms of judgements.
+
+    The forms are OpenSearch's lists of ratings, qrels and topics of TREC, and
+    TSV files of ids and texts without a header.
+    """
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""
@@ -157,20 +161,20 @@ def _with_names(con: Any, table: Table) -> Table:
 
 
 def _renamed(table: Table, names: Sequence[str], select: str) -> Table:
-    """Returns a table of the SQL `select`, which has columns of these names."""
+    """Returns a table of the rows of `select`, with columns of these names."""
     columns = {name: name for name in names}
     return table._replace(sql=f"({select})", columns=columns, has_header=True)
 
 
 def read_stored(con: Any, path: Path) -> None:
-    """Makes the table `judged` of the parquet file in a data folder."""
+    """Makes the table `judged` from the parquet file of a data folder."""
     con.execute(
         f"CREATE TABLE judged AS FROM read_parquet({quoted(str(path))})"
     )
 
 
 def use_judgements(con: Any) -> None:
-    """Replaces the grades of the split test with judged grades."""
+    """Replaces the grades of the split test by the judged grades."""
     con.execute("DELETE FROM grade WHERE split = 'test'")
     con.execute("""
         INSERT INTO grade BY NAME

@@ -1,16 +1,19 @@
-"""Opens logs of clicks.
+"""Opens click logs.
 
 Logs of any form become rows with these columns:
 
 - `q`: the original spelling of the query;
-- `id`: the id of the product;
-- `weight`: the weight of the click; 0 for a product that was only shown;
+- `id`: the id of the product, or the title if there is no catalogue;
+- `weight`: the weight of the click; 0 for a product that was only shown; NULL
+  if the log's weight is not a number from 0 to 1e9;
 - `clicks`: the number of equal clicks; above 1 only in logs without times;
-- `time`: seconds since 1970; NaN if the time cannot be read;
+- `time`: seconds since 1970; NaN if the time cannot be read, NULL if it is
+  missing;
 - `client`: a hash of the session;
-- `page`, `position`: only in UBI: the number of the page of results, and the
-  position on the page, from 1, or 0 if the product was not shown;
-- `file`: the number of the row's file in `Table.files`; not in UBI.
+- `page`: in UBI, the number of the page of results; otherwise NULL;
+- `position`: in UBI, the product's position on the page, from 1, or 0 if the
+  page does not show the product; otherwise NULL;
+- `file`: the number of the row's file in `Table.files`; UBI has no such column.
 """
 
 from typing import Any, NamedTuple
@@ -43,7 +46,7 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Reads `test_after`: ISO 8601 (UTC if it has no zone), or a Unix time."""
+    """Converts `test_after` to seconds since 1970; the default zone is UTC."""
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
         raise InputError(
@@ -54,19 +57,21 @@ def seconds_of(con: Any, text: str) -> float:
 
 
 class Log(NamedTuple):
-    """A log that was opened.
+    """Holds a log that was opened, with the SQL to read its rows.
 
     Attributes:
         name: Name of the log in messages.
-        rows: SQL of the rows, with the columns of the module's docstring.
-        titles: SQL of `(id, title)`, the products if there is no catalogue.
-        has_ids: Whether the column `id` of `titles` has ids, not titles.
+        rows: SQL for the rows, with the columns of the module's docstring.
+        titles: SQL for rows `(id, title)`, which become the products if there
+            is no catalogue.
+        has_ids: Whether `titles` has ids in the column `id`, and not titles.
         has_time: Whether rows have times.
         columns: Role -> name of the column.
         notes: Lines for the report.
-        table: The table of a log with a click in each row; `None` for UBI.
+        table: The log's table, with a click in each row; `None` for UBI.
         bad: The lines of UBI that cannot be read.
-        unread_times: SQL of the times that cannot be read; "" for none.
+        unread_times: SQL for the times that cannot be read, or "" if the log
+            has no times.
     """
 
     name: str
@@ -154,14 +159,14 @@ def open_clicks(
         client = f"CASE WHEN {session} <> '' THEN hash({session}) END"
     elif "time" in columns:
         notes = (
-            "  no session: double clicks are not looked for; name the column of"
+            "  no session: double clicks are not removed; name the column of"
             " the session or of the user by --session",
         )
     for column in names:
         if normal(column) in _POSITIONS - {*map(normal, columns.values())}:
             notes += (
-                f"  {column}: not read: positions are of use where a log has"
-                " what was shown, too, see --ubi",
+                f"  {column}: not read: positions are used only if a log also"
+                " has the products that were shown, see --ubi",
             )
     first = f"""{expression["query"]} AS q, {key} AS id, {weight} AS weight,
           {FILE} AS file"""
@@ -170,7 +175,8 @@ def open_clicks(
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        # Not in the order of the file: to number rows would take one thread.
+        # Sorted, because threads read rows in any order. To keep the order of
+        # the file, DuckDB would have to number rows in one thread.
         rows = f"""
             SELECT {first}, CAST(count(*) AS INTEGER) AS clicks, {last}
             FROM {relation} GROUP BY 1, 2, 3, 4
@@ -189,7 +195,7 @@ def open_clicks(
 
 
 def case_of_actions(action: str, actions: dict[str, float]) -> str:
-    """Returns the SQL of an action's weight; NULL for other actions."""
+    """Returns SQL for the weight of an action; NULL for unknown actions."""
     cases = "".join(
         f" WHEN {quoted(name)} THEN {weight}"
         for name, weight in actions.items()
@@ -200,7 +206,10 @@ def case_of_actions(action: str, actions: dict[str, float]) -> str:
 def check_actions(
     con: Any, select: str, actions: dict[str, float], source: str
 ) -> dict[str, int]:
-    """Counts the rows of each action; raises `InputError` without a click."""
+    """Counts the rows of each action in the SQL `select`.
+
+    Raises `InputError` if none of the actions is in `actions`.
+    """
     counts = dict(
         con.execute(
             f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"
@@ -211,7 +220,7 @@ def check_actions(
         listed = ", ".join(f"{name} ({n:,})" for name, n in counts.items())
         raise InputError(
             f"{source}: found the actions {listed:.300}, expected one of"
-            f" {', '.join(actions)}: name those that are clicks, with weights,"
-            f" by --actions, such as {next(iter(counts))}:1"
+            f" {', '.join(actions)}: name the actions that are clicks, with"
+            f" weights, by --actions, such as {next(iter(counts))}:1"
         )
     return counts

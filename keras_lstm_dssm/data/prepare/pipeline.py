@@ -30,11 +30,11 @@ CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
 """Sources of products: a catalogue, or the ids or clicked titles of a log."""
 
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
-_MEMORY = "1GB"  # limit of DuckDB
-_LEAST_JOINED = 0.5  # share of the clicks that are on known products
-_SAME_CLICKS = 0.9  # share from which two logs have the same clicks
-_SHOWN = 5  # clicks in the report
-_ROW_BITS = 40  # bits for the number of a row in its log
+_MEMORY = "1GB"  # memory limit of DuckDB
+_LEAST_JOINED = 0.5  # least share of the clicks that are on known products
+_SAME_CLICKS = 0.9  # share of equal clicks that is an error in two logs
+_SHOWN = 5  # number of clicks in the report
+_ROW_BITS = 40  # bits for a row's number in its log
 _NO_ROWS = """
     SELECT '' AS q, '' AS id, CAST(1 AS DOUBLE) AS weight, 1 AS clicks,
       CAST(1 AS DOUBLE) AS time, CAST(1 AS UBIGINT) AS client,
@@ -55,7 +55,8 @@ def prepare(
     Args:
         output: The folder to create. If `None`, sources are read, checked and
             reported, but nothing is written.
-        settings: Sources, columns and rules. Default `None`: made of `options`.
+        settings: Sources, columns and rules. Default `None`: made from
+            `options`.
         report: Function that is called with each line of the report. Default
             `None`: no report.
         **options: Fields of `PrepareSettings`. Sources, such as `catalogue`
@@ -67,8 +68,9 @@ def prepare(
 
     Raises:
         InputError: A file or a column is missing, more rows are bad than
-            `max_bad_percent` allows, under half of the clicks are on products
-            of the catalogue, or a split of a log has no query.
+            `max_bad_percent` allows, fewer than half of the clicks are on
+            products of the catalogue, a split has no query, or `output` exists
+            and `append` is not set.
 
     Example:
         >>> prepared = dssm.prepare("SHOP", catalogue="catalogue.csv",
@@ -121,7 +123,8 @@ def load_data(folder: str | os.PathLike[str]) -> Collection:
     """Opens a data folder that `prepare` has made.
 
     Raises:
-        InputError: `folder` is not a data folder, or of another version.
+        InputError: `folder` is not a data folder, or was made by an earlier
+            development version.
 
     Example:
         >>> shop = dssm.load_data("SHOP")  # doctest: +SKIP
@@ -145,8 +148,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last.
 
-    After an interruption, `--append` with the same sources completes the
-    folder, because `data.json` does not have them yet.
+    After an interruption, `data.json` does not name the new sources yet. The
+    same `--append` can then be run again, and completes the folder.
     """
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
@@ -163,7 +166,7 @@ class Prepared(NamedTuple):
     Attributes:
         counts: Counts of rows, products, clicks and queries, as in
             `data.json`.
-        collection: The data folder; `None` if none was written.
+        collection: The data folder; `None` if nothing was written.
     """
 
     counts: dict[str, Any]
@@ -173,7 +176,8 @@ class Prepared(NamedTuple):
 class _Builder:
     """Reads the sources of a data folder into DuckDB, and writes the folder.
 
-    With `--append`, `before` is the old folder, and `data` its `data.json`.
+    With `--append`, `before` is the data folder so far, and `data` the content
+    of its `data.json`.
     """
 
     def __init__(
@@ -231,7 +235,7 @@ class _Builder:
             self._divide(opened)
 
     def _divide(self, opened: list[logs.Log]) -> None:
-        """Reads the rows of the logs, and divides and grades the queries."""
+        """Reads the rows of logs, splits the queries, and grades products."""
         bad = self._read_rows(opened)
         read_queries(self.con, self.settings.seed)
         grades.define_clicks(
@@ -259,11 +263,11 @@ class _Builder:
 
     @property
     def has_log(self) -> bool:
-        """Whether there is a log, new or stored."""
+        """Whether there is a new log or a stored log."""
         return self.old_logs + self.new_logs > 0
 
     def write(self, folder: Path) -> None:
-        """Writes the data folder; with `--append`, without its old logs."""
+        """Writes the data folder; with `--append`, all but the old logs."""
         folders.write_folder(self.con, folder, self.settings)
         (self.work / folders.LOGS).rename(folder / folders.LOGS)
         if self.is_judged:
@@ -283,7 +287,11 @@ class _Builder:
         write_json(folder / DATA_FILE, data)
 
     def _open(self, source: Any, is_log: bool = True) -> tables.Table:
-        """Opens a source; a header has usual names, or names of settings."""
+        """Opens a source.
+
+        The first line is a header if it has a usual name of a column or a name
+        in the settings.
+        """
         names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
             if isinstance(value, str | tuple):
@@ -298,8 +306,8 @@ class _Builder:
             record = tables.source_record(path)
             if is_log and record["sha256"] in earlier:
                 raise InputError(
-                    f"{path}: found a file that the data folder has, expected"
-                    " new files with --append: leave it out"
+                    f"{path}: found a file that the data folder already has,"
+                    " expected new files with --append: leave it out"
                 )
             self.sources.append(record)
 
@@ -326,7 +334,6 @@ class _Builder:
         self.report(f"{name}: {pairs}")
 
     def _open_logs(self) -> list[logs.Log]:
-        """Opens the new logs, and reports their columns."""
         settings, opened = self.settings, []
         if settings.clicks is not None:
             table, name = self._open(settings.clicks), _name(settings.clicks)
@@ -356,7 +363,7 @@ class _Builder:
         return opened
 
     def _read_products(self, opened: list[logs.Log]) -> None:
-        """Makes the table `product` from the data folder and the logs."""
+        """Makes the table `product` from the data folder and the new logs."""
         titles = [log.titles for log in opened]
         if self.before is not None and self.data:
             catalogues.read_products(self.con, self.before, self.settings)
@@ -374,7 +381,6 @@ class _Builder:
         self.counts["catalogue"] = {"products": products}
 
     def _read_judgements(self) -> None:
-        """Reads new or stored judgements, if there are any."""
         source, name = self.settings.judgements, ""
         if source is not None:
             name = _name(source)
@@ -393,16 +399,17 @@ class _Builder:
             return
         if self.test_after is not None:
             raise InputError(
-                f"{name}: found judgements, which are the split test, and"
-                " --test_after: leave one out"
+                f"{name}: found judgements and --test_after, expected only one"
+                " of them, since each of them defines the split test"
             )
         self.is_judged = True
 
     def _read_rows(self, opened: list[logs.Log]) -> tables.BadRows:
         """Makes the view `entry` of the rows of all logs; counts bad lines.
 
-        Rows of new logs are first written to parquet files, which keep their
-        order. `part` is the number of the log, `n` numbers all rows in order.
+        The rows of new logs are first written to parquet files, to fix their
+        order. `part` is the number of a row's log, and `n` the number of the
+        row, in the order of all logs.
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
@@ -417,7 +424,7 @@ class _Builder:
                 SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({file})""")
-        if self.is_judged:  # judged queries get a number; weight 0: no click
+        if self.is_judged:  # numbers judged queries; weight 0: no click
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -439,13 +446,13 @@ class _Builder:
     def _check_distinct(self, opened: list[logs.Log]) -> None:
         """Raises `InputError` if two logs have the same clicks."""
         has_times = all(log.has_time for log in opened)
-        # By the hour, because UBI has times of searches, not of clicks.
+        # Times are compared by hours: UBI has times of searches, not of clicks.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
-        # Without times, even logs of different months share many rows.
+        # Without times, rows of different months are often equal.
         smaller = "least" if has_times else "greatest"
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
@@ -460,7 +467,6 @@ class _Builder:
             )
 
     def _report_splits(self, splits: dict[str, int]) -> None:
-        """Reports and checks the sizes of the splits."""
         if self.before is not None and self.data:
             self._report_changes(self.before / "corpus.jsonl", splits)
         self.counts |= splits
@@ -487,7 +493,6 @@ class _Builder:
                 )
 
     def _report_changes(self, products: Path, splits: dict[str, int]) -> None:
-        """Reports what `--append` changes in the data folder."""
         ((new, removed),) = self.con.execute(f"""
             SELECT count(*) FILTER (_id IS NULL), count(*) FILTER (key IS NULL)
             FROM product FULL JOIN read_json({tables.quoted(str(products))},
@@ -504,7 +509,7 @@ class _Builder:
         )
 
     def _report_rows(self, bad: tables.BadRows, opened: list[logs.Log]) -> int:
-        """Reports new rows, and checks the shares of kinds of rows.
+        """Reports the new rows by kind, and checks their shares.
 
         Returns the number of training clicks in all logs.
         """
@@ -541,7 +546,6 @@ class _Builder:
     def _check_shares(
         self, kinds: dict[str, tuple[int, str]], total: int
     ) -> None:
-        """Raises `InputError` for too many bad rows, or unknown products."""
         name = self.name
         if not total:
             raise InputError(f"{name}: found no click, expected one or more")
@@ -555,7 +559,7 @@ class _Builder:
                 time_format = self.settings.time_format
                 remedy = "say how times are written by --time_format"
                 if time_format:
-                    remedy = f"--time_format={time_format} is another form"
+                    remedy = f"--time_format={time_format} does not fit"
             raise InputError(
                 f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
                 f" them {worst!r} such as {kinds[worst][1]}, expected"
@@ -566,13 +570,13 @@ class _Builder:
         if joined < _LEAST_JOINED * (joined + unknown[0]):
             raise InputError(
                 f"{name}: found {joined:,} clicks on products of the catalogue"
-                f" and {unknown[0]:,} on others, such as {unknown[1]}, expected"
-                " half or more: name the column of the id by --id and"
-                f" --clicked{self._zeros_hint()}"
+                f" and {unknown[0]:,} on unknown ids, such as {unknown[1]},"
+                " expected half or more on products: name the columns of ids by"
+                f" --id and --clicked{self._zeros_hint()}"
             )
 
     def _zeros_hint(self) -> str:
-        """Returns a hint if ids differ in leading zeros only."""
+        """Returns a hint if some ids differ only in leading zeros, or ""."""
         pair = self.con.execute(
             "SELECT e.id, p.id FROM entry e JOIN product p"
             " ON ltrim(e.id, '0') = ltrim(p.id, '0') AND e.id <> p.id LIMIT 1"
@@ -580,13 +584,12 @@ class _Builder:
         if pair is None:
             return ""
         return (
-            f"; the log's {pair[0]!r} is the catalogue's {pair[1]!r} if leading"
-            " zeros are lost: export the ids as text"
+            f"; {pair[0]!r} in the log may be {pair[1]!r} in the catalogue"
+            " without its leading zeros: export the ids as text"
         )
 
 
 def _name(source: Any) -> str:
-    """Returns the name of a source in messages."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     return f"the {type(source).__name__}"

@@ -14,13 +14,16 @@ _AT_ONCE = 1 << 16
 
 
 def read_queries(con: Any, seed: int) -> None:
-    """Makes the tables `query_text` and `written` of the queries of `entry`.
+    """Makes the tables `query_text` and `written` from the view `entry`.
 
-    A row of `query_text` is a query: all spellings that differ only in letter
-    case or white space. A row of `written` is a spelling `q`; `n` is the first
-    row of `entry` with this spelling, `query` the number of the query, and
-    `percent` a hash of the words, from 0 to 99, which decides the split. The
-    order of the log does not change numbers and texts of queries.
+    `query_text` has a row for each query. Spellings that differ only in letter
+    case or white space are the same query.
+
+    `written` has a row for each spelling `q`: `query`, the number of its query;
+    `n`, the number of the first row of `entry` with the spelling; and
+    `percent`, a hash of the words from 0 to 99, which decides the split.
+
+    A query's number and text do not depend on the order of the log.
     """
     con.execute("""
         CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
@@ -41,7 +44,7 @@ def read_queries(con: Any, seed: int) -> None:
 
 
 def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields blocks of rows of the table `spelled`: column -> values."""
+    """Yields blocks of rows for the table `spelled`: column -> values."""
     # Python normalises the words, because DuckDB has no NFKC.
     reader = con.cursor()
     reader.execute("SELECT q, min(n) FROM entry WHERE q IS NOT NULL GROUP BY q")
@@ -65,7 +68,7 @@ def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
 def split_of(
     settings: PrepareSettings, test_after: float | None, is_judged: bool
 ) -> str:
-    """Returns the SQL of a row's split, by columns of `entry` and `written`."""
+    """Returns SQL for a row's split, from columns of `entry` and `written`."""
     test_percent = settings.test_percent
     is_test = f"percent < {test_percent}"
     if is_judged:

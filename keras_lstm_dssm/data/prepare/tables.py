@@ -1,8 +1,8 @@
 r"""Opens files of any dialect, and DataFrames, as relations of DuckDB.
 
-All values are read as text: `007` stays `007`. This module finds encodings and
-headers, because DuckDB 2.0.1 misreads UTF-16 and Windows-1252 without an error,
-and takes the first click for a header.
+All values are read as text: `007` stays `007`. This module itself detects
+encodings and headers, because DuckDB 2.0.1 misreads UTF-16 and Windows-1252
+without an error, and takes the first click for a header.
 """
 
 import codecs
@@ -27,8 +27,8 @@ FILE = '"*file"'
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
-_BUFFER = 1 << 25  # the default is 16 times `_LONGEST_LINE`
-_MOST_REJECTED = 10_000  # bytes of a rejected row that DuckDB returns
+_BUFFER = 1 << 25  # DuckDB's default is 16 times `_LONGEST_LINE`
+_MOST_REJECTED = 10_000  # DuckDB cuts rejected rows to this number of bytes
 _FEW = 50  # number of first records that are inspected
 _DELIMITERS = "\t,;|"
 _NO_DELIMITER = "'\x01'"  # SQL; makes each line one field
@@ -58,15 +58,16 @@ class Table(NamedTuple):
     """A relation of DuckDB, and its columns.
 
     Attributes:
-        sql: SQL of the relation after FROM; it also has the column `FILE`.
-        columns: Name -> SQL expression of the column's text.
+        sql: SQL for the relation, to be used after FROM. The relation also has
+            the column `FILE`.
+        columns: Name -> SQL expression for the column's text.
         sample: The first rows.
         files: The paths of the files with rows; empty for a DataFrame.
         has_header: Whether the first line of the files names the columns.
         is_plain: Whether the files are TSV of two or three columns without a
             header.
         form: The form of the files, see `File`; "parquet" for a DataFrame.
-        lines: For JSON, SQL of all lines, also lines that are not JSON.
+        lines: For JSON, SQL for all lines, even lines that are not JSON.
     """
 
     sql: str
@@ -79,7 +80,7 @@ class Table(NamedTuple):
     lines: str = ""
 
     def column(self, name: str) -> str | None:
-        """Returns the SQL of a column, or of a nested column `a.b`."""
+        """Returns SQL for a column, or a nested column `a.b`, or `None`."""
         by_name = {normal(key): sql for key, sql in self.columns.items()}
         if sql := self.columns.get(name) or by_name.get(normal(name)):
             return sql
@@ -91,7 +92,7 @@ class Table(NamedTuple):
 
 
 def normal(name: str) -> str:
-    """Returns the name of a column in lower case, without punctuation."""
+    """Returns a column's name in lower case, with "_" for punctuation."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
@@ -123,7 +124,7 @@ def find_files(source: str | os.PathLike[str]) -> list[str]:
             raise InputError(f"{pattern}: no such file: check the path")
     if not files:
         raise InputError(
-            f"{text}: found no file of CSV, TSV, JSON or parquet (.gz, too),"
+            f"{text}: found no file of CSV, TSV, JSON or parquet (or .gz),"
             " expected one or more: check the path"
         )
     return list(dict.fromkeys(files))
@@ -143,12 +144,12 @@ def open_table(
 ) -> Table:
     """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
-    A first line with one of the `known` names of columns is a header. Copies in
-    UTF-8 are written to `folder`.
+    The first line is a header if it has one of the `known` names of columns.
+    Files that are not UTF-8 are copied to `folder` in UTF-8.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
-        if hasattr(source, "fetch_arrow_reader"):  # of another connection
+        if hasattr(source, "fetch_arrow_reader"):  # a DuckDB relation
             source = import_optional("pyarrow", "parquet").table(source)
         con.register(name, source)
         return _typed_table(con, name)
@@ -158,7 +159,8 @@ def open_table(
     if len(forms) > 1:
         raise InputError(
             f"{os.fspath(source)}: found files of the forms"
-            f" {', '.join(sorted(forms))}, expected one form: name them apart"
+            f" {', '.join(sorted(forms))}, expected one form: convert some of"
+            " the files"
         )
     if forms == {"parquet"}:
         names = ", ".join(quoted(file.path) for file in opened)
@@ -181,7 +183,10 @@ _NUMBERS = itertools.count()  # for distinct names of DataFrames and copies
 
 
 def open_files(paths: Sequence[str], folder: Path) -> list[File]:
-    """Finds the forms of files; leaves out empty files unless all are empty."""
+    """Finds the forms of files; leaves out empty files.
+
+    Raises `InputError` if all files are empty.
+    """
     files = [open_file(path, folder)._replace(source=path) for path in paths]
     if all(file.form == "empty" for file in files):
         raise InputError(f"{paths[0]}: found an empty file, expected rows")
@@ -250,13 +255,17 @@ def _find_encoding(path: str, head: bytes) -> str:
 def _recode(path: str, copy: Path, encoding: str) -> None:
     """Copies a text as UTF-8 with line feeds."""
     with reading(path) as file, copy.open("w", encoding="utf-8") as target:
-        source = io.TextIOWrapper(file, encoding, "replace")  # any line end
+        # By default `TextIOWrapper` reads any line end as a line feed.
+        source = io.TextIOWrapper(file, encoding, "replace")
         while text := source.read(_CHUNK):
             target.write(text)
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Finds the delimiter with which most records have equal widths."""
+    """Returns the best delimiter, and the first records that it separates.
+
+    With the best delimiter, the most records have equal widths.
+    """
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
     for delimiter in _DELIMITERS:
@@ -272,7 +281,7 @@ def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
 
 
 def _text_table(files: list[File], known: Collection[str]) -> Table:
-    """Reads CSV and TSV files, whose columns may have different orders."""
+    """Reads CSV and TSV files; the order of columns may differ."""
     usual_names = {normal(name) for name in known}
     selects, sample, headers = [], [], []
     for number, file in enumerate(files):
@@ -294,7 +303,7 @@ def _text_table(files: list[File], known: Collection[str]) -> Table:
     if len({has_header for _, has_header in headers}) > 1:
         raise InputError(
             f"{files[0].path}: some of these files have a header, and some do"
-            " not, expected all or none: name them apart"
+            " not, expected all or none: add or remove headers"
         )
     first_names, has_header = headers[0]
     columns = dict.fromkeys(itertools.chain(*(names for names, _ in headers)))
@@ -342,11 +351,12 @@ def _unquoted(name: str) -> str:
 
 
 def json_rows(file: File) -> str:
-    """Returns the SQL of the rows of a file as `(row JSON, line VARCHAR)`.
+    """Returns SQL for the rows of a file as `(row JSON, line VARCHAR)`.
 
-    `row` is `NULL` if `line` is not JSON. Rows inside other objects are
-    unpacked: of Elasticsearch dumps (`_source`), of Vespa feeds (`put`), and of
-    objects with a single list. Action lines of bulk files are left out.
+    `row` is `NULL` if `line` is not JSON. Rows are taken out of the objects of
+    Elasticsearch dumps (`_source`) and Vespa feeds (`put`), and out of an
+    object with a list as its only value. Action lines of bulk files are left
+    out.
     """
     path = quoted(file.path)
     if file.form == "parquet":
@@ -367,7 +377,6 @@ def json_rows(file: File) -> str:
         objects = f"""
             SELECT json AS row, NULL AS line FROM read_json_objects({path},
               format='{form}', maximum_object_size={1 << 28})"""
-    # An object with a list as its only value is a file of rows.
     only = "json_extract(row, '$.' || json_keys(row)[1])"
     return f"""
         SELECT CASE
@@ -384,7 +393,6 @@ def json_rows(file: File) -> str:
 
 
 def _is_lines(file: File) -> bool:
-    """Returns whether at least half of the first lines are JSON objects."""
     if file.form != "json":
         return False
     with reading(file.path) as opened:

@@ -57,9 +57,9 @@ def read_ubi(
     """Reads pages of results, and clicks without a page.
 
     A page has the products that were shown for a `query_id`: the ids in the row
-    of the query, or else the impressions in the order of their ordinals. The
-    clicks of other queries have no page. A product occurs once on a page, with
-    the largest weight of its actions.
+    of the query, or, if the row has none, the impressions in the order of their
+    ordinals. The clicks of queries without shown products have no page. A
+    product occurs once on a page, with the largest weight of its actions.
     """
     for file in files:
         if file.form == "text":
@@ -99,7 +99,7 @@ def read_ubi(
         missing = "queries (user_query)" if counts else "events (action_name)"
         raise InputError(
             f"{source}: found no {missing}, expected the queries and the events"
-            " of UBI: name the folder or the file of both"
+            " of UBI: name a folder or files that have both"
         )
     _make_pages(con, case_of_actions("action", actions))
     ((with_shown, without_shown),) = con.execute("""
@@ -133,7 +133,7 @@ def _has_spaces(con: Any) -> bool:
 
 
 def _make_pages(con: Any, weight: str) -> None:
-    """Makes `ubi_rows`: the shown products joined with the clicked products."""
+    """Makes the table `ubi_rows` of the shown and the clicked products."""
     con.execute("""
         CREATE TABLE ubi_query AS
         SELECT *, row_number() OVER (ORDER BY time, n) AS number FROM (
