@@ -27,9 +27,6 @@ API_DOCUMENTS = "api_documents"
 BUILT_IN = (API, API_SENTENCES, API_DOCUMENTS)
 """Names of the data sets made from docstrings of installed packages."""
 
-UBI = "ubi:"
-"""Prefix of a data specification that names a UBI folder."""
-
 _EXPECTED = "expected old clicks, a colon and a share, such as old.tsv:0.2"
 
 
@@ -48,14 +45,8 @@ def parts_of(spec: str | os.PathLike[str]) -> list[str]:
 
 def absolute_spec(spec: str) -> str:
     """Makes the paths of a data specification absolute."""
-
-    def absolute(part: str) -> str:
-        if part in BUILT_IN:
-            return part
-        prefix = UBI if part.startswith(UBI) else ""
-        return prefix + os.path.abspath(part.removeprefix(prefix))
-
-    return ",".join(map(absolute, parts_of(spec)))
+    parts = parts_of(spec)
+    return ",".join(p if p in BUILT_IN else os.path.abspath(p) for p in parts)
 
 
 class ReplaySpec(NamedTuple):
