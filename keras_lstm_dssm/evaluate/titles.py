@@ -70,7 +70,7 @@ class Measured(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """A key of `MAIN_MEASURES`."""
+        """`"rerank"` or `"retrieve"`."""
         return RERANK if self.task.depth is None else RETRIEVE
 
 
@@ -82,9 +82,10 @@ _WORDS = {
 
 
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
-    """Chooses `settings.mode` by the split if it is `None`.
+    """Chooses `settings.mode` if the mode is `None`.
 
-    Reranking needs documents with grade 0. Without them, all orders of the
+    The mode is `"rerank"` if the split has documents of grade 0, otherwise or
+    for a hybrid `"retrieve"`. Without documents of grade 0, all orders of the
     judged documents are equally good.
     """
     if settings.mode is not None:
@@ -117,7 +118,8 @@ def given_weights(settings: TitleSettings) -> dict[str, float] | None:
         if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
             raise InputError(
                 f"--mix: found {name!r}, which is named twice or is the name of"
-                " a row of the results; the model of --run is always in it"
+                " a row of the results; the mixture always has the model of"
+                " --run"
             )
     if weights and not mix:
         raise InputError("--mix_weights is for --mix, which is missing")
@@ -142,10 +144,12 @@ def measure_titles(
     settings: TitleSettings,
     report: Report = lambda line: None,
 ) -> Measured:
-    """Measures a model, BM25, a random order, and the mixture `settings.mix`.
+    """Measures a model, BM25, a random order, and a mixture if there is one.
 
-    `Measured.about` has `bm25_words`, the name of BM25's tokenizer, and for a
-    mixture also `mixture_weights` and `mixture_dev`, the results on dev.
+    The mixture adds the scores of the model and of `settings.mix`.
+    `Measured.about` has `bm25_words`, the name of BM25's tokenizer. For a
+    mixture it also has `mixture_weights`, and `mixture_dev`, the results on dev
+    if the weights are fitted to dev.
     """
     settings = with_mode(settings, collection)
     split, mix = settings.split, settings.mix
@@ -190,8 +194,9 @@ def measure_titles(
         if weights is None:
             if not settings.dev and split == "dev":
                 raise InputError(
-                    "--split=dev is what the weights of --mix would be chosen"
-                    " on: give --mix_weights, or another --split or --dev"
+                    "--split=dev: the weights of --mix would be fitted to the"
+                    " split that is measured: give --mix_weights, or another"
+                    " --split or --dev"
                 )
             dev = collection
             if settings.dev:
@@ -231,7 +236,7 @@ def measured_systems(
     settings: TitleSettings,
     report: Report,
 ) -> Measured:
-    """Measures systems, prints a table, and writes the run of `ranked`."""
+    """Measures systems, prints a table, and may write the run of `ranked`."""
     runs: dict[str, Run] = {}
     pages: dict[str, Occurrences] = {}
 
@@ -262,7 +267,7 @@ def measured_systems(
 def report_choice(
     name: str, chosen: ChosenWeights, dev: Task, measure: str, report: Report
 ) -> dict[str, Any]:
-    """Prints the results of chosen weights on dev, and returns `NAME_dev`."""
+    """Prints the dev results of chosen weights, and returns them by name."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )

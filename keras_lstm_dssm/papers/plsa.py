@@ -16,7 +16,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
-_EM_BLOCK = 512  # number of words in a block of titles
+_EM_BLOCK = 512  # number of non-zero counts in a block of titles
 _TINY = np.float32(1e-12)  # least probability: subnormal numbers are slow
 
 
@@ -33,8 +33,9 @@ def em_step(
         P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
         P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
 
-    No update lowers the posterior (ECM, Meng and Rubin 1993). Changes
-    `mixtures`, and returns the topics.
+    No update lowers the posterior (ECM, Meng and Rubin 1993). `counts` are
+    n(d, w), a CSR matrix `[titles, words]`. `topics` are `[words, T]`.
+    `mixtures` are `[titles, T]`, updated in place. Returns the new topics.
     """
     ratios = counts.copy()
     for titles, entries in _blocks(counts):
@@ -67,7 +68,10 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields titles `[B]` of L words, and entries in `counts.data` `[B, L]`."""
+    """Yields titles `[B]` of L distinct words, and indices in `counts.data`.
+
+    The indices are `[B, L]`.
+    """
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -84,7 +88,10 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """Estimates P(z|d) `[B, T]` from P(w|z) `[B, L, T]`, n(d, w) `[B, L]`."""
+    """Estimates P(z|d) `[B, T]` by EM.
+
+    `rows` are P(w|z) `[B, L, T]`, and `word_counts` are n(d, w) `[B, L]`.
+    """
     for _ in range(steps):
         ratios = word_counts / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)
@@ -108,9 +115,9 @@ class PLSASystem(CorpusSystem):
         log((1 - background) sum over z of P(w|z) P(z|d) + background P(w))
 
     P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
-    (`em_step`). P(z|d) of a title is estimated with P(w|z) fixed, and is
-    uniform for a title without a known word. Unknown words are dropped from
-    queries and titles. Retrieval ranks all titles, since topics can match
+    (`em_step`). P(z|d) of a title is estimated with P(w|z) fixed. A title
+    without a known word has a uniform P(z|d). Unknown words are dropped from
+    queries and titles. Retrieval ranks all titles, because topics can match
     without a common word.
 
     Args:
