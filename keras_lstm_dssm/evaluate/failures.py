@@ -197,10 +197,12 @@ def _on_pages(measured: Measured) -> list[dict[str, Any]]:
         for ranked in measured.run.values()
         for title in {documents[d] for d in list(ranked)[:PAGE]}
     )
-    most = sorted(page_counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    by_frequency = sorted(
+        page_counts.items(), key=lambda pair: (-pair[1], pair[0])
+    )
     return [
         {"title": title, "share": count / len(measured.run)}
-        for title, count in most[:_SHOWN]
+        for title, count in by_frequency[:_SHOWN]
     ]
 
 

@@ -84,9 +84,9 @@ _WORDS = {
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
     """Chooses `settings.mode` if the mode is `None`.
 
-    The mode is `"rerank"` if the split has documents of grade 0, otherwise or
-    for a hybrid `"retrieve"`. Without documents of grade 0, all orders of the
-    judged documents are equally good.
+    The mode is `"rerank"` if the split has documents of grade 0, otherwise
+    `"retrieve"`: without grade 0, all orders of the judged documents are
+    equally good. The mode of a hybrid is always `"retrieve"`.
     """
     if settings.mode is not None:
         return settings
@@ -236,7 +236,7 @@ def measured_systems(
     settings: TitleSettings,
     report: Report,
 ) -> Measured:
-    """Measures systems, prints a table, and may write the run of `ranked`."""
+    """Measures systems, prints a table, and writes a run file if requested."""
     runs: dict[str, Run] = {}
     pages: dict[str, Occurrences] = {}
 
@@ -253,13 +253,13 @@ def measured_systems(
         report(
             "pages of 10 titles with the most frequent title (skewness): "
             + ", ".join(
-                f"{name} {100 * most.share:.1f} % ({most.skewness:.1f})"
-                for name, most in pages.items()
+                f"{name} {100 * page.share:.1f} % ({page.skewness:.1f})"
+                for name, page in pages.items()
             )
         )
         about["pages"] = {
-            name: {"share": most.share, "skewness": most.skewness}
-            for name, most in pages.items()
+            name: {"share": page.share, "skewness": page.skewness}
+            for name, page in pages.items()
         }
     return Measured(task, by_query, about, ranked, runs[ranked])
 
@@ -267,7 +267,7 @@ def measured_systems(
 def report_choice(
     name: str, chosen: ChosenWeights, dev: Task, measure: str, report: Report
 ) -> dict[str, Any]:
-    """Prints the dev results of chosen weights, and returns them by name."""
+    """Prints and returns the dev results of chosen weights, as `NAME_dev`."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )

@@ -168,7 +168,7 @@ class Index:
             k: Number of documents for each query, at least 1.
             query_ids: n strings by which ties are broken. Default: ties are
                 broken in the same way for all queries.
-            exclude: For each query, rows that must not be returned.
+            exclude: For each query, indices of documents to leave out.
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:

@@ -325,8 +325,8 @@ def choose_weights(
     Args:
         parts: Name -> part, see `Mixture`.
         task: The dev queries. They must not be the test queries.
-        measure: The measure to return, one of `task.measures`. It has no
-            effect on the weights.
+        measure: The measure to return, one of `task.measures`. The measure has
+            no effect on the weights.
 
     Raises:
         InputError: The measure is unknown; a part is not supported, or cannot

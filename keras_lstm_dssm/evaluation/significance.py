@@ -46,10 +46,10 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests whether differences have mean zero (two-sided randomisation test).
 
-    p is the share of assignments of signs to the differences for which the mean
-    is at least as far from zero as the observed mean. All assignments are
-    enumerated if there are at most `resamples`. Otherwise `resamples` random
-    assignments are drawn, and the observed assignment is counted with them.
+    p is the probability that the mean of the differences, with random signs, is
+    at least as far from zero as the observed mean. All assignments of signs are
+    enumerated if there are at most `resamples`. Otherwise p is estimated from
+    `resamples` random assignments and the observed one.
 
     `differences` are float `[queries, systems]` or `[queries]`. Returns p for
     each system, float `[systems]`.

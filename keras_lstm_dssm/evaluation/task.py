@@ -116,7 +116,7 @@ class Task(NamedTuple):
                 q: grades for q, grades in qrels.items() if len(grades) > 1
             }
         if not qrels:
-            verb, second = "rerank", " and a second judged one"
+            verb, second = "rerank", " and a second judged document"
             if mode == RETRIEVE:
                 verb, second = mode, ""
             raise InputError(

@@ -189,8 +189,8 @@ class Baseline:
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
     """Makes a system that ranks by the cosine of sums of skip-gram vectors.
 
-    The word vectors of pair scorers start from equal vectors. With `idf`, the
-    vector of word w is multiplied by log(n / n_w), where n_w of n texts have w.
+    Pair scorers start from the same word vectors. With `idf`, the vector of a
+    word w is multiplied by log(n / n_w), where n_w of the n texts have w.
     """
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
@@ -286,7 +286,7 @@ class Hybrid:
 def _trained_mixture(
     system: System, chosen: ChosenWeights, start: float
 ) -> TrainedSystem:
-    """Returns a mixture and its results; its fit began at the time `start`."""
+    """Returns a mixture with its results; training began at time `start`."""
     return TrainedSystem(
         system,
         0,

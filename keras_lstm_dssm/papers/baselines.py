@@ -105,8 +105,8 @@ class LSASystem(DenseSystem):
     right singular vectors of the training texts. Needs the extra `[baselines]`.
 
     Args:
-        components: Width of the vectors. With fewer training texts or words,
-            their number is the width. Default 100.
+        components: Width of the vectors, limited by the number of training
+            texts and the number of words. Default 100.
         seed: Seed of the randomised SVD.
 
     Attributes:
@@ -373,7 +373,7 @@ class Word2VecSystem(_GensimSystem):
 
     This is "averaged word2vec" of Bi and Ma 2017. The vector of a text is the
     mean over its words with `min_count` occurrences in training; a text without
-    such words has a zero vector. Needs the extra `[baselines]`.
+    these words has a zero vector. Needs the extra `[baselines]`.
 
     Args:
         vector_size: Width of the vectors. Default 100.

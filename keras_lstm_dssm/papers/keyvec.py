@@ -143,7 +143,7 @@ def _published_cells(name: str, mode: str) -> Sequence[str]:
 
 
 def _key_sentence_table(summary: Summary) -> Table:
-    """Returns a table of how well salience p ranks key sentences on test."""
+    """Returns a table of how well the systems rank key sentences on test."""
     rows = []
     for system in summary["systems"].values():
         values = [system["key_sentences"][name] for name in _KEY_SENTENCES]

@@ -222,7 +222,7 @@ _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 def _salience_agreement(
     model: KeyVec, folder: DocumentFolder, targets: DocumentTargets
 ) -> dict[str, float]:
-    """Measures how well saliences p, and sentence order, rank key sentences."""
+    """Measures how well the model, and sentence order, rank key sentences."""
     documents = list(folder.of("test"))
     agreements = key_sentence_agreements(model, documents, targets)
     if not agreements:

@@ -287,7 +287,7 @@ def measure_table(
 
 
 def percent(value: Mapping[str, float], several: bool) -> str:
-    """Formats a mean in percent, with its deviation if `several` seeds."""
+    """Formats a mean in percent; with `several` seeds also the deviation."""
     spread = f" ± {100 * value['std']:.2f}" if several else ""
     return f"{100 * value['mean']:.2f}{spread}"
 
@@ -430,9 +430,9 @@ def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
 
 def _loss(system: dict[str, Any], mode: str, rate: str) -> float:
     name = MAIN_MEASURES[mode]
-    whole = system["test"][mode][name]["mean"]
+    correct = system["test"][mode][name]["mean"]
     misspelled = system["misspelled"][rate][mode][name]["mean"]
-    return 100 * (1 - misspelled / whole) if whole else 0.0
+    return 100 * (1 - misspelled / correct) if correct else 0.0
 
 
 def _robustness_table(

@@ -41,7 +41,7 @@ class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for random order
-    parameters: int  # of one tower; of a pair scorer without word vectors
+    parameters: int  # one tower, or a pair scorer without its word vectors
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without evaluation on dev
     titles_per_second: float | None = None  # speed of a document encoder

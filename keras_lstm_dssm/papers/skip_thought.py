@@ -151,10 +151,10 @@ class SkipThought(keras.Model):
     Each decoder is a language model of a neighbouring sentence: a GRU with the
     input [x; h_i], the vectors of the previous word and of the sentence. The
     decoders use the encoder's word vectors, and share the output layer, a
-    softmax over all words. In training, `sampled` above 0 replaces all words by
-    a sample, log-uniform by rank. Takes word ids `(batch, words)` of
-    `sentence`, `previous` and `next`, padded with 0; returns -log P of each
-    word of the neighbours.
+    softmax over all words. If `sampled` is above 0, the softmax of training is
+    over this number of random words (log-uniform by rank). Takes word ids
+    `(batch, words)` of `sentence`, `previous` and `next`, padded with 0;
+    returns -log P of each word of the neighbours.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
     """

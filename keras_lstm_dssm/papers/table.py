@@ -58,9 +58,9 @@ def run_learning_curve(
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
     The number of updates and the hyperparameters are as with all clicks. The
-    clicks of a larger size contain the clicks of smaller sizes. The folder
-    `pairs/SIZE` of a size has the layout of the table's folder. Returns
-    pictures by caption, and what failed -> reason.
+    clicks of a larger size contain the clicks of smaller sizes. Each folder
+    `pairs/SIZE` has the layout of the table's folder. Returns pictures by
+    caption, and what failed -> reason.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]

@@ -75,12 +75,12 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
             f"{folder.folder}: found no document of split 'train', expected"
             " documents to train on: assign documents to train"
         )
-    least = settings.min_relevant
+    min_grade = settings.min_relevant
     tests: dict[str, Any] = document_tasks(
-        folder, "test", least,
+        folder, "test", min_grade,
         clustered=SPLITS if settings.clusters_of == "all" else (),
     )  # fmt: skip
-    choices: dict[str, Any] = document_tasks(folder, "dev", least)
+    choices: dict[str, Any] = document_tasks(folder, "dev", min_grade)
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:
         raise InputError(
@@ -135,8 +135,8 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
 
     def task(split: str, mode: str, depth: int) -> Task:
         # As in Palangi et al. 2016, reranking counts grade 1 as relevant.
-        least = 1 if mode == "rerank" else min_relevant
-        return Task.from_collection(collection, split, mode, least, depth)
+        min_grade = 1 if mode == "rerank" else min_relevant
+        return Task.from_collection(collection, split, mode, min_grade, depth)
 
     if settings.lists:
         dev = task("dev", "lists", _DEV_DEPTH)
@@ -186,7 +186,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes clicks of the first queries by hash: at least `pairs` clicks."""
+    """Writes the clicks of queries chosen by hash; at least `pairs` clicks."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0

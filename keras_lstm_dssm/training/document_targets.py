@@ -199,7 +199,7 @@ class DocumentTargets:
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
-                theta = 0.0  # not used: the first K sentences are salient
+                theta = 0.0  # not used: the first sentences are salient
             else:
                 theta = salience_threshold(similarities)
         targets, counts = {}, SalienceCounts(theta)
@@ -331,8 +331,8 @@ class DocumentExamples:
             first_step: The number of batches to skip, for a resumed run.
             excerpt: Largest number of sentences of an excerpt. Each epoch draws
                 an excerpt of each document: 1 to `excerpt` random sentences in
-                the document's order. The logarithm of their number is uniform.
-                Default 0: whole documents.
+                the document's order. The logarithm of the number of sentences
+                is uniform. Default 0: whole documents.
 
         Returns:
             A dataset of (documents, salient, key words), see `in_order`. Its
@@ -365,7 +365,7 @@ class DocumentExamples:
         return self._dataset(batches, max(0, last_step - first_step))
 
     def in_order(self, batch_size: int = 32) -> tf.data.Dataset:
-        """Streams all documents once, in the constructor argument's order.
+        """Streams all documents once, in the order of `documents`.
 
         Returns a dataset of batches (documents, salient, key words): ragged
         strings `[batch, (sentences)]`, ragged bool `[batch, (sentences)]`,

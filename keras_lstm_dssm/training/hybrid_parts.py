@@ -23,7 +23,7 @@ OOV_BUCKETS = 8192  # `oov_buckets` of fitted words without trained towers
 
 
 class HybridParts(NamedTuple):
-    """The encoders of a hybrid retriever, `"towers"` and `"words"`.
+    """The encoders of a hybrid retriever's parts `"towers"` and `"words"`.
 
     Attributes:
         query: Name of a part -> the query encoder that has the part.

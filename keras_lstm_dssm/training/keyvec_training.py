@@ -88,7 +88,7 @@ def _directions(vectors: np.ndarray) -> np.ndarray:
     return directions - directions.mean(axis=0)
 
 
-_UNSEEN = 0.1  # the count of a word that is in no document's key words
+_UNSEEN = 0.1  # the count of a key word that no training document has
 
 
 class KeyVecTraining(Training):
@@ -217,7 +217,7 @@ class KeyVecTraining(Training):
         )
 
     def warn(self, model: KeyVec) -> None:
-        """Warns of documents without summary or key words, and of no dev."""
+        """Warns of missing summaries, key words, salient sentences, or dev."""
         counts = self.targets.counts
         consequence, source = "", "no word"
         if self.recipe.key_words_of == "summary":
@@ -265,7 +265,7 @@ class KeyVecTraining(Training):
 
     @cached_property
     def key_word_counts(self) -> Counter[str]:
-        """Key word -> number of training documents that have it."""
+        """Key word -> number of training documents with this key word."""
         return Counter(
             word
             for document in self.folder.of("train")

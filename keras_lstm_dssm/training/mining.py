@@ -37,11 +37,12 @@ def mine_negatives(
     """Finds, for each query, the nearest titles that were not clicked for it.
 
     Some of the mined titles are relevant but were never clicked. A larger `top`
-    lowers their share among the negatives.
+    lowers the share of relevant titles among the mined titles.
 
-    If queries times titles exceed `max_comparisons`, 50,000 titles are sampled,
-    and as many queries as the bound allows. Mine repeatedly, with different
-    seeds, to reach all queries and titles.
+    Exact search needs queries times titles cosines. If this number exceeds
+    `max_comparisons`, 50,000 titles are sampled, and as many queries as the
+    bound allows. Mine repeatedly, with different seeds, to reach all queries
+    and titles.
 
     Args:
         model: A `TwoTower`.

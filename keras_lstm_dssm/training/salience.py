@@ -70,7 +70,7 @@ def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
     order = order[: largest_salient(len(similarity))]
     if not np.isnan(similarity[0]):
         above = order[similarity[order] > theta]
-        # Without a salient sentence, the model would learn that none is.
+        # If no sentence were salient, the model would learn to choose none.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
     salient[order] = True

@@ -283,7 +283,7 @@ class TowerTraining(Training):
     ) -> tf.data.Dataset:
         """Returns the batches from training step `first` on.
 
-        With replay, the batches end at the end of the epoch of this step.
+        With replay, returns only batches of the epoch of this step.
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies

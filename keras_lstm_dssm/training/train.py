@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """A training in one process; the subclass `Workers` is for several."""
+    """The single process of a training; the subclass `Workers` has several."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes

@@ -1,7 +1,7 @@
-"""`fit_words` fits word vectors with sums near the text vectors of a teacher.
+"""`fit_words` fits word vectors to the text vectors of a teacher.
 
-The teacher is a sentence encoder. `teach` stores the teacher's vectors of texts
-in a folder.
+The sum of the vectors of a text's words approximates the teacher's vector of
+the text. The teacher is a sentence encoder; `teach` has stored its vectors.
 """
 
 import os
@@ -71,8 +71,8 @@ def fit_words(
 
         X = argmin |W (A X - T)|^2 + STRENGTH |X - X_0|^2
 
-    X_0 has the teacher's vectors of texts with a single word, and 0 for other
-    words. The vector of a word is its row of X times sqrt(IDF). B has the
+    A row of X_0 is the teacher's vector of the word if the word is a text, or
+    else 0. The vector of a word is its row of X times sqrt(IDF). B has the
     counts of the trigrams in each word:
 
         U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
@@ -168,9 +168,9 @@ def fit_word_sum(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Raises `InputError` unless `encoder` is fitted to vectors of this width.
+    """Raises `InputError` unless `encoder` is fitted and as wide as `teacher`.
 
-    Another teacher with vectors of equal width is not detected.
+    Another teacher of equal width is not detected.
     """
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
