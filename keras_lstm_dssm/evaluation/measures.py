@@ -337,10 +337,10 @@ def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
     >>> click_grades({"d1": 30, "d2": 20, "d3": 10, "d4": 1, "d5": 0})
     {'d1': 4, 'd2': 3, 'd3': 3, 'd4': 1, 'd5': 0}
     """
-    most_clicks = max(clicks.values(), default=0)
+    most = max(clicks.values(), default=0)
     return {
         document: max(
-            1, round(math.log2(1 + (2**MAX_GRADE - 1) * count / most_clicks))
+            1, round(math.log2(1 + (2**MAX_GRADE - 1) * count / most))
         )
         if count > 0
         else 0
