@@ -430,9 +430,9 @@ def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
 
 def _loss(system: dict[str, Any], mode: str, rate: str) -> float:
     name = MAIN_MEASURES[mode]
-    correct = system["test"][mode][name]["mean"]
+    whole = system["test"][mode][name]["mean"]
     misspelled = system["misspelled"][rate][mode][name]["mean"]
-    return 100 * (1 - misspelled / correct) if correct else 0.0
+    return 100 * (1 - misspelled / whole) if whole else 0.0
 
 
 def _robustness_table(
