@@ -190,7 +190,6 @@ def _entry(
 
 
 def _on_pages(measured: Measured) -> list[dict[str, Any]]:
-    """Returns the titles on the most result pages, and their share of pages."""
     documents = measured.task.documents
     page_counts = Counter(
         title

@@ -78,7 +78,6 @@ def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
 
 
 def _unit_rows(vectors: Any) -> Any:
-    """Scales the rows of an array or of a sparse matrix to unit length."""
     if isinstance(vectors, np.ndarray):
         return unit_vectors(vectors, "document")
     preprocessing = import_optional("sklearn.preprocessing", "baselines")

@@ -110,7 +110,6 @@ def gain(grade: int) -> float:
 
 
 def _up_to(sums: np.ndarray, k: int) -> float:
-    """Returns the cumulative sum at rank k, or at the last rank before k."""
     return float(sums[min(k, len(sums)) - 1])
 
 

@@ -444,7 +444,6 @@ class Word2VecSystem(_GensimSystem):
 
 
 def _lines(texts: Sequence[str]) -> Any:
-    """Splits texts at line ends."""
     if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
         return texts  # `training_titles` raises `InputError`
     return [line for text in texts for line in text.split("\n")]

@@ -101,7 +101,6 @@ def _add_further(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns tables of retrieval, clusters and key sentences."""
     tables = []
     if RETRIEVE in summary["random"]:
         differences = {RETRIEVE: "MRR@10", _RECALL: _RECALL.upper()}

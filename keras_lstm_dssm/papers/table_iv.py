@@ -146,7 +146,6 @@ _COMPARED = {"ndcg@1": "rerank", "ndcg@3": "rerank"}
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns a table for each mode, and a table of NDCG differences."""
     has_tests = "rerank" in summary["random"] and summary["references"]
     differences = measure_table(
         summary,

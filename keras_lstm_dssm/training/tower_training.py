@@ -139,7 +139,6 @@ def _read_stored_texts(
 
 
 def _texts_of(name: str, texts: Any) -> list[str]:
-    """Returns an argument's texts as a list, or raises `InputError`."""
     check_lists(**{name: texts})
     result = [*texts]
     if not all(isinstance(text, str) for text in result):

@@ -257,7 +257,6 @@ def _hash_words(
 
 
 def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Scales the rows of a matrix to length 1."""
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     return sparse.diags(1 / np.maximum(length, _TINY)) @ matrix
 
