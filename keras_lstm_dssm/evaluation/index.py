@@ -24,8 +24,7 @@ class Index:
     """Searches the vectors of a corpus exactly, in bounded memory.
 
     Every search compares the query with all documents. Ties are broken by a
-    hash of the query and the document id: the order of the corpus has no
-    effect.
+    hash of the query and the document id, not by the order of the corpus.
 
     Args:
         encoder: The encoder of the documents: an object with
@@ -209,10 +208,7 @@ class Index:
         return rows, scores
 
     def rough_cosines(self, vectors: np.ndarray) -> Iterator[np.ndarray]:
-        """Yields each query's cosines with all documents, by a matrix product.
-
-        The cosines have rounding errors, see `margin`.
-        """
+        """Yields each query's cosines with all documents, up to rounding."""
         size = max(1, _BLOCK // len(self))
         for start in range(0, len(vectors), size):
             yield from vectors[start : start + size] @ self.vectors.T
@@ -373,10 +369,7 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k best titles of each of the nearest clusters.
-
-        Returns indices and cosines of titles, both `[queries, clusters * k]`.
-        """
+        """Returns the k best titles, and cosines, of each of the clusters."""
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k

@@ -241,8 +241,7 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned. A document matches the query in BM25 if they
-        share a word.
+        one part are returned. For BM25, matching documents share a word.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.

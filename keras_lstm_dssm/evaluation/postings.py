@@ -60,8 +60,7 @@ _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
 def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
     """Returns the tokenizer of a hybrid retriever's BM25: text -> terms.
 
-    `kind` is one of `BM25_TERMS`. Words after the first `max_words` have no
-    terms.
+    `kind` is one of `BM25_TERMS`. Only the first `max_words` words have terms.
     """
     terms_of = _WORD_TERMS[kind]
     return lambda text: [t for _, t in word_forms(terms_of, text, max_words)]

@@ -56,8 +56,7 @@ class TieBreaker:
     ) -> dict[str, float]:
         """Returns document id -> score of one query, best first.
 
-        `scores` are the scores of the documents at `positions`. By default,
-        `scores` has a score for each document.
+        `scores` are scores of the documents at `positions`, by default of all.
         """
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():
@@ -106,10 +105,7 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Breaks ties of float32 scores `[n]`: lowers scores as little as possible.
-
-    `scores` are in descending order.
-    """
+    """Lowers tied scores, float32 `[n]` in descending order, to break ties."""
     # The bits of a float32, read as sign and magnitude, number all floats
     # consecutively. In these numbers, the result r[i] is min(s[i], r[i-1] - 1),
     # so that r[i] + i is the running minimum of s[i] + i.

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 _NORMAL_95 = 1.959964
-"""A normal variable is within this number of standard deviations of its mean
-with probability 0.95."""
+"""Half width of a 95 % interval, in standard errors (normal approximation)."""
 
 
 def spread_of(

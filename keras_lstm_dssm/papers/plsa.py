@@ -68,10 +68,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields titles `[B]` of L distinct words, and indices in `counts.data`.
-
-    The indices are `[B, L]`.
-    """
+    """Yields titles `[B]` with L counts, and indices of the counts `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -88,10 +85,7 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """Estimates P(z|d) `[B, T]` by EM.
-
-    `rows` are P(w|z) `[B, L, T]`, and `word_counts` are n(d, w) `[B, L]`.
-    """
+    """Estimates P(z|d) `[B, T]` from P(w|z) `[B, L, T]`, n(d, w) `[B, L]`."""
     for _ in range(steps):
         ratios = word_counts / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)

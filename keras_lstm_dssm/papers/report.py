@@ -106,10 +106,7 @@ class SystemResults:
         return {query: float(np.mean(v)) for query, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
-        """Returns epoch -> mean over seeds of a column of `history.csv`.
-
-        Epochs in which the column is empty are left out.
-        """
+        """Returns epoch -> mean over seeds of a column of `history.csv`."""
         histories = [read_csv(f / "history.csv") for f in self.folders]
         return {
             int(rows[0]["epoch"]): MeanAndSpread.over(

@@ -252,10 +252,7 @@ class _BM25:
 
 
 def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
-    """Makes a `Compare` from a function that returns vectors of texts.
-
-    `unit_vectors` returns an array or a SciPy sparse matrix, `[texts, d]`.
-    """
+    """Makes a `Compare` from a function that returns vectors of texts."""
 
     def compare(documents: Sequence[Document]) -> Iterator[np.ndarray]:
         row_of: dict[str, int] = {}

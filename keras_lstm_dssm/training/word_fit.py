@@ -168,10 +168,7 @@ def fit_word_sum(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Raises `InputError` unless `encoder` is fitted and as wide as `teacher`.
-
-    Another teacher of equal width is not detected.
-    """
+    """Checks that `encoder` is fitted to vectors of the teacher's width."""
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(
