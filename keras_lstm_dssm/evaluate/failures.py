@@ -22,7 +22,7 @@ _SHOWN = 3  # number of titles for a query
 _WIDTH = 60  # characters of a title in a terminal
 _LEVEL = 0.05  # a difference is significant if p is smaller
 _RESAMPLES = 10_000
-_USELESS = 0.995  # a task is useless if a random order has this result
+_USELESS = 0.995  # a task is useless if a random order reaches this value
 
 Failures = dict[str, Any]
 """The result of `find_failures`, which `--json` writes."""
@@ -34,7 +34,7 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints and returns `verdict` and `failures`, and writes an HTML page."""
+    """Prints and returns `verdict` and `failures`; may write an HTML page."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])
@@ -121,19 +121,20 @@ def find_failures(
 ) -> Failures:
     """Lists the worst and the most frequent queries of an evaluation.
 
-    `clicks` maps query ids to numbers of clicks; if `clicks` is empty,
-    `frequent`, `head` and `tail` are missing. `listed` is the length of lists.
+    `clicks` is query id -> number of clicks. Without clicks, `frequent`, `head`
+    and `tail` are missing. `listed` is the largest length of `worst` and of
+    `frequent`.
 
     Returns:
         `measure`: the name of the measure.
         `worst`, `frequent`: lists of queries. An entry has `query`, the value
-            of the measure, `rank` of the first relevant title, `clicks`, and
-            the first `clicked` and `found` titles.
-        `head`: the most frequent queries, which have half of all clicks: number
-            of `queries`, and the mean of each system.
-        `tail`: all other queries: number of `queries`, and the mean of each
-            system.
-        `on_pages`: the titles on most pages of results; only for retrieval.
+            of the measure, `rank` of the first relevant title, `clicks`,
+            `clicked` (relevant titles), and `found` (the first results).
+        `head`: results on the most frequent queries, which have half of all
+            clicks: the number of `queries`, and each system's mean.
+        `tail`: results on all other queries, with the keys of `head`.
+        `on_pages`: the titles that are most often among the first results; only
+            for retrieval.
     """
     measure = MAIN_MEASURES[measured.mode]
     values = {
@@ -189,17 +190,18 @@ def _entry(
 
 
 def _on_pages(measured: Measured) -> list[dict[str, Any]]:
-    """Returns the titles on most pages of results, with the share of pages."""
     documents = measured.task.documents
     page_counts = Counter(
         title
         for ranked in measured.run.values()
         for title in {documents[d] for d in list(ranked)[:PAGE]}
     )
-    most = sorted(page_counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    by_frequency = sorted(
+        page_counts.items(), key=lambda pair: (-pair[1], pair[0])
+    )
     return [
         {"title": title, "share": count / len(measured.run)}
-        for title, count in most[:_SHOWN]
+        for title, count in by_frequency[:_SHOWN]
     ]
 
 
@@ -307,7 +309,7 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
         ]
         sections.append(
             Section(
-                "Titles on most pages",
+                "Most frequent titles",
                 [Table(["title", "% of pages"], rows)],
                 f"A page has {PAGE} results.",
             )

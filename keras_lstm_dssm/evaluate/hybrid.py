@@ -64,9 +64,9 @@ _BM25_VALUES: dict[str, tuple[Any, ...]] = {
 }
 """Setting of BM25 -> values to try on dev, one setting after another."""
 
-_FIRST = 10  # number of first hits of a query for calibrating probabilities
+_FIRST = 10  # number of first titles of a query that calibrate probabilities
 _LEAST_SCALE = 1e-3  # a calibration with a smaller scale of scores is not used
-_NOT_WEAK = 0.9  # share of relevant first hits of dev with a score above `weak`
+_NOT_WEAK = 0.9  # share of relevant first titles on dev that are above `weak`
 
 
 def bm25_system(
@@ -116,10 +116,11 @@ class HybridSystem(CorpusSystem):
     def parts(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[np.ndarray]:
-        """Yields the unweighted parts of each query's scores.
+        """Yields the unweighted scores of all parts for each query.
 
-        float32 `[parts, titles]`, in the order of `HYBRID_PARTS`. A missing
-        part is 0. Hubness is negative.
+        The scores are float32 `[parts, titles]`, with the parts in the order of
+        `HYBRID_PARTS`. The scores of a missing part are 0. The score of the
+        part `hubness` is minus the hubness.
         """
         indexes, terms = self._prepared(titles)
         title_hubness = self.hubness(titles) if self.settings.hubness else 0.0
@@ -192,10 +193,11 @@ def measure_hybrid(
 
     The weights of the hybrid are fitted to the split dev. The system `bm25` is
     BM25 alone, with the terms, `k1` and `b` that are best on dev. If there is
-    no dev, or dev is measured, the settings are `stored`, from an earlier
-    evaluation, or the defaults. `queries` are the queries of the training
-    clicks. `Measured.about` has `hybrid_settings`, and with dev `hybrid_dev`.
-    A model that is no `TwoTower` raises `InputError`.
+    no dev, or if dev is the split that is measured, nothing is fitted: the
+    settings are `stored`, from an earlier evaluation, or the defaults.
+    `queries` are the queries of the training clicks. `Measured.about` has
+    `hybrid_settings`, `calibration`, and `hybrid_dev` if weights are fitted.
+    Raises `InputError` if the model is not a `TwoTower`.
     """
     settings = with_mode(settings, collection)
     teacher, dev, split = settings.teacher, settings.dev, settings.split
@@ -259,7 +261,7 @@ def measure_hybrid(
 
 
 def _calibration(measured: Measured) -> Reliability:
-    """Compares the probabilities of first titles with the judgements."""
+    """Compares the probabilities of the first titles with the judgements."""
     task = measured.task
     scored = [
         (score, task.qrels[query_id].get(d, 0) >= task.min_relevant)
@@ -271,7 +273,7 @@ def _calibration(measured: Measured) -> Reliability:
 
 
 class FittedHybrid(NamedTuple):
-    """A system with fitted settings, and its results on dev."""
+    """A hybrid with fitted settings, and the results on dev."""
 
     system: HybridSystem
     chosen: ChosenWeights
@@ -286,10 +288,10 @@ def fit_hybrid(
 ) -> FittedHybrid:
     """Fits the weights of a hybrid to the task dev.
 
-    `fit_weights` fits the weights, and `calibrate` scales them to log-odds.
-    The weights are fitted twice, because hubness depends on the weights of the
-    vectors. For the arguments see `HybridSystem`. The result on dev is the
-    value of `measure`.
+    `fit_weights` fits the weights, and `calibrate` scales the scores to
+    log-odds. With hubness, the weights are fitted twice, because hubness
+    depends on the weights of the vectors. `measure` is the name of the measure
+    in the results on dev. For the other arguments see `HybridSystem`.
     """
     titles = tuple(dev.documents.values())
     settings = settings.replace(
@@ -353,7 +355,7 @@ def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
 def _candidates(
     system: HybridSystem, task: Task
 ) -> list[tuple[np.ndarray, JudgedList]]:
-    """Returns each query's candidates: indices of titles, and a `JudgedList`.
+    """Returns indices and `JudgedList` of each query's candidate titles.
 
     Candidates are the relevant titles, and the best titles of each part.
     """

@@ -58,9 +58,9 @@ def evaluate_run(
 
     Two towers and pair scorers are compared with BM25 and a random order. A
     `KeyVec` is compared with `baselines` on retrieval and clustering. Results
-    are added to `CARD.md` and to `metrics.json`, under the split and under
-    split and task, such as `"test/retrieve"`. Results of an outside encoder are
-    not stored.
+    are added to `CARD.md`, and to `metrics.json` under keys such as `"test"`
+    and `"test/retrieve"`. Results of an outside encoder, which is not a model
+    of this package, are not stored.
 
     Args:
         run: The run folder, or an outside encoder, see `open_outside_encoder`.
@@ -73,16 +73,16 @@ def evaluate_run(
         progress: Whether to show a progress bar of encoding. Default `False`.
         report: Function that is called with each line of the results, such as
             `print`. Default: lines are not shown.
-        **title_options: The other fields of `TitleSettings`. They are not
-            supported for a `KeyVec`.
+        **title_options: Other fields of `TitleSettings`. A `KeyVec` does not
+            support them.
 
     Returns:
         Two towers and pair scorers: split -> `mode`, facts such as
-            `bm25_words`, and system -> measure -> value from 0 to 1; with the
-            option `queries` also `verdict` (`compare_with_bm25`) and
-            `failures` (`find_failures`), which are not stored.
-        Outside encoders: also `texts_per_second`.
-        `KeyVec`: split -> task -> system -> measure -> value.
+            `bm25_words`, and system -> measure -> value from 0 to 1. The option
+            `queries` adds `verdict` (`compare_with_bm25`) and `failures`
+            (`find_failures`), which are not stored.
+        Outside encoders: as for two towers, and `texts_per_second`.
+        `KeyVec`: split -> task -> system -> measure -> value from 0 to 1.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing
@@ -95,7 +95,7 @@ def evaluate_run(
     """
     TitleSettings.check_names(title_options)
     settings = TitleSettings(split, min_relevant, progress, **title_options)
-    # Wrong paths and weights raise an error before the evaluation.
+    # Checks paths and weights first, because the evaluation takes long.
     for path in (settings.run_file, settings.html):
         if path:
             check_writable(path)
@@ -168,9 +168,9 @@ def measure_documents(
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
     """Measures a `KeyVec`, and baselines trained on the split train.
 
-    For the arguments see `evaluate_run`. Returns name -> task, for the names
-    `"retrieve"` and `"cluster"`, and name -> system -> query id -> measure ->
-    value. Clustering has seeds in place of query ids.
+    For the arguments see `evaluate_run`. Returns the tasks `"retrieve"` and
+    `"cluster"` by name, and task name -> system -> query id -> measure ->
+    value. For clustering, seeds replace query ids.
     """
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]
@@ -181,7 +181,7 @@ def measure_documents(
     else:
         report(
             f"{folder.folder}: no document of the split train: left out tfidf,"
-            " lsa, word2vec and doc2vec, which need some"
+            " lsa, word2vec and doc2vec, which are trained on documents"
         )
     systems = {MODEL: system_of(model, progress=progress), **baselines(texts)}
     measured = {

@@ -70,7 +70,7 @@ class Measured(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """A key of `MAIN_MEASURES`."""
+        """`"rerank"` or `"retrieve"`."""
         return RERANK if self.task.depth is None else RETRIEVE
 
 
@@ -82,10 +82,11 @@ _WORDS = {
 
 
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
-    """Chooses `settings.mode` by the split if it is `None`.
+    """Chooses `settings.mode` if the mode is `None`.
 
-    Reranking needs documents with grade 0. Without them, all orders of the
-    judged documents are equally good.
+    The mode is `"rerank"` if the split has documents of grade 0, otherwise
+    `"retrieve"`: without grade 0, all orders of the judged documents are
+    equally good. The mode of a hybrid is always `"retrieve"`.
     """
     if settings.mode is not None:
         return settings
@@ -117,7 +118,8 @@ def given_weights(settings: TitleSettings) -> dict[str, float] | None:
         if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
             raise InputError(
                 f"--mix: found {name!r}, which is named twice or is the name of"
-                " a row of the results; the model of --run is always in it"
+                " a row of the results; the mixture always has the model of"
+                " --run"
             )
     if weights and not mix:
         raise InputError("--mix_weights is for --mix, which is missing")
@@ -142,10 +144,12 @@ def measure_titles(
     settings: TitleSettings,
     report: Report = lambda line: None,
 ) -> Measured:
-    """Measures a model, BM25, a random order, and the mixture `settings.mix`.
+    """Measures a model, BM25, a random order, and a mixture if there is one.
 
-    `Measured.about` has `bm25_words`, the name of BM25's tokenizer, and for a
-    mixture also `mixture_weights` and `mixture_dev`, the results on dev.
+    The mixture adds the scores of the model and of `settings.mix`.
+    `Measured.about` has `bm25_words`, the name of BM25's tokenizer. For a
+    mixture it also has `mixture_weights`, and `mixture_dev`, the results on dev
+    if the weights are fitted to dev.
     """
     settings = with_mode(settings, collection)
     split, mix = settings.split, settings.mix
@@ -190,8 +194,9 @@ def measure_titles(
         if weights is None:
             if not settings.dev and split == "dev":
                 raise InputError(
-                    "--split=dev is what the weights of --mix would be chosen"
-                    " on: give --mix_weights, or another --split or --dev"
+                    "--split=dev: the weights of --mix would be fitted to the"
+                    " split that is measured: give --mix_weights, or another"
+                    " --split or --dev"
                 )
             dev = collection
             if settings.dev:
@@ -231,7 +236,7 @@ def measured_systems(
     settings: TitleSettings,
     report: Report,
 ) -> Measured:
-    """Measures systems, prints a table, and writes the run of `ranked`."""
+    """Measures systems, prints a table, and writes a run file if requested."""
     runs: dict[str, Run] = {}
     pages: dict[str, Occurrences] = {}
 
@@ -248,13 +253,13 @@ def measured_systems(
         report(
             "pages of 10 titles with the most frequent title (skewness): "
             + ", ".join(
-                f"{name} {100 * most.share:.1f} % ({most.skewness:.1f})"
-                for name, most in pages.items()
+                f"{name} {100 * page.share:.1f} % ({page.skewness:.1f})"
+                for name, page in pages.items()
             )
         )
         about["pages"] = {
-            name: {"share": most.share, "skewness": most.skewness}
-            for name, most in pages.items()
+            name: {"share": page.share, "skewness": page.skewness}
+            for name, page in pages.items()
         }
     return Measured(task, by_query, about, ranked, runs[ranked])
 
@@ -262,7 +267,7 @@ def measured_systems(
 def report_choice(
     name: str, chosen: ChosenWeights, dev: Task, measure: str, report: Report
 ) -> dict[str, Any]:
-    """Prints the results of chosen weights on dev, and returns `NAME_dev`."""
+    """Prints and returns the dev results of chosen weights, as `NAME_dev`."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )

@@ -32,7 +32,7 @@ def space_separated(text: str) -> list[str]:
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Finds runs of letters, digits and marks, as `split="alphanumeric"`."""
+    """Splits into runs of letters, digits and marks: `split="alphanumeric"`."""
     return split_words(text, "alphanumeric")
 
 
@@ -52,8 +52,8 @@ def english_stem(word: str) -> str:
 
 @functools.cache
 def _stemmer() -> Any:
-    # `snowballstemmer.stemmer` would return PyStemmer's stemmer if PyStemmer is
-    # installed; its version, and so its stems, may differ.
+    # `snowballstemmer.stemmer` would return the stemmer of PyStemmer if
+    # PyStemmer is installed. The stems of PyStemmer may differ.
     module = import_optional("snowballstemmer.english_stemmer", "baselines")
     return module.EnglishStemmer()
 
@@ -68,15 +68,15 @@ TOKENIZERS: dict[str, Tokenizer] = dict(
         fields.TOKENIZERS, (space_separated, alphanumeric, stemmed), strict=True
     )
 )
-"""Name -> tokenizer; `"space"` and `"alphanumeric"` are also the names of the
-encoders' `split`."""
+"""Name -> tokenizer. `"space"` and `"alphanumeric"` are also values of the
+argument `split` of encoders."""
 
 
 class TokenizedTitles:
     """Numbers the words of titles: `ids` has a list of word ids for each title.
 
-    `vocabulary` is word -> id; other words are dropped. By default, all words
-    are numbered in order of occurrence.
+    `vocabulary` is word -> id; words outside the vocabulary are dropped. By
+    default, all words are numbered in order of occurrence.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class TokenizedTitles:
 
 
 def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts the ids 0 to size - 1 in each list: a sparse float32 matrix.
+    """Counts how often each id, from 0 to size - 1, is in each list.
 
-    Returns a `scipy.sparse.csr_array` `[lists, size]` with int32 indices, which
-    k-means of scikit-learn 1.7 requires.
+    Returns a float32 `scipy.sparse.csr_array` `[lists, size]`. The indices are
+    int32, because k-means of scikit-learn 1.7 requires int32.
     """
     from scipy import sparse
 
@@ -139,7 +139,7 @@ class FieldTexts:
 def cached_titles(
     titles: tuple[str, ...], tokenizer: Tokenizer
 ) -> TokenizedTitles:
-    """Tokenizes titles, and caches the results of the last two calls."""
+    """Tokenizes titles, and caches the results for the last two arguments."""
     return TokenizedTitles(titles, tokenizer)
 
 
@@ -185,13 +185,13 @@ def not_fitted(system: str) -> InputError:
 class BM25System(CorpusSystem):
     """Ranks by BM25 with Lucene's IDF, log(1 + (N - df + 0.5)/(df + 0.5)).
 
-    The IDF is computed over the whole corpus, in `rerank` too. `retrieve`
+    `rerank` and `retrieve` compute the IDF over the whole corpus. `retrieve`
     returns only documents that share a word with the query.
 
     Args:
         k1: Saturation of the term frequency; a larger k1 saturates later.
         b: Influence of the title's length, from 0 (none) to 1.
-        tokenizer: String -> words; one of `TOKENIZERS`, or any hashable
+        tokenizer: Text -> words, a value of `TOKENIZERS` or any hashable
             function.
         query_tokenizer: The tokenizer of queries. Default: `tokenizer`.
         fields: The fields of the titles, with weights. Default: a title is one

@@ -25,18 +25,21 @@ def cluster_measures(
 ) -> dict[str, float]:
     """Compares the clusters of documents with their classes.
 
-    - `"f1"`: F1 of pairs of documents: a pair is relevant if both have one
-      class, and retrieved if both have one cluster.
+    - `"f1"`: F1 of pairs of documents: a pair is relevant if its documents have
+      the same class, and retrieved if they are in the same cluster.
     - `"v"`: the V-measure (Rosenberg and Hirschberg 2007). With many small
       classes, random clusters have a V near 1.
     - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), about 0 for
       random clusters.
-    - `"ami"`: adjusted mutual information (Vinh et al. 2010), likewise about 0.
+    - `"ami"`: adjusted mutual information (Vinh et al. 2010), about 0 for
+      random clusters.
+
+    `classes` and `clusters` have the class and the cluster of each document.
     """
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
             f"found {len(clusters)} clusters for {len(classes)} classes:"
-            " expected one of each for every document, and one or more"
+            " expected a cluster and a class for each document, and one or more"
             " documents"
         )
     metrics = import_optional("sklearn.metrics", "baselines")
@@ -75,7 +78,6 @@ def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
 
 
 def _unit_rows(vectors: Any) -> Any:
-    """Scales the rows of an array or of a sparse matrix to unit length."""
     if isinstance(vectors, np.ndarray):
         return unit_vectors(vectors, "document")
     preprocessing = import_optional("sklearn.preprocessing", "baselines")
@@ -91,7 +93,7 @@ class ClusterTask(NamedTuple):
     Attributes:
         documents: Document id -> text. All documents have a class.
         classes: Document id -> class, in the order of `documents`.
-        without_class: Number of documents left out, as they have no class.
+        without_class: Number of documents without a class, which are left out.
         seeds: Number of k-means runs, with the seeds 0 to seeds - 1.
 
     Example:
@@ -156,7 +158,7 @@ class ClusterTask(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers of documents and of classes, by name."""
+        """Name of a count -> number of documents or classes."""
         counts = Counter(self.classes.values())
         return {
             "documents": len(self.documents),
@@ -200,9 +202,9 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Measures random clusters, for comparison.
+        """Measures random clusters: means over 20 random clusterings.
 
-        All seeds have the same values: means over 20 random clusterings.
+        The values are the same for each seed.
         """
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}

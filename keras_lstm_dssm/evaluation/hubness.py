@@ -16,7 +16,7 @@ import numpy as np
 from keras_lstm_dssm.evaluation.runs import Run
 
 NEAREST = 10
-"""Hubness is the mean of this number of largest cosines."""
+"""Number of nearest queries: their mean cosine is the hubness of a title."""
 
 QUERIES = 2000
 """Largest number of training queries that titles are compared with."""
@@ -25,16 +25,17 @@ _ROWS = 4096
 
 
 def sample(queries: Iterable[str]) -> list[str]:
-    """Returns at most `QUERIES` distinct queries, evenly from sorted order."""
+    """Sorts distinct queries, and returns at most `QUERIES`, evenly spaced."""
     distinct = sorted(set(queries))
     step = max(1, -(-len(distinct) // QUERIES))
     return distinct[::step]
 
 
 def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns the hubness of titles, float32 `[n]`: means of largest cosines.
+    """Returns each title's mean cosine with its `NEAREST` nearest queries.
 
-    `titles` `[n, d]` and `queries` `[m, d]`, m above 0, are unit vectors.
+    `titles` are unit vectors `[n, d]`, and `queries` unit vectors `[m, d]` with
+    m above 0. Returns float32 `[n]`.
     """
     count = min(NEAREST, len(queries))
     result = np.empty(len(titles), np.float32)

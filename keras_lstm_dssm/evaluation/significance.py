@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 _NORMAL_95 = 1.959964
-"""Half the width of the central 95 % of a normal distribution, in sigmas."""
+"""Half width of a 95 % interval, in standard errors (normal approximation)."""
 
 
 def spread_of(
     values: Mapping[str, Mapping[str, float]],
     reference: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns measure -> [mean over queries, half of its 95 % interval].
+    """Returns measure -> [mean over queries, half width of the 95 % interval].
 
-    Half of the interval is 1.96 standard errors of the mean (normal
-    approximation); 0 for one query. The interval does not cover the variation
-    between seeds of training. With a `reference`, paired differences are
-    averaged. `values` and `reference` are query id -> measure -> value.
+    `values` and `reference` are query id -> measure -> value. With a
+    `reference`, the mean is the mean of the differences `values - reference`.
+    The half width is 1.96 standard errors of the mean (normal approximation);
+    0 for one query. The interval does not cover the variation between seeds of
+    training. All numbers are rounded to 6 decimals.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -42,13 +43,15 @@ _SIGNS = 2**20  # random signs in memory at once
 def randomisation_test(
     differences: np.ndarray, resamples: int = 100_000, seed: int = 0
 ) -> np.ndarray:
-    """Tests whether differences `[queries, systems]` have mean zero, two-sided.
+    """Tests whether differences have mean zero (two-sided randomisation test).
 
-    In Fisher's randomisation test, p is the share of assignments of signs to
-    the differences for which the mean is at least as far from zero as the
-    observed mean. All assignments are enumerated if there are at most
-    `resamples`. Otherwise `resamples` assignments are drawn, and p is (1 +
-    number at least as extreme) / (1 + resamples).
+    p is the probability that the mean of the differences, with random signs, is
+    at least as far from zero as the observed mean. All assignments of signs are
+    enumerated if there are at most `resamples`. Otherwise p is estimated from
+    `resamples` random assignments and the observed one.
+
+    `differences` are float `[queries, systems]` or `[queries]`. Returns p for
+    each system, float `[systems]`.
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation".
@@ -61,7 +64,7 @@ def randomisation_test(
     differences = differences / np.where(scale > 0, scale, 1)
 
     def absolute_sums(signs: np.ndarray, axis: int) -> np.ndarray:
-        # Rounding makes sums equal that differ by floating-point error only.
+        # Sums that differ only by floating-point error are equal when rounded.
         return np.round(np.abs(signs @ differences), 9)
 
     # SciPy flips the signs of an array of ones; `absolute_sums` applies the
@@ -81,7 +84,8 @@ def randomisation_test(
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Corrects p-values for the number of tests (Holm 1979).
 
-    The family-wise error rate is at most the level that p is compared with.
+    Comparing the corrected p-values with a level keeps the family-wise error
+    rate at or below this level.
     """
     order = np.argsort(p_values, kind="stable")
     factors = len(order) - np.arange(len(order))
@@ -93,7 +97,7 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 def compare_systems(
     values: Mapping[str, Mapping[str, float]], references: Sequence[str]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Tests whether systems differ from reference systems, over queries.
+    """Tests whether systems differ significantly from reference systems.
 
     Args:
         values: System -> query id -> value of one measure; all systems have
@@ -101,9 +105,9 @@ def compare_systems(
         references: Names of the systems to compare with.
 
     Returns:
-        Name -> reference -> `difference`, the mean over queries; `p` by
-        `randomisation_test`; and `p_holm`, corrected for all comparisons with
-        the reference.
+        System -> reference -> `difference`, the mean of system minus reference
+        over queries; `p` by `randomisation_test`; and `p_holm`, corrected by
+        `holm` for the number of systems compared with the reference.
 
     Example:
     >>> values = {"bm25": {"q": 0.5, "r": 1.0}, "mine": {"q": 1.0, "r": 1.0}}

@@ -34,8 +34,9 @@ that match the query, or `None` if all titles match."""
 class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
-    `rerank` and `retrieve` have the same scores: statistics of words are
-    computed over the whole corpus. `parameters` counts the learnt parameters.
+    `rerank` and `retrieve` give a title the same score: statistics of words are
+    computed over the whole corpus. `parameters` is the number of learnt
+    parameters.
     """
 
     parameters = 0
@@ -141,9 +142,9 @@ class PairSystem(System):
     Args:
         score_pairs: Function from n queries and n titles to float `[n]`,
             such as `PairScorer.score_pairs`.
-        first_stage: System that retrieves the candidates. Without it,
-            `retrieve` raises `InputError`: scoring all documents of a corpus
-            with each query is too slow.
+        first_stage: System that retrieves the candidates. Without a first
+            stage, `retrieve` raises `InputError`, because scoring all documents
+            of a corpus with each query is too slow.
 
     Example:
     >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())
@@ -218,7 +219,8 @@ def system_of(
         )
     encode = partial(model.query_encoder.encode, **options)
     if model.query_encoder is model.document_encoder:
-        # Two partials are never equal, as `with_cached_vectors` needs.
+        # Two partials are never equal. `with_cached_vectors` needs equal
+        # functions to make one cache for queries and documents.
         return DenseSystem(encode, encode)
     return DenseSystem(
         encode, partial(model.document_encoder.encode, **options)
@@ -238,7 +240,7 @@ def words_of(model: Any) -> str:
 
 
 class CachedEncoder:
-    """Caches the vectors of an encoder, so that it encodes each text once.
+    """Caches the vectors of an encoder: each text is encoded only once.
 
     All vectors stay in memory. The weights of the encoder must not change.
     """

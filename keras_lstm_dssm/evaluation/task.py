@@ -35,7 +35,7 @@ CLUSTER, LISTS = "cluster", "lists"
 MAIN_MEASURES = {
     RERANK: "ndcg@10", RETRIEVE: "mrr@10", LISTS: "p@1", CLUSTER: "ari",
 }  # fmt: skip
-"""Mode -> the measure for significance, and for choices on dev."""
+"""Mode -> the measure for significance tests and for choices on dev."""
 
 
 class Task(NamedTuple):
@@ -50,9 +50,9 @@ class Task(NamedTuple):
         depth: Number of documents to retrieve from the corpus for each query;
             `None` to rerank the judged documents of each query.
         measures: Names of the measures.
-        ties: `"broken"`: equal scores are ordered by `TieBreaker`.
-            `"expected"`: measures are means over all orders of equal scores;
-            `depth` must be `None`.
+        ties: `"broken"`: `TieBreaker` orders documents with equal scores.
+            `"expected"`: measures are means over all orders of documents with
+            equal scores; `depth` must be `None`.
         fields: The fields of the documents for BM25; `None` if documents have
             no fields.
 
@@ -83,14 +83,13 @@ class Task(NamedTuple):
     ) -> Task:
         """Selects the queries of a split that can distinguish systems.
 
-        Queries without a relevant document are left out. Except in mode
-        `"retrieve"`, queries with a single judged document are left out too,
-        because any order is perfect for them.
+        Queries without a relevant document are left out. The modes `"rerank"`
+        and `"lists"` also leave out queries with a single judged document,
+        because the order of one document is always perfect.
 
         Args:
-            collection: The collection. If it has a grade above
-                `LARGEST_GRADE`, grades are taken as numbers of clicks; see
-                `Collection.graded_qrels`.
+            collection: The collection. `Collection.graded_qrels` replaces
+                numbers of clicks by grades.
             split: Name of a split of the collection.
             mode: `"rerank"` orders the judged documents of each query;
                 `"retrieve"` ranks the whole corpus; `"lists"` orders judged
@@ -117,7 +116,7 @@ class Task(NamedTuple):
                 q: grades for q, grades in qrels.items() if len(grades) > 1
             }
         if not qrels:
-            verb, second = "rerank", " and a second judged one"
+            verb, second = "rerank", " and a second judged document"
             if mode == RETRIEVE:
                 verb, second = mode, ""
             raise InputError(
@@ -307,10 +306,10 @@ def means(measured: Mapping[str, QueryMeasures]) -> dict[str, dict[str, float]]:
 
 
 def format_table(results: Mapping[str, Mapping[str, float]]) -> str:
-    """Formats results in percent, a line for each system.
+    """Formats results in percent, with a line for each system.
 
     Args:
-        results: Name -> measure -> value; all have the same measures.
+        results: System -> measure -> value. All systems have the same measures.
 
     Example:
     >>> print(format_table({"model": {"map": 0.5}, "bm25": {"map": 0.25}}))
@@ -338,8 +337,9 @@ def document_tasks(
 ) -> dict[str, AnyTask]:
     """Makes the tasks `"retrieve"` and `"cluster"` of a split of a folder.
 
-    `"retrieve"` is left out without queries, `"cluster"` without two classes.
-    `"cluster"` has the documents of the splits `clustered`, default `split`.
+    The task `"retrieve"` needs queries of the split. The task `"cluster"` needs
+    documents of two classes, and has the documents of the splits `clustered`,
+    by default of `split`. Raises `InputError` if both tasks are impossible.
     """
     texts, classes = _split_texts(folder, [split])
     tasks: dict[str, AnyTask] = {}

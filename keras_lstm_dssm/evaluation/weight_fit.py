@@ -16,19 +16,19 @@ L2 = 2e-4
 
 
 class JudgedList(NamedTuple):
-    """The candidates of a query: their scores and relevance."""
+    """The candidates of a query, with their scores and their relevance."""
 
-    parts: np.ndarray  # scores by each part, float `[candidates, parts]`
+    parts: np.ndarray  # score of each part, float `[candidates, parts]`
     relevant: np.ndarray  # bool `[candidates]`
 
 
 def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
     """Fits weights of 0 or more that rank relevant candidates first.
 
-    The score of a candidate is the weighted sum of its parts. The loss of a
-    query is the cross-entropy of the softmax of the scores with uniform targets
-    on the relevant candidates. The mean loss, plus `L2` times the sum of the
-    squared weights, is convex.
+    The score of a candidate is the weighted sum of the scores of its parts. The
+    loss of a query is the cross-entropy between the softmax of the scores and
+    uniform probabilities of the relevant candidates. The objective is convex:
+    the mean loss, plus `L2` times the sum of the squared weights.
 
     Lists of only relevant or only non-relevant candidates have no effect.
     Returns the weights, float `[parts]`. Raises `InputError` if no list has a
@@ -74,8 +74,9 @@ def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
     """Fits scale and base of P(relevant) = sigmoid(scale * score + base).
 
     The fit is by maximum likelihood, with targets slightly off 0 and 1 (Platt
-    1999, "Probabilistic Outputs for Support Vector Machines"). `relevant`, bool
-    `[n]`, must have both values. The scale is above 0.
+    1999, "Probabilistic Outputs for Support Vector Machines"). `scores` are
+    float `[n]`. `relevant`, bool `[n]`, must contain true and false. Returns
+    the scale, which is above 0, and the base.
     """
     from scipy.optimize import minimize
 
@@ -103,9 +104,10 @@ def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
 class Reliability(NamedTuple):
     """How well predicted probabilities agree with relevance.
 
-    `error` is the expected calibration error, from 0 to 1: |mean probability -
-    share of relevant documents| of each bin, weighted by its documents. `bins`
-    has mean probability, this share, and the number of documents of each bin.
+    `error` is the expected calibration error, from 0 to 1: the mean of |mean
+    probability - share of relevant documents| over bins, weighted by the number
+    of documents in each bin. `bins` has three numbers for each bin: the mean
+    probability, the share of relevant documents, and the number of documents.
     """
 
     error: float

@@ -1,8 +1,8 @@
-"""Tables of three papers, measured again, with the baselines in them.
+"""Measures the tables of three papers again, with the papers' baselines.
 
 The modules `table_iv` (Palangi et al. 2016), `mv_lstm` (Wan et al. 2016) and
-`keyvec` (Bi and Ma 2017) declare the tables. Modules are imported when a name
-is first used.
+`keyvec` (Bi and Ma 2017) declare the tables. A module is imported when one of
+its names is first used.
 """
 
 from importlib import import_module

@@ -61,7 +61,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 class DocumentOrder(System):
-    """Keeps the order of the input, which may be the order of a text."""
+    """Keeps the order of the candidates in the data."""
 
     def list_scores(
         self,
@@ -108,7 +108,7 @@ def baseline_grid(name: str) -> list[Hyperparameters]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Describes a row of a baseline; the name of the row says which."""
+    """Describes a row of a baseline; the row's name is the baseline's name."""
 
     seeded: bool = False  # whether another seed gives another result
     group: ClassVar[str] = "baseline"
@@ -189,8 +189,8 @@ class Baseline:
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
     """Makes a system that ranks by the cosine of sums of skip-gram vectors.
 
-    The words of pair scorers start from the same vectors. With `idf` a vector
-    is multiplied by log(n / n_w), where n_w of the n texts have the word.
+    Pair scorers start from the same word vectors. With `idf`, the vector of a
+    word w is multiplied by log(n / n_w), where n_w of the n texts have w.
     """
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
@@ -256,7 +256,7 @@ class Hybrid:
 
     @property
     def seeded(self) -> bool:
-        """Whether the row has towers, which depend on the seed."""
+        """Whether the row has towers: only towers depend on the seed."""
         return self.towers is not None
 
     @property
@@ -269,7 +269,7 @@ class Hybrid:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Fits the word vectors, and the weights of the hybrid to dev."""
+        """Fits word vectors to the teacher, and the hybrid's weights to dev."""
         start = time.perf_counter()
         model = self.towers and _saved_model(self.towers, seed, data)
         teacher = TeacherVectors.open(data.settings.teacher_folder())
@@ -286,7 +286,7 @@ class Hybrid:
 def _trained_mixture(
     system: System, chosen: ChosenWeights, start: float
 ) -> TrainedSystem:
-    """Returns a system with the weights that were chosen since `start`."""
+    """Returns a mixture with its results; training began at time `start`."""
     return TrainedSystem(
         system,
         0,

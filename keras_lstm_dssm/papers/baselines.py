@@ -25,9 +25,9 @@ class TfidfSystem(CorpusSystem):
     """Ranks by the cosine of sparse TF-IDF vectors.
 
     The weight of a word in a text is (1 + ln tf) (1 + ln((1 + n)/(1 + df))),
-    where df of n training texts have the word. Words of no training text are
-    dropped. Retrieval returns only documents that share a word with the query.
-    Needs the extra `[baselines]`.
+    where df of n training texts have the word. Words outside the training texts
+    are dropped. Retrieval returns only documents that share a word with the
+    query. Needs the extra `[baselines]`.
 
     Args:
         min_count: Least number of training texts with a word; rarer words
@@ -35,7 +35,7 @@ class TfidfSystem(CorpusSystem):
         tokenizer: Text -> words, a value of `bm25.TOKENIZERS` or any function.
 
     Attributes:
-        parameters: Number of words.
+        parameters: Number of words that are not dropped.
 
     Reference: Salton and Buckley 1988, "Term-weighting Approaches in
         Automatic Text Retrieval".
@@ -53,11 +53,11 @@ class TfidfSystem(CorpusSystem):
         self.tokenizer = tokenizer
 
     def fit(self, texts: Sequence[str]) -> "TfidfSystem":
-        """Counts the texts of each word, and returns this object.
+        """Counts the texts that have each word, and returns this object.
 
         Raises:
             InputError: `texts` is not a sequence of strings, no word is in
-                `min_count` of them, or scikit-learn is not installed.
+                `min_count` texts, or scikit-learn is not installed.
         """
         module = import_optional("sklearn.feature_extraction.text", "baselines")
         tokenized = training_titles(texts, self.tokenizer)
@@ -105,14 +105,14 @@ class LSASystem(DenseSystem):
     right singular vectors of the training texts. Needs the extra `[baselines]`.
 
     Args:
-        components: Width of the vectors, or less if the training has fewer
-            texts or words. Default 100.
+        components: Width of the vectors, limited by the number of training
+            texts and the number of words. Default 100.
         seed: Seed of the randomised SVD.
 
     Attributes:
         tfidf: The `TfidfSystem`.
-        parameters: Number of values in the singular vectors, plus number of
-            words.
+        parameters: Number of values in the singular vectors, plus
+            `tfidf.parameters`.
 
     Reference: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
 
@@ -200,8 +200,8 @@ class UnigramLMSystem(CorpusSystem):
         total = counts.sum(axis=0, dtype=np.float64)
         prior = self.mu * total / total.sum()  # mu p(w|C)
         lengths = counts.sum(axis=1, dtype=np.float64)
-        # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to the score,
-        # and if the title has the word also log(1 + tf / (mu p(w|C))).
+        # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to the score.
+        # A word that the title has also adds log(1 + tf / (mu p(w|C))).
         norms = np.log(lengths + self.mu)
         for query in queries:
             ids = [
@@ -250,8 +250,9 @@ class Doc2VecSystem(_GensimSystem):
     The vectors of queries and titles are inferred in the same way. The
     defaults are from Palangi et al. 2016. A vector depends on the text, the
     seed and the training only, and is the same in every process. A text without
-    a known word has a zero vector. Inferred vectors are cached. All other
-    arguments are those of `Word2VecSystem`. Needs the extra `[baselines]`.
+    a known word has a zero vector. Inferred vectors are cached. For the other
+    arguments see `Word2VecSystem`; the default of `min_count` is 1. Needs the
+    extra `[baselines]`.
 
     Args:
         window: Number of words on each side that predict a word.
@@ -302,8 +303,9 @@ class Doc2VecSystem(_GensimSystem):
                 Inferred vectors do not depend on classes. Default: no classes.
 
         Raises:
-            InputError: `titles` is not a sequence of strings, or has no word;
-                the number of classes differs; or gensim is not installed.
+            InputError: `titles` is not a sequence of strings, no word occurs
+                `min_count` times, the numbers of classes and titles differ, or
+                gensim is not installed.
         """
         tokenized = training_titles(titles, self.tokenizer)
         if len(classes) not in (0, len(titles)):
@@ -316,7 +318,7 @@ class Doc2VecSystem(_GensimSystem):
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # An int tag is a text's index; a class "0" must not be one.
+                # An int tag is the index of a text: a class tag must differ.
                 tags[row].append(f"class {name}")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], text_tags)
@@ -338,8 +340,8 @@ class Doc2VecSystem(_GensimSystem):
         return np.array([self._vectors[text] for text in texts])
 
     def _infer(self, text: str, size: int) -> np.ndarray:
-        # `model.infer_vector` is not reproducible: it continues the model's
-        # random numbers, and starts from Python's hash of the text.
+        # `model.infer_vector` is not reproducible: its random numbers depend on
+        # earlier calls and on Python's hash of the text.
         gensim = import_optional("gensim.models.doc2vec", "baselines")
         model = self.model_
         known = [w for w in self.tokenizer(text) if w in model.wv]
@@ -371,11 +373,12 @@ class Word2VecSystem(_GensimSystem):
 
     This is "averaged word2vec" of Bi and Ma 2017. The vector of a text is the
     mean over its words with `min_count` occurrences in training; a text without
-    such words has a zero vector. Needs the extra `[baselines]`.
+    these words has a zero vector. Needs the extra `[baselines]`.
 
     Args:
         vector_size: Width of the vectors. Default 100.
-        window: Largest distance of two words of a training pair. Default 5.
+        window: Largest distance between the words of a training pair. Default
+            5.
         negative: Number of negative samples for each pair. Default 5.
         epochs: Passes over the texts. Default 20.
         min_count: Least number of occurrences of a word in training; rarer
@@ -385,7 +388,7 @@ class Word2VecSystem(_GensimSystem):
 
     Attributes:
         words_: The `gensim.models.KeyedVectors`; set by `fit`.
-        parameters: Number of values in the vectors and in the output layer.
+        parameters: Number of values in the word vectors and the output layer.
 
     Reference: Mikolov et al. 2013, "Distributed Representations of Words and
         Phrases and their Compositionality".
@@ -441,7 +444,6 @@ class Word2VecSystem(_GensimSystem):
 
 
 def _lines(texts: Sequence[str]) -> Any:
-    """Splits texts at line ends."""
     if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
         return texts  # `training_titles` raises `InputError`
     return [line for text in texts for line in text.split("\n")]

@@ -71,7 +71,8 @@ PUBLISHED: dict[str, Published] = {
     "doc2vec": Published((0.227, 0.177, 0.495), (0.083, 0.553, 0.070)),
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
-"""Name -> published metrics, without the row of downloaded word2vec vectors."""
+"""Name -> published metrics. The paper's row of downloaded word2vec vectors is
+left out."""
 
 
 _RECALL = "recall@10"
@@ -100,7 +101,6 @@ def _add_further(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns tables of retrieval, clusters and key sentences."""
     tables = []
     if RETRIEVE in summary["random"]:
         differences = {RETRIEVE: "MRR@10", _RECALL: _RECALL.upper()}
@@ -142,7 +142,7 @@ def _published_cells(name: str, mode: str) -> Sequence[str]:
 
 
 def _key_sentence_table(summary: Summary) -> Table:
-    """Returns a table of how well p_i ranks the key sentences of the test."""
+    """Returns a table of how well the systems rank key sentences on test."""
     rows = []
     for system in summary["systems"].values():
         values = [system["key_sentences"][name] for name in _KEY_SENTENCES]

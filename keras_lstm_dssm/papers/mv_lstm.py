@@ -60,8 +60,8 @@ MV_LSTM_ROWS: dict[str, Row] = {
     "mv_lstm_bilinear": _row("MV-LSTM bilinear, k = 5", "mv_lstm_bilinear"),
     "mv_lstm_tensor": _row("MV-LSTM tensor, k = 5", "mv_lstm_tensor"),
 }
-"""Name -> row, in the paper's order. Small models are as in the programs of Wan
-et al.; the others are as in the first paper on the model."""
+"""Name -> row, in the paper's order. Models labelled "small" have the sizes of
+Wan et al.'s programs. Other models are as in the paper that introduced them."""
 
 POOLING_ROWS = ("mv_lstm_cosine_k1", "mv_lstm_cosine_k3", "mv_lstm_cosine_k10")
 """The rows of Table 2 that are not in Tables 3 and 5."""
@@ -104,7 +104,7 @@ PUBLISHED: dict[str, Published] = {
 
 
 def published(name: str) -> Published | None:
-    """Returns the metrics of a row; small models have the model's metrics."""
+    """Returns the published metrics of a row; `X_wan` has the values of `X`."""
     return PUBLISHED.get(name.removesuffix("_wan"))
 
 
@@ -130,7 +130,7 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Tables 3 and 5, and Table 2 if there are rows with other k."""
+    """Returns Tables 3 and 5, and Table 2, which is empty if all k are 5."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [
@@ -160,7 +160,7 @@ def _tables(summary: Summary) -> list[Table]:
 
 
 def _published_cells(name: str) -> Sequence[str]:
-    """Formats the published P@1 and MRR of answers, and P@1 of completion."""
+    """Formats the published P@1 and MRR (answers), and P@1 (completion)."""
     if not (metrics := published(name)):
         return ()
     dagger = " †" if metrics.confirmed else ""
@@ -173,7 +173,7 @@ def _published_cells(name: str) -> Sequence[str]:
 
 
 def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
-    """Returns whether a system's measures equal the random order's."""
+    """Returns whether a system's measures are the values of random order."""
     return all(
         abs(system["test"][_MODE][name]["mean"] - value) < 1e-9
         for name, value in summary["random"][_MODE].items()

@@ -34,7 +34,7 @@ class EpochTimes(keras.callbacks.Callback):
         self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Records the end of training, without the evaluation on dev."""
+        """Records the time before the evaluation on dev begins."""
         self.end = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -64,15 +64,16 @@ class EpochTimes(keras.callbacks.Callback):
 class Neural:
     """Describes a row of a system that `dssm.train` trains by a recipe.
 
-    If `tuned`, the learning rate (and gamma of towers) is chosen on dev, and
-    epochs and batch size are the table's; otherwise the recipe is kept.
+    If `tuned`, the learning rate (and gamma of two towers) is chosen on dev,
+    and epochs and batch size are from the table's settings. Otherwise all
+    values are from the recipe.
     """
 
     recipe: ModelRecipe
     group: str = "recurrent"  # or "feed-forward"
     tuned: bool = True
     saved: bool = False  # whether the model is saved, for mixtures
-    salience: str | None = None  # KeyVec: teacher, by default of the settings
+    salience: str | None = None  # KeyVec: teacher; default: settings.salience
     trained: bool = True  # KeyVec: `False` measures the initial weights
     seeded: ClassVar[bool] = True
 
@@ -165,7 +166,8 @@ def tower_row(
 ) -> tuple[Recipe, dict[str, Any]]:
     """Returns the recipe of two towers for a table, and no further options.
 
-    With `updates_of`, there are as many updates as on that number of clicks.
+    Training has as many updates as on `settings.updates_of` clicks, by default
+    as many as on the clicks of the data.
     """
     settings = data.settings
     recipe = recipe.replace(
@@ -213,14 +215,14 @@ def _speed(system: System, dev: Any) -> dict[str, Any]:
     return {"pairs_per_second": sum(map(len, candidates.values())) / seconds}
 
 
-# All seeds and trials have the same targets.
+# Cached, because all seeds and trials have the same targets.
 _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 
 
 def _salience_agreement(
     model: KeyVec, folder: DocumentFolder, targets: DocumentTargets
 ) -> dict[str, float]:
-    """Measures how well p_i, and sentence order, rank key sentences."""
+    """Measures how well the model, and sentence order, rank key sentences."""
     documents = list(folder.of("test"))
     agreements = key_sentence_agreements(model, documents, targets)
     if not agreements:

@@ -16,7 +16,7 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
-_EM_BLOCK = 512  # number of words in a block of titles
+_EM_BLOCK = 512  # number of non-zero counts in a block of titles
 _TINY = np.float32(1e-12)  # least probability: subnormal numbers are slow
 
 
@@ -33,8 +33,9 @@ def em_step(
         P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
         P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
 
-    No update lowers the posterior (ECM, Meng and Rubin 1993). Changes
-    `mixtures`, and returns the topics.
+    No update lowers the posterior (ECM, Meng and Rubin 1993). `counts` are
+    n(d, w), a CSR matrix `[titles, words]`. `topics` are `[words, T]`.
+    `mixtures` are `[titles, T]`, updated in place. Returns the new topics.
     """
     ratios = counts.copy()
     for titles, entries in _blocks(counts):
@@ -67,7 +68,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields titles `[B]` of L words, and entries in `counts.data` `[B, L]`."""
+    """Yields titles `[B]` with L counts, and indices of the counts `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -108,9 +109,9 @@ class PLSASystem(CorpusSystem):
         log((1 - background) sum over z of P(w|z) P(z|d) + background P(w))
 
     P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
-    (`em_step`). P(z|d) of a title is estimated with P(w|z) fixed, and is
-    uniform for a title without a known word. Unknown words are dropped from
-    queries and titles. Retrieval ranks all titles, since topics can match
+    (`em_step`). P(z|d) of a title is estimated with P(w|z) fixed. A title
+    without a known word has a uniform P(z|d). Unknown words are dropped from
+    queries and titles. Retrieval ranks all titles, because topics can match
     without a common word.
 
     Args:

@@ -1,4 +1,4 @@
-"""Finished results of systems, and their report: Markdown, HTML and charts."""
+"""Reads the results of systems, and writes tables and charts of the results."""
 
 import datetime
 import os
@@ -36,7 +36,7 @@ from keras_lstm_dssm.plain_files import read_csv, read_json
 
 
 class MeanAndSpread(NamedTuple):
-    """A mean over seeds, and the standard deviation, 0 for one seed."""
+    """Mean and standard deviation over seeds; `std` is 0 for one seed."""
 
     mean: float
     std: float
@@ -76,7 +76,7 @@ class SystemResults:
     def values(
         self, rate: float = 0.0
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """Returns mode -> measure -> mean and deviation, for JSON."""
+        """Returns mode -> measure -> mean and standard deviation, as dicts."""
         return {
             mode: {
                 name: self.value(mode, name, rate)._asdict() for name in values
@@ -106,7 +106,7 @@ class SystemResults:
         return {query: float(np.mean(v)) for query, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
-        """Averages a column of `history.csv` over seeds: epoch -> mean."""
+        """Returns epoch -> mean over seeds of a column of `history.csv`."""
         histories = [read_csv(f / "history.csv") for f in self.folders]
         return {
             int(rows[0]["epoch"]): MeanAndSpread.over(
@@ -144,8 +144,9 @@ def summarise(
 ) -> Summary:
     """Collects all results, and tests differences for significance.
 
-    Tested are the `MAIN_MEASURES` of all modes and the measures of `compared`
-    (measure -> mode). References without results are left out.
+    The tested measures are the `MAIN_MEASURES` of all modes except clustering,
+    and the measures of `compared` (measure -> mode). References without results
+    are left out.
     """
     references = [name for name in references if name in results]
     systems = {
@@ -232,13 +233,13 @@ class PaperTable(NamedTuple):
     # The names of the systems to compare with.
     references: Callable[[Results], Sequence[str]]
     tables: Callable[[Summary], Sequence[Table]]  # empty tables are left out
-    notes: str  # template of the notes: how the results were measured
-    # The entry of a system with its speed, and the heading of the column.
+    notes: str  # template of the notes on how the results were measured
+    # The key of a system's speed in `table.json`, and the column's heading.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
     page: str = ""  # heading of the page, by default the title
     # The names of the systems in the chart of dev by epoch.
     curves: Callable[[Results], Sequence[str]] = _all_trained
-    # Returns further pictures by caption, and what failed -> reason.
+    # Makes further pictures: caption -> file, and what failed -> reason.
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
@@ -261,8 +262,9 @@ def measure_table(
 ) -> Table:
     """Makes a table of measures with a row for each system.
 
-    `differences` is key of `significance` -> start of the heading "... against
-    BM25"; `published_of` is system -> values of the columns `published`.
+    `differences` maps keys of `significance` to headings: "NDCG@1" becomes
+    "NDCG@1 against BM25". `published` are headings, and `published_of` maps a
+    system to its values in these columns.
     """
     systems = summary["systems"]
     against = [f"against {systems[r]['label']}" for r in summary["references"]]
@@ -282,12 +284,12 @@ def measure_table(
 
 
 def percent(value: Mapping[str, float], several: bool) -> str:
-    """Formats a mean in percent, with its deviation if `several` seeds."""
+    """Formats a mean in percent; with `several` seeds also the deviation."""
     spread = f" ± {100 * value['std']:.2f}" if several else ""
     return f"{100 * value['mean']:.2f}{spread}"
 
 
-# Colours and hatches.
+# Group of systems -> colour and hatch of the bars.
 _KINDS = {
     "baseline": ("#bbbbbb", ""),
     "feed-forward": ("#e69f00", "//"),
@@ -307,7 +309,7 @@ def _bar_panels(
 ) -> Iterator[list[Any]]:
     """Writes horizontal bar charts, one panel for each title.
 
-    Yields the axes; the caller draws the bar of system i at the height i.
+    Yields the axes. The caller draws the bar of system i at y = i.
     """
     labels = [system["label"] for system in summary["systems"].values()]
     size = (3.0 + 3.5 * len(titles), 1.6 + 0.3 * len(labels))
@@ -359,7 +361,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 def draw_dev_curves(
     output: Path, results: Mapping[str, SystemResults], measure: str
 ) -> dict[str, Path]:
-    """Writes `dev.png` and `dev.csv`, the means over seeds."""
+    """Writes means over seeds by epoch to `dev.png` and `dev.csv`."""
     rows, curves = [], {}
     for name, result in results.items():
         by_epoch = {e: v.percent for e, v in result.by_epoch("dev").items()}
@@ -388,7 +390,7 @@ ROBUSTNESS_NOTE = (
 
 
 def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
-    """Writes the losses to `robustness.md`, `.json` and `.png`."""
+    """Writes the losses by misspelling to `robustness.md`, `.json`, `.png`."""
     systems: dict[str, Any] = summary["systems"]
     first = next(iter(systems.values()))
     rates, modes = first["misspelled"], list(first["test"])
@@ -531,7 +533,7 @@ def measure_cells(
 def difference_cells(
     summary: Summary, system: Mapping[str, Any], mode: str
 ) -> list[str]:
-    """Formats differences from the references; * marks significant values."""
+    """Formats differences from the references; * marks significance."""
     cells = []
     for reference in summary["references"]:
         test = system["significance"][mode].get(reference)

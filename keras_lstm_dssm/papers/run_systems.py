@@ -41,7 +41,7 @@ class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for random order
-    parameters: int  # of one tower; of a pair scorer without word vectors
+    parameters: int  # one tower, or a pair scorer without its word vectors
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without evaluation on dev
     titles_per_second: float | None = None  # speed of a document encoder
@@ -53,11 +53,11 @@ class TrainedSystem(NamedTuple):
 
 
 class RowSystem(Protocol):
-    """How the system of a row is trained, such as `Baseline` and `Neural`."""
+    """Protocol of `Baseline`, `Neural` and others: trains a row's system."""
 
     @property
     def group(self) -> str:
-        """The colour of the row in charts."""
+        """`"baseline"`, `"feed-forward"` or `"recurrent"`, for charts."""
 
     @property
     def seeded(self) -> bool:
@@ -66,7 +66,10 @@ class RowSystem(Protocol):
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial on dev; `tried` trials have their `dev`."""
+        """Returns the next trial on dev, or `None` after the last trial.
+
+        `tried` are the earlier trials; the entry `dev` has the dev measure.
+        """
 
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
@@ -104,7 +107,7 @@ class Row(NamedTuple):
 def choose_rows(
     rows: Mapping[str, Row], names: Sequence[str]
 ) -> dict[str, Row]:
-    """Returns the named rows, or all, in the table's order.
+    """Returns the named rows, or all rows, in the table's order.
 
     Args:
         rows: Name -> row, the whole table.
@@ -133,11 +136,12 @@ def choose_rows(
 def choose_on_dev(
     name: str, row: Row, data: TableData, path: Path
 ) -> Hyperparameters:
-    """Returns the best hyperparameters on dev; of equals, the first.
+    """Returns the best hyperparameters on dev; ties go to the first trial.
 
-    Trials have seed 0 and a share of the epochs (`TableSettings.search`). A
-    failed training has a measure of 0. The JSON file `path` has all trials, and
-    an interrupted search continues; no file is written for a single choice.
+    Trials have seed 0 and a share of the epochs (`TableSettings.search`). The
+    measure of a failed training is 0. All trials are written to the JSON file
+    `path`, from which an interrupted search continues. If there is only one
+    choice, nothing is trained or written.
     """
     settings, system = data.settings, row.system
     trials = read_json(path)["tried"] if path.exists() else []
@@ -178,9 +182,9 @@ def run_systems(
 ) -> dict[str, str]:
     """Trains and measures the unfinished systems, one after the other.
 
-    Each system has its own process, which can crash without ending other
-    systems. `rows` and `options` map names to arguments of `run_system`.
-    Returns name -> reason of failure.
+    Each system has its own process: a crash does not end other systems. `rows`
+    and `options` map names to arguments of `run_system`. Returns the name of
+    each failed system -> reason.
     """
     failed = {}
     for name, row in rows.items():
@@ -239,7 +243,7 @@ def run_system(
 def measure_system(
     task: Task | ClusterTask, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
-    """Returns a system's run, if it ranks, and the measures of each query."""
+    """Returns the run of a ranking system, and the measures of each query."""
     if trained.system is None:
         return None, task.random_queries()
     return task.measure(trained.system)
@@ -298,7 +302,7 @@ def _run_in_process(*arguments: Any) -> str | None:
     connection, child_connection = context.Pipe()
     process = context.Process(target=call_received, args=(child_connection,))
     process.start()
-    child_connection.close()  # so that reading ends when the child ends
+    child_connection.close()  # `recv` raises `EOFError` if the child ends
     try:
         connection.send(partial(_run_in_child, arguments))
         reason = connection.recv()
@@ -327,7 +331,7 @@ def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process with its parent, which holds the folder's lock."""
+    """Ends this process when the parent, which has locked the folder, ends."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -33,7 +33,7 @@ from keras_lstm_dssm.version import __version__
 MAX_WORDS = 30
 END_WORD = "</s>"
 END = 2
-"""The id of the end of a sentence; 0 is padding, 1 is any unknown word."""
+"""The id of `END_WORD`. Id 0 is padding, and id 1 is any unknown word."""
 
 NEIGHBOURS = ("previous", "next")
 
@@ -63,10 +63,10 @@ def mark(text: str) -> str:
 def word_ids(
     sentences: Iterable[str], size: int
 ) -> keras.layers.TextVectorization:
-    """Makes the layer that maps the most frequent words to `size` ids.
+    """Makes the layer that maps words to at most `size` ids.
 
-    Ids include padding, unknown words and `END`. More frequent words have
-    smaller ids.
+    The ids are padding, unknown words, `END`, and the most frequent words, in
+    descending order of frequency.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -84,8 +84,8 @@ def triples(
 ) -> tf.data.Dataset:
     """Batches every sentence with the sentences before and after.
 
-    Paragraphs of one sentence are left out. Batches have sentences of similar
-    length, in a different order in each epoch.
+    Paragraphs of one sentence are left out. The sentences of a batch have
+    similar lengths. Each epoch has another random order.
     """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
@@ -151,10 +151,12 @@ class SkipThought(keras.Model):
     Each decoder is a language model of a neighbouring sentence: a GRU with the
     input [x; h_i], the vectors of the previous word and of the sentence. The
     decoders use the encoder's word vectors, and share the output layer, a
-    softmax over all words or, with `sampled`, over words drawn log-uniformly by
-    rank. Takes word ids `(batch, words)` of `sentence`, `previous` and `next`,
-    0 after the end; returns -log P of each word of the neighbours. Reference:
-    Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
+    softmax over all words. If `sampled` is above 0, the softmax of training is
+    over this number of random words (log-uniform by rank). Takes word ids
+    `(batch, words)` of `sentence`, `previous` and `next`, padded with 0;
+    returns -log P of each word of the neighbours.
+
+    Reference: Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
     """
 
     def __init__(self, encoder: keras.Model, sampled: int = 0) -> None:
@@ -210,7 +212,7 @@ class SkipThought(keras.Model):
         words: tf.Tensor,
         training: bool,
     ) -> tf.Tensor:
-        # The first word is predicted from an end mark.
+        # The first word is predicted from `END`.
         last = tf.pad(words[:, :-1], [[0, 0], [1, 0]], constant_values=END)
         steps = tf.shape(words)[1]
         condition = tf.repeat(vector[:, None], steps, axis=1)
@@ -244,15 +246,15 @@ _ENCODE_BATCH = 512
 class SkipThoughtSystem(DenseSystem):
     """Ranks by the cosine of Skip-Thought vectors of query and title.
 
-    An encoder is trained on paragraphs, so that two decoders predict the
-    sentences before and after a sentence from its vector. Words are the first
-    30 runs of letters and digits of a text, case folded. Words that are rare in
-    the paragraphs share one id. The defaults suit about 44,000 sentences; the
-    paper has 74 million sentences, 2,400 units and 20,000 words.
+    An encoder is trained on paragraphs: from the vector of a sentence, two
+    decoders predict the sentences before and after. Words are the first 30 runs
+    of letters and digits of a text, case folded. Words that are rare in the
+    paragraphs share one id. The defaults suit about 44,000 sentences. Kiros et
+    al. 2015 have 74 million sentences, 2,400 units and 20,000 words.
 
     Args:
-        mode: `"uni"`, a GRU that reads left to right; `"bi"`, two GRUs of half
-            the width in both directions; `"combined"`, a uni and a bi encoder
+        mode: `"uni"`, a GRU that reads left to right; `"bi"`, a GRU of half the
+            width in each direction; `"combined"`, a uni and a bi encoder
             trained separately, with concatenated vectors.
         units: Width of a uni or bi vector; `"combined"` has twice as many.
         embedding: Width of the word vectors.
@@ -267,9 +269,9 @@ class SkipThoughtSystem(DenseSystem):
 
     Attributes:
         encoders: `"uni"`, `"bi"` or both -> model, strings -> vectors.
-        history: Encoder -> mean -log P of a word, by epoch; lower with a
-            sampled softmax than with a full softmax.
-        seconds: Duration of the training, also if it was cached.
+        history: Encoder -> mean -log P of a word, by epoch. A sampled softmax
+            gives lower values than a full softmax.
+        seconds: Duration of the training, or of the cached training.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors".
 
@@ -334,8 +336,8 @@ class SkipThoughtSystem(DenseSystem):
             This object.
 
         Raises:
-            InputError: The paragraphs are not lists of strings, or none has
-                two sentences.
+            InputError: The paragraphs are not lists of strings, or no paragraph
+                has two sentences.
         """
         check_paragraphs(paragraphs)
         for name in _ENCODERS[self.mode]:
@@ -350,7 +352,7 @@ class SkipThoughtSystem(DenseSystem):
                 key = json.dumps([__version__, name, arguments, paragraphs])
                 digest = hashlib.sha256(key.encode()).hexdigest()[:16]
                 folder = Path(cache, f"skip_thought-{digest}")
-                # This file is written last, and marks a complete folder.
+                # `_TRAINING` is written last, and marks a complete folder.
                 if not (folder / _TRAINING).exists():
                     encoder, training = self._train(name, paragraphs, progress)
                     folder.mkdir(parents=True, exist_ok=True)
@@ -375,7 +377,7 @@ class SkipThoughtSystem(DenseSystem):
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Encodes texts, which may be empty; needs `fit`.
 
-        Returns float32 `[texts, units]`, twice as wide if "combined".
+        Returns float32 `[texts, units]`; `[texts, 2 * units]` if "combined".
         """
         if not self.encoders:
             raise not_fitted("SkipThoughtSystem")
@@ -431,10 +433,10 @@ PROSE_FORMAT = 1  # increment when paragraphs of the same packages change
 def api_paragraphs() -> list[list[str]]:
     """Reads the prose of the docstrings that API search is made from.
 
-    A paragraph is a run of consecutive sentences of one docstring; code, lists
-    and tables end a run. Runs of one sentence, and runs without a new sentence,
-    are left out. No paragraph has a query of dev or test, or a title. The
-    paragraphs are written once to a file in API search's folder.
+    A paragraph is a run of consecutive sentences of one docstring. Code, lists,
+    tables, and queries of dev or test end a run. Runs of one sentence, and runs
+    without a new sentence, are left out. The paragraphs are written once, to a
+    file in API search's folder.
     """
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")

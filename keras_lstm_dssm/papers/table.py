@@ -45,7 +45,7 @@ def check_pairs(pairs: Sequence[int], data: TableData) -> None:
     if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
-            " more, as the table itself has all clicks: give fewer"
+            " more, as the table itself has all clicks: give smaller --pairs"
         )
 
 
@@ -57,9 +57,10 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    For each size, systems have as many updates and the same hyperparameters as
-    with all clicks. The clicks of a larger size contain the clicks of smaller
-    sizes. Folders `pairs/SIZE` are like the table's folder.
+    The number of updates and the hyperparameters are as with all clicks. The
+    clicks of a larger size contain the clicks of smaller sizes. Each folder
+    `pairs/SIZE` has the layout of the table's folder. Returns pictures by
+    caption, and what failed -> reason.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
@@ -93,8 +94,8 @@ def run_learning_curve(
         actual_size = size_data.sizes["clicks"]
         by_size[actual_size] = read_results(folder, trained, seeds)
     # Systems that do not learn from clicks have the same results at any size.
-    same = {n: r for n, r in results.items() if n not in trained}
-    by_size = {size: {**same, **found} for size, found in by_size.items()}
+    fixed = {n: r for n, r in results.items() if n not in trained}
+    by_size = {size: {**fixed, **learnt} for size, learnt in by_size.items()}
     by_size[clicks] = results
     pictures = {}
     values = []

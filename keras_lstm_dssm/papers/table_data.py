@@ -44,7 +44,7 @@ class TableData:
     dev: Any  # the task on the dev split, for choices
     dev_measure: str  # to maximise on dev
     tests: Mapping[str, Any]  # mode -> the task on the test split
-    sizes: dict[str, int]  # numbers of documents, queries and others, by name
+    sizes: dict[str, int]  # name -> number, such as of documents or queries
     words: Callable[[], dict[str, float]]  # counts words, for the report
 
     def measure_on_dev(self, system: Any) -> float:
@@ -73,19 +73,20 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     if not texts:
         raise InputError(
             f"{folder.folder}: found no document of split 'train', expected"
-            " documents to train on: give documents the split train"
+            " documents to train on: assign documents to train"
         )
-    least = settings.min_relevant
+    min_grade = settings.min_relevant
     tests: dict[str, Any] = document_tasks(
-        folder, "test", least,
+        folder, "test", min_grade,
         clustered=SPLITS if settings.clusters_of == "all" else (),
     )  # fmt: skip
-    choices: dict[str, Any] = document_tasks(folder, "dev", least)
+    choices: dict[str, Any] = document_tasks(folder, "dev", min_grade)
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:
         raise InputError(
-            f"{folder.folder}: found no qrels/dev.tsv, expected queries of dev"
-            " as of test, for choices: judge some, or remove qrels/test.tsv"
+            f"{folder.folder}: found no qrels/dev.tsv, expected judgements for"
+            " choices on dev, as test has judgements: add qrels/dev.tsv, or"
+            " remove qrels/test.tsv"
         )
     dev = choices[mode]
     sizes = {"documents": folder.count(), "train_documents": len(texts)}
@@ -109,17 +110,18 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
 
 
 _DEV_DEPTH = 100
-"""Number of documents that a system ranks on dev. A mixture can move up
-documents that its parts rank below ten."""
+"""Number of documents that a system ranks on dev. More than ten, because a
+mixture can move up documents that each part ranks below ten."""
 
 
 def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     """Opens a collection of queries and titles.
 
-    With `settings.lists` the only mode is `"lists"`. Otherwise test has the
-    mode `"retrieve"`, and `"rerank"` if a query has documents of different
-    grades; dev has `settings.dev_mode`, by default `"rerank"` if at least half
-    of the queries have documents of different grades, or else `"retrieve"`.
+    With `settings.lists`, dev and test have the mode `"lists"`. Otherwise test
+    has the mode `"retrieve"`, and also `"rerank"` if a query has documents of
+    different grades. Dev has the mode `settings.dev_mode`, by default
+    `"rerank"` if at least half of the queries have documents of different
+    grades, otherwise `"retrieve"`.
     """
     collection = open_collection(settings.data)
     for split in ("dev", "test"):
@@ -132,9 +134,9 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     min_relevant = settings.min_relevant
 
     def task(split: str, mode: str, depth: int) -> Task:
-        # As in Table IV of Palangi et al. 2016, grade 1 is relevant.
-        least = 1 if mode == "rerank" else min_relevant
-        return Task.from_collection(collection, split, mode, least, depth)
+        # As in Palangi et al. 2016, reranking counts grade 1 as relevant.
+        min_grade = 1 if mode == "rerank" else min_relevant
+        return Task.from_collection(collection, split, mode, min_grade, depth)
 
     if settings.lists:
         dev = task("dev", "lists", _DEV_DEPTH)
@@ -184,7 +186,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes the clicks of whole queries, in hash order, `pairs` or more."""
+    """Writes the clicks of queries chosen by hash; at least `pairs` clicks."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0
@@ -219,9 +221,9 @@ def describe_words(
 ) -> dict[str, float]:
     """Counts the words (runs of letters and digits) of queries and titles.
 
-    `overlap` is the mean share of a test query's distinct words that a relevant
-    title has. `seen` is the share of words of test queries that training
-    queries have.
+    `overlap` is a mean over test queries and relevant titles: the share of the
+    query's distinct words that the title has. `seen` is the share of the words
+    of test queries that a training query has.
     """
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)

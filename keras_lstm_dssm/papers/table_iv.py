@@ -30,10 +30,11 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Returns the LSTM and an RNN with the same gamma, to compare their costs.
+    """Returns an LSTM and an RNN with equal gamma, and what failed -> reason.
 
-    The cost of equation (4) grows with gamma. If different gammas were chosen
-    on dev, the RNN is trained again, in `figure_7/`, with the LSTM's gamma.
+    Figure 7 compares the costs of both, and the cost of equation (4) grows with
+    gamma. If different gammas were chosen on dev, the RNN is trained again with
+    the LSTM's gamma, in the folder `figure_7`.
     """
     shown = {
         name: results[name]
@@ -55,7 +56,10 @@ def train_with_one_gamma(
 def draw_figure_7(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Writes `figure_7.png` and `figure_7.csv`, the means over seeds."""
+    """Writes means over seeds to `figure_7.png` and `figure_7.csv`.
+
+    Returns pictures by caption, and what failed -> reason.
+    """
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
     if not shown:
@@ -83,7 +87,7 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the best trial with a gamma, from `choice.json` of a folder."""
+    """Returns the best trial on dev that has this gamma, from `choice.json`."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),
@@ -117,7 +121,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table of each mode; reranking also has published values."""
+    """Returns a table for each mode; reranking also has published values."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [
@@ -142,7 +146,6 @@ _COMPARED = {"ndcg@1": "rerank", "ndcg@3": "rerank"}
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns the tables of the modes, and differences in NDCG@1 and @3."""
     has_tests = "rerank" in summary["random"] and summary["references"]
     differences = measure_table(
         summary,
@@ -218,8 +221,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
         "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
 }
-"""Name -> row. Tuned rows have random negatives, as in the paper, unless the
-label names others."""
+"""Name -> row. Tuned rows have random negatives, as in the paper, or the
+negatives that the label names."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),

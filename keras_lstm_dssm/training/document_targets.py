@@ -40,20 +40,22 @@ class KeyWords:
 
         tf-idf(w) = tf(w) * (ln((1 + n) / (1 + df(w))) + 1)
 
-    tf(w) is the count of the word in the `source`. df(w) is the number of
-    training documents with the word, and n the number of all training
-    documents. The paper gives no formula; this IDF is from scikit-learn.
+    tf(w) is the count of the word w in the `source`. df(w) is the number of
+    training documents that have w in their sentences or summary. n is the
+    number of all training documents. Bi and Ma 2017 give no formula for TF-IDF;
+    this IDF is scikit-learn's.
 
     Args:
         documents: The training documents, which are streamed once.
         count: The largest number of key words of a document. Default 30, as in
-            the paper.
+            Bi and Ma 2017.
         stop_words: Normalised words that are never chosen. Default: the stop
             words of scikit-learn, which needs the extra `[analysis]`.
-        split: Rule that separates words, the same as in the model's vocabulary.
-            Default `"alphanumeric"`. See `normalize_texts`.
+        split: Rule that separates words; it must be the rule of the model's
+            vocabulary. Default `"alphanumeric"`. See `normalize_texts`.
         source: The text from which key words are chosen: `"summary"` (default,
-            as in the paper), or `"document"`, the sentences and the summary.
+            as in Bi and Ma 2017), or `"document"`, the sentences and the
+            summary.
 
     Raises:
         InputError: There are no documents, `count` is less than 1, `source`
@@ -103,9 +105,9 @@ class KeyWords:
     def of(self, documents: Iterable[Document]) -> Iterator[list[str]]:
         """Yields the key words of each document.
 
-        Key words are normalised and not single ASCII letters. They are in
-        descending order of TF-IDF, then in order of occurrence. With
-        `source="summary"` a document without a summary has no key words.
+        Key words are normalised words. Stop words and single ASCII characters
+        are left out. The order is by descending TF-IDF, then by occurrence.
+        With `source="summary"` a document without a summary has no key words.
         """
         from_document = self.source == "document"
         for words in self._words(
@@ -119,8 +121,8 @@ class KeyWords:
 
     def _may_be_key(self, word: str) -> bool:
         # Single letters mostly come from an apostrophe, such as in "it's".
-        is_letter = len(word) == 1 and word.isascii()
-        return not is_letter and word not in self._stop_words
+        is_character = len(word) == 1 and word.isascii()
+        return not is_character and word not in self._stop_words
 
     def _words(self, texts: Iterable[Collection[str]]) -> Iterator[list[str]]:
         """Yields the normalised words of each list of sentences."""
@@ -189,14 +191,15 @@ class DocumentTargets:
                 threshold, or `salience_threshold` of `documents`.
 
         Raises:
-            InputError: No document has a summary to choose key words from.
+            InputError: No document has a summary, and `key_words` are chosen
+                from summaries.
         """
         similarities = list(teacher.similarities(documents))
         theta = teacher.theta if theta is None else theta
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
-                theta = 0.0  # not used: the first K sentences are salient
+                theta = 0.0  # not used: the first sentences are salient
             else:
                 theta = salience_threshold(similarities)
         targets, counts = {}, SalienceCounts(theta)
@@ -212,17 +215,17 @@ class DocumentTargets:
     def of(self, document: Document) -> Target:
         """Returns the target of a document.
 
-        Raises `InputError` if there is none, or if the document had another
-        number of sentences when its target was computed.
+        Raises `InputError` if the document has no target, or if its number of
+        sentences has changed since its target was computed.
         """
         target = self.targets.get(document.id)
         sentences = target and target.sentences
         if target is None or sentences != len(document.sentences):
             raise InputError(
                 f"document {document.id!r}: found {len(document.sentences)}"
-                f" sentences, expected {sentences or 'no such document'} as"
-                " when its targets were computed: restore the documents, or"
-                " train anew in another --output"
+                f" sentences, expected {sentences or 'no such document'}, as"
+                " when the targets of this run were computed: restore the"
+                " documents, or train anew in another --output"
             )
         return target
 
@@ -233,7 +236,7 @@ class DocumentTargets:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
-        """Reads a file of `write`; `InputError` if it is missing or damaged."""
+        """Reads a file of `write`; `InputError` if missing or damaged."""
 
         def parse(value: Any) -> "DocumentTargets":
             targets = {
@@ -254,7 +257,8 @@ class DocumentTargets:
 _POOL = 16  # number of batches whose documents are sorted by length together
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Int arrays: documents, their sentences, number of sentences of each."""
+"""Int arrays: indices of documents, indices of the sentences of all documents,
+and the number of sentences of each document."""
 
 
 class DocumentExamples:
@@ -320,14 +324,15 @@ class DocumentExamples:
         all batches are shuffled. The order depends on `seed` and epoch only.
 
         Args:
-            batch_size: Documents in a batch; one batch may be smaller.
+            batch_size: Documents in a batch. One batch of an epoch may be
+                smaller.
             epochs: The number of passes over the documents.
             seed: Seed of the order, any int.
             first_step: The number of batches to skip, for a resumed run.
-            excerpt: Largest number of sentences of an excerpt. Each epoch has
-                another excerpt of each document: 1 to `excerpt` random
-                sentences (the logarithm of their number is uniform), in order.
-                Default 0: whole documents.
+            excerpt: Largest number of sentences of an excerpt. Each epoch draws
+                an excerpt of each document: 1 to `excerpt` random sentences in
+                the document's order. The logarithm of the number of sentences
+                is uniform. Default 0: whole documents.
 
         Returns:
             A dataset of (documents, salient, key words), see `in_order`. Its
@@ -360,7 +365,7 @@ class DocumentExamples:
         return self._dataset(batches, max(0, last_step - first_step))
 
     def in_order(self, batch_size: int = 32) -> tf.data.Dataset:
-        """Streams all documents once, in the order of the constructor.
+        """Streams all documents once, in the order of `documents`.
 
         Returns a dataset of batches (documents, salient, key words): ragged
         strings `[batch, (sentences)]`, ragged bool `[batch, (sentences)]`,

@@ -19,11 +19,11 @@ from keras_lstm_dssm.training.word_fit import fit_words
 from lstm_dssm_client.bm25 import TERM_PARTS
 from lstm_dssm_client.hybrid import HUBNESS
 
-OOV_BUCKETS = 8192  # setting of fitted words if there is no run
+OOV_BUCKETS = 8192  # `oov_buckets` of fitted words without trained towers
 
 
 class HybridParts(NamedTuple):
-    """The encoders of a hybrid retriever, `"towers"` and `"words"`.
+    """The encoders of a hybrid retriever's parts `"towers"` and `"words"`.
 
     Attributes:
         query: Name of a part -> the query encoder that has the part.
@@ -47,8 +47,8 @@ class HybridParts(NamedTuple):
         """
         if model is not None and not isinstance(model, TwoTower):
             raise InputError(
-                f"found a {kind_of(model).noun}, and the parts of a hybrid are"
-                " those of two towers: leave --hybrid out"
+                f"found a {kind_of(model).noun}, expected two towers, as a"
+                " hybrid combines two towers with BM25: leave --hybrid out"
             )
         query, document = {}, {}
         if model is not None:
@@ -70,7 +70,7 @@ class HybridParts(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all parts, also of BM25's parts and hubness."""
+        """The names of all parts, including the parts of BM25 and hubness."""
         return tuple(
             name
             for name in HYBRID_PARTS
@@ -140,8 +140,8 @@ def _fit_teacher_words(
         hashing = {name: config[name] for name in names}
     if folder is None:
         raise InputError(
-            "found a teacher's vectors that are in no folder: expected those of"
-            " TeacherVectors.open, whose texts words are fitted to"
+            "found a teacher's vectors without a folder, expected the result of"
+            " TeacherVectors.open: words are fitted to the texts of the folder"
         )
     words = fit_words(folder, WordSumEncoder(**hashing).trigrams)
     encoder = WordSumEncoder(**(hashing | words.config))

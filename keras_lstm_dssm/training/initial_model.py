@@ -21,7 +21,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model, and if it comes from a run, recipe and folder."""
+    """A trained model; for a model of a run also the recipe and the folder."""
 
     model: Any
     recipe: ModelRecipe | None = None
@@ -93,7 +93,7 @@ class InitialModel(NamedTuple):
             )
 
     def copy_weights_to(self, model: Any) -> None:
-        """Copies all weights, also statistics, to a model of equal layers."""
+        """Copies all weights to a model; `InputError` if the layers differ."""
         initial = _network_settings(self.model)
         for name, value in _network_settings(model).items():
             if initial.get(name) != value:

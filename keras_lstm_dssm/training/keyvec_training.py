@@ -54,7 +54,7 @@ def new_keyvec(
         stems = vocabulary_of(
             sentences, recipe.min_count, recipe.vocabulary_size, recipe.split
         )
-        # The most frequent word of each stem is its key word.
+        # The key words are the most frequent words of the stems.
         key_words: dict[str, str] = {}
         normal = normalize(vocabulary, recipe.split)
         for stem, word in zip(normal, vocabulary, strict=True):
@@ -69,7 +69,7 @@ def new_keyvec(
         vectors = train_vectors(words, width, split=recipe.split)
     model = build_keyvec(recipe, seed, vocabulary, vectors, stems)
     if recipe.key_word_start:
-        # With equal arguments as above, these vectors come from a cache.
+        # The vectors come from a cache if the call above had equal arguments.
         vectors = train_vectors(vocabulary, recipe.dimension)
         model.word_scores.kernel.assign(
             recipe.key_word_start * _directions(vectors).T
@@ -88,7 +88,7 @@ def _directions(vectors: np.ndarray) -> np.ndarray:
     return directions - directions.mean(axis=0)
 
 
-_UNSEEN = 0.1  # the count of a word that is in no document's key words
+_UNSEEN = 0.1  # the count of a key word that no training document has
 
 
 class KeyVecTraining(Training):
@@ -107,7 +107,7 @@ class KeyVecTraining(Training):
         if not self.folder.count("train"):
             raise InputError(
                 f"{self.folder.folder}: found no document of the split train,"
-                " expected documents to learn from: give some the split train"
+                " expected documents to train on: assign documents to train"
             )
         path = self.run.path / TARGETS_FILE
         if self.resumed:
@@ -167,10 +167,11 @@ class KeyVecTraining(Training):
     def new_model(self, initial: InitialModel | None = None) -> KeyVec:
         """Builds and compiles the model.
 
-        With `initial`, the model keeps its words and key words, and new words
-        are unknown. Otherwise the biases of key words start at the logarithms
-        of their frequencies. With zero biases, the document vectors would first
-        learn the frequencies: after an epoch, their cosines are nearly 1.
+        With `initial`, the model has the words and key words of `initial`; all
+        other words are unknown. Otherwise the biases of key words start at the
+        logarithms of their frequencies. With zero biases, the document vectors
+        would first learn the frequencies: after an epoch, all cosines of
+        documents would be nearly 1.
         """
         recipe, seed = self.recipe, self.config.seed
         if initial is not None:
@@ -201,7 +202,7 @@ class KeyVecTraining(Training):
 
         Without the option `dev`, the callback measures the validation loss on
         the split dev. The loss chooses the epoch only if there is a `patience`,
-        because it rises long before the vectors stop improving.
+        because the loss rises long before the vectors stop improving.
         """
         if self.config.dev is not None:
             return super().best_epoch()
@@ -216,7 +217,7 @@ class KeyVecTraining(Training):
         )
 
     def warn(self, model: KeyVec) -> None:
-        """Warns of documents without summary, key words or key sentences."""
+        """Warns of missing summaries, key words, salient sentences, or dev."""
         counts = self.targets.counts
         consequence, source = "", "no word"
         if self.recipe.key_words_of == "summary":
@@ -231,11 +232,11 @@ class KeyVecTraining(Training):
             (
                 self._without_key_words(model),
                 f"have {source} that is in the vocabulary and can be a key"
-                " word: they have none",
+                " word: they have no key words",
             ),
             (
                 counts.none,
-                f"have no sentence above theta ({counts.theta:g}): the one"
+                f"have no sentence above theta ({counts.theta:g}): the sentence"
                 " that is most similar to the summary is salient",
             ),
         ):
@@ -248,7 +249,7 @@ class KeyVecTraining(Training):
             self.print_warning(
                 "found no document of the split dev: without a validation"
                 f" loss, all {self.recipe.epochs} epochs are trained, and the"
-                " last one is the model"
+                " weights of the last epoch are kept"
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
@@ -264,7 +265,7 @@ class KeyVecTraining(Training):
 
     @cached_property
     def key_word_counts(self) -> Counter[str]:
-        """Key word -> number of training documents that have it."""
+        """Key word -> number of training documents with this key word."""
         return Counter(
             word
             for document in self.folder.of("train")
@@ -273,7 +274,7 @@ class KeyVecTraining(Training):
 
 
 def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
-    """Opens the documents, and returns them and their specification."""
+    """Opens the documents; returns the folder and the data specification."""
     data, max_sentences = config.data, config.recipe.max_sentences
     if isinstance(data, DocumentFolder):
         if data.max_sentences != max_sentences:
@@ -294,7 +295,7 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
 def targets_of(
     folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train and of `split`, with one threshold."""
+    """Computes the targets of train and of `split` with the theta of train."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)

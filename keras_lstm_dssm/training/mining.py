@@ -37,11 +37,12 @@ def mine_negatives(
     """Finds, for each query, the nearest titles that were not clicked for it.
 
     Some of the mined titles are relevant but were never clicked. A larger `top`
-    lowers their share among the negatives.
+    lowers the share of relevant titles among the mined titles.
 
-    If queries times titles exceed `max_comparisons`, 50,000 titles are sampled,
-    and as many queries as the bound allows. Mine repeatedly, with different
-    seeds, to reach all queries and titles.
+    Exact search needs queries times titles cosines. If this number exceeds
+    `max_comparisons`, 50,000 titles are sampled, and as many queries as the
+    bound allows. Mine repeatedly, with different seeds, to reach all queries
+    and titles.
 
     Args:
         model: A `TwoTower`.
@@ -149,8 +150,8 @@ class HardNegatives:
         recipe: Its fields `hard_negatives`, `mine_every`, `mine_top` and
             `mine_clusters` are used.
         seed: Seed of mining and of drawing negatives. Default 0.
-        from_start: Whether to mine before the first epoch, too, because the
-            model is already trained. Default `False`.
+        from_start: Whether to mine also before the first epoch, as for a model
+            that is already trained. Default `False`.
         known, titles: See `mine_negatives`. `known` is read at each mining.
 
     Example:
@@ -171,7 +172,7 @@ class HardNegatives:
     _normalized: NormalizedTextCache | None = field(default=None, init=False)
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the next epoch, counted from 0, that starts with mining."""
+        """Returns the first epoch after `epoch` that starts with mining."""
         return (epoch // self.recipe.mine_every + 1) * self.recipe.mine_every
 
     def of_epoch(
@@ -182,11 +183,11 @@ class HardNegatives:
         clicks: ClickLog | None = None,
         progress: bool = False,
     ) -> GivenNegatives | None:
-        """Returns the negatives of an epoch, or `None` before the first mining.
+        """Returns the negatives of an epoch, counted from 0.
 
-        `epoch` is counted from 0. Mines if the epoch `begins` and mining is
-        due; otherwise reads the file. `clicks` replace the constructor's
-        clicks.
+        Returns `None` before the first mining, or if no title was mined. Mines
+        if the epoch `begins` and mining is due; otherwise reads the file.
+        `clicks` replace the constructor's clicks.
 
         Raises:
             InputError: The file is missing, damaged or from another epoch.
@@ -240,7 +241,7 @@ class HardNegatives:
                 raise ValueError(f"mined before epoch {mined['epoch'] + 1}")
             titles = mined["titles"]
             if not all(isinstance(title, str) for title in titles):
-                raise TypeError("found a title that is no text")
+                raise TypeError("found a title that is not a string")
             return {
                 query: [titles[row] for row in rows]
                 for query, rows in mined["rows"].items()

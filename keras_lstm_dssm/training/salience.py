@@ -27,20 +27,20 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 from lstm_dssm_client.bm25 import idf, term_shares
 
-MAX_SALIENT = 10  # K of Bi and Ma 2017, the largest number of key sentences
+MAX_SALIENT = 10  # largest number of salient sentences of any document
 _SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
-    """Returns how many sentences are salient, the K of Bi and Ma 2017."""
+    """Returns K of Bi and Ma 2017: at most K sentences are salient."""
     return min(MAX_SALIENT, max(1, sentences // 4))
 
 
 def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
-    """Chooses a threshold theta; the paper gives no number.
+    """Chooses the threshold theta; Bi and Ma 2017 give no number.
 
-    Half of the documents with a summary have K/2 (rounded up) or more sentences
-    above the threshold.
+    At least half of the documents with a summary have K/2 (rounded up) or more
+    sentences above the threshold. K is `largest_salient`.
     """
     halves = []
     for similarity in similarities:
@@ -49,9 +49,9 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             halves.append(float(np.sort(similarity)[-half]))
     if not halves:
         raise InputError(
-            "found no training document with a summary, which sentences are"
-            " compared with and key words taken from: add summaries, or take"
-            " key words from all the text (recipe keyvec_document)"
+            "found no training document with a summary, expected summaries to"
+            " compare sentences with and to take key words from: add summaries,"
+            " or take key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
     # Just below the median, because similarities must exceed the threshold.
@@ -61,16 +61,16 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
 def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
     """Returns which sentences of a document are salient, bool `[sentences]`.
 
-    Salient are the K most similar sentences, S* of Bi and Ma 2017, as far as
-    their similarity exceeds theta, but at least one sentence. Without a summary
-    (similarity NaN) the first K sentences are salient.
+    The K most similar sentences are salient if their similarity exceeds theta
+    (S* of Bi and Ma 2017). At least the most similar sentence is salient.
+    Without a summary (similarity NaN) the first K sentences are salient.
     """
     # A stable sort keeps equal values, and NaN, in order of position.
     order = np.argsort(-similarity, kind="stable")
     order = order[: largest_salient(len(similarity))]
     if not np.isnan(similarity[0]):
         above = order[similarity[order] > theta]
-        # With none, the model would learn that no sentence is salient.
+        # If no sentence were salient, the model would learn to choose none.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
     salient[order] = True
@@ -107,19 +107,24 @@ class SalienceCounts:
             f"salient: {self.salient / self.sentences:.1%} of"
             f" {self.sentences:,} sentences, theta {self.theta:g};"
             f" of {self.documents:,} documents {self.none / self.documents:.1%}"
-            " have none above theta and keep their most similar sentence,"
-            f" {self.full / self.documents:.1%} have the largest number"
+            " have no sentence above theta and keep the most similar sentence,"
+            f" {self.full / self.documents:.1%} have the largest number of"
+            " salient sentences"
         )
         if self.no_summary:
-            line += f"; {self.no_summary:,} without a summary: the first ones"
+            line += (
+                f"; {self.no_summary:,} have no summary: the first sentences"
+                " are salient"
+            )
         return line
 
 
 class Agreement(NamedTuple):
     """How well scores rank salient sentences: means over documents.
 
-    `precision` is at the number of salient sentences. `base_rate`, the share of
-    salient sentences, is the precision of random scores.
+    `precision` is R-precision: the precision at rank r if r sentences are
+    salient. `base_rate`, the share of salient sentences, is the precision of
+    random scores.
     """
 
     precision: float
@@ -247,7 +252,7 @@ class _BM25:
 
 
 def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
-    """Compares sentences by cosines of NumPy or SciPy sparse vectors."""
+    """Makes a `Compare` from a function that returns vectors of texts."""
 
     def compare(documents: Sequence[Document]) -> Iterator[np.ndarray]:
         row_of: dict[str, int] = {}
@@ -312,6 +317,6 @@ def salience_teacher(
             "folder of a run of two towers"
         )
     teacher = open_towers(teacher, "salience")
-    # Queries are more similar to sentences than titles are. One encoder gives
-    # equal vectors to equal sentences of document and summary.
+    # The query encoder encodes the document's sentences, too: queries are more
+    # like sentences than titles are, and equal sentences need equal vectors.
     return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

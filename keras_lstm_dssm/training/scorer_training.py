@@ -29,7 +29,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import Training, open_clicks
 
 FILE_NAME = "mined_lists.json.gz"
-"""Name of a run's file with the negatives that towers have mined."""
+"""File of a run with the negatives that two towers have mined."""
 
 
 class ScorerTraining(Training):
@@ -160,7 +160,7 @@ class ScorerTraining(Training):
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Adds numbers of topics to a recipe of `DeepMatch` that has none."""
+    """Sets `topics` in a recipe of `DeepMatch` that does not set `topics`."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
@@ -208,6 +208,6 @@ def read_lists(path: Path, log: ClickLog) -> list[JudgedList]:
         raise InputError(
             f"{', '.join(log.paths[:3])}: found {clicks:,} clicks,"
             f" expected the {positives:,} that {path.name} was mined"
-            " from: restore them, or train anew in another --output"
+            " from: restore the clicks, or train anew in another --output"
         )
     return lists

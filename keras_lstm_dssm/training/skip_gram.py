@@ -1,4 +1,4 @@
-"""Skip-gram vectors, initial word vectors of pair scorers and KeyVecs."""
+"""Skip-gram vectors, the initial word vectors of pair scorers and KeyVecs."""
 
 import functools
 import hashlib
@@ -21,8 +21,8 @@ def train_gensim(
 ) -> Any:
     """Trains a `model` of gensim, such as `"Word2Vec"`, in one thread.
 
-    With one thread the result depends on the seed only. Error messages call the
-    texts `name`.
+    With one thread, equal texts and seeds give equal results. `name` is what
+    error messages call the texts.
     """
     models = import_optional("gensim.models", "baselines")
     trained = getattr(models, model)(workers=1, **settings)
@@ -30,7 +30,7 @@ def train_gensim(
     if not len(trained.wv):
         raise InputError(
             f"no word occurs min_count={trained.min_count} times in {name};"
-            " lower it"
+            " lower min_count"
         )
     trained.train(texts, total_examples=len(texts), epochs=trained.epochs)
     return trained
@@ -60,12 +60,14 @@ def skip_gram_vectors(
 ) -> np.ndarray:
     """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
 
-    Mikolov et al. 2013, "Distributed Representations of Words and Phrases and
-    their Compositionality". Training has 5 negative samples and subsamples very
-    frequent words, which are gensim's defaults. Words outside the vocabulary,
-    and words after the first 10,000 of a text, are ignored. A word of the
-    vocabulary that no text contains gets uniform random numbers in [-0.1, 0.1].
-    The last four results are cached in memory.
+    Training has gensim's defaults: 5 negative samples, and subsampling of very
+    frequent words. Words outside the vocabulary, and words after the first
+    10,000 of a text, are ignored. A word of the vocabulary that no text
+    contains gets uniform random numbers in [-0.1, 0.1]. The last four results
+    are cached in memory.
+
+    Reference: Mikolov et al. 2013, "Distributed Representations of Words and
+        Phrases and their Compositionality".
     """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)

@@ -43,15 +43,15 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_REPLAY_STREAM = 1 << 32  # makes these draws independent of the batches' order
+_REPLAY_STREAM = 1 << 32  # makes replay independent of the batches' order
 
 
 class Replay:
-    """Draws old clicks for each epoch, depending on seed and epoch.
+    """Draws old clicks for each epoch; the draw depends on seed and epoch only.
 
     An epoch has `share` times as many old clicks as `new` clicks, drawn without
-    replacement. `rows` is the number of old clicks in an epoch, and `log` has
-    all old clicks.
+    replacement, or all old clicks if there are fewer. `rows` is the number of
+    old clicks in an epoch. `log` has all old clicks.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # Reads `rows` blocks with clicks, and so at least `rows` clicks.
+        # `rows` blocks with clicks have at least `rows` clicks.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -139,7 +139,6 @@ def _read_stored_texts(
 
 
 def _texts_of(name: str, texts: Any) -> list[str]:
-    """Returns an argument's texts as a list, or raises `InputError`."""
     check_lists(**{name: texts})
     result = [*texts]
     if not all(isinstance(text, str) for text in result):
@@ -150,7 +149,7 @@ def _texts_of(name: str, texts: Any) -> list[str]:
 class TowerTraining(Training):
     """The training of two towers.
 
-    `clicks` are the clicks of the data, and `log` has clicks and synthetic
+    `clicks` are the clicks of the data. `log` has the clicks and the synthetic
     pairs. `rows` is the number of pairs in a batch of this process. With
     several workers, `joint_steps` is the number of training steps in an epoch.
     """
@@ -283,7 +282,7 @@ class TowerTraining(Training):
     ) -> tf.data.Dataset:
         """Returns the batches from training step `first` on.
 
-        With replay the batches end with the current epoch.
+        With replay, returns only batches of the epoch of this step.
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
@@ -318,7 +317,10 @@ class TowerTraining(Training):
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches until the next mining, and their last epoch."""
+        """Returns batches until the next mining, and their last epoch.
+
+        With replay, returns the batches of one epoch.
+        """
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
@@ -331,7 +333,7 @@ class TowerTraining(Training):
     def _mine(
         self, miner: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines negatives in the first process; other processes read a file."""
+        """Mines in the first process; the others read the mined negatives."""
         clicks = miner.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
@@ -402,7 +404,7 @@ class TowerTraining(Training):
         return list(dict.fromkeys([*self.titles, *titles]))
 
     def warn(self, model: TwoTower) -> None:
-        """Warns of letters that encoders cannot read, and of nothing mined."""
+        """Warns if nothing is mined, or if encoders cannot read letters."""
         recipe, mined = self.recipe, self.negatives
         if isinstance(mined, HardNegatives) and not mined.from_start:
             if recipe.epochs <= recipe.mine_every:

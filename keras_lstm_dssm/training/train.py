@@ -43,14 +43,14 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """The processes of a training: a single process. See also `Workers`."""
+    """The single process of a training; the subclass `Workers` has several."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
     rank: int = 0  # number of this process, from 0
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; all get its result."""
+        """Calls a function in the first process; returns the result to all."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -58,7 +58,7 @@ class Processes:
         return function()
 
     def only_on_first(self, function: Callable[[], _T]) -> _T | None:
-        """Calls a function in the first process; the others get `None`."""
+        """Calls a function in the first process; other processes get `None`."""
         return function()
 
     def open_clicks(
@@ -124,7 +124,7 @@ class Training(ABC):
     def new_model(self, initial: InitialModel | None = None) -> Any:
         """Builds and compiles the model, from `initial` or random weights."""
 
-    def prepare(self, model: Any) -> None:  # noqa: B027 (most have none)
+    def prepare(self, model: Any) -> None:  # noqa: B027 (not always needed)
         """Prepares the batches for the model."""
 
     @abstractmethod
@@ -173,8 +173,8 @@ class Training(ABC):
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Returns batches for the validation loss after each epoch.
 
-        The random order makes negatives as different as in training. It is the
-        same in all epochs.
+        The order is random, so that the negatives in a batch are as different
+        as in training. All epochs have the same order.
         """
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
@@ -185,7 +185,7 @@ class Training(ABC):
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
-        """Returns whether a checkpoint must be saved after these epochs."""
+        """Returns whether a checkpoint must be saved after `epochs` epochs."""
         return False
 
     @property
@@ -195,7 +195,7 @@ class Training(ABC):
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """Callbacks that detect a training which cannot succeed."""
+        """Callbacks that stop or warn if the training cannot succeed."""
         return []
 
     def schedules(self, steps: int) -> list[keras.callbacks.Callback]:
@@ -236,8 +236,8 @@ class Training(ABC):
             raise InputError(
                 f"{stored['data']}: found {counts[0]} {self.examples_name} and "
                 f"{counts[1]} bad lines, expected the {expected[0]} and "
-                f"{expected[1]} that the run was started with; restore them, "
-                "or train anew in another --output"
+                f"{expected[1]} that the run was started with; restore the "
+                "data, or train anew in another --output"
             )
         digests = self.digests()
         for name, digest in stored["digests"].items():
@@ -269,7 +269,7 @@ def open_clicks(
     max_bad_lines: int = 0,
     fields: str | None = None,
 ) -> tuple[ClickLog, DataSource]:
-    """Opens clicks from a log, a path or pairs; returns them with a source."""
+    """Opens clicks from a log, a path or pairs; returns clicks and source."""
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
@@ -374,7 +374,7 @@ def fit(
         print(
             best.describe(epochs)
             if best
-            else f"kept the last epoch, {epochs}: without dev, none is measured"
+            else f"kept epoch {epochs}, the last: no dev to choose an epoch by"
         )
     return model
 
@@ -392,7 +392,7 @@ def _fit_epochs(
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
         # An uninterrupted run syncs weights at the end of each epoch. The
-        # checkpoint may be from just before the end.
+        # checkpoint may have been written just before this sync.
         model.sync_weights()
     if done >= end:
         return
@@ -451,7 +451,7 @@ def _write_results(
     run = training.run
     run.save_model(model)
     history = run.read_history()
-    # Empty if the run stopped before the metrics of epoch 1 were written.
+    # `history` is empty if the run stopped before it wrote epoch 1.
     run.add_metrics("train", history[-1] if history else {})
     bad_lines = {"data": training.bad_lines}
     if validation:
@@ -477,18 +477,18 @@ def train(
     processor with the same settings of TensorFlow.
 
     Args:
-        data: Click files (a path, a glob, or several separated by commas),
-            a BEIR folder, `"api"` or `"api_sentences"`; or a `ClickLog`, or
-            any iterable of (query, clicked title). For a `KeyVec`, documents: a
-            folder, `"api_documents"` or a `DocumentFolder`. `None` for
-            `word_sum`, which needs only `teacher`. Or a `TrainingConfig` with
-            all options.
+        data: Clicks: files (a path, a glob, or several separated by commas), a
+            BEIR folder, `"api"`, `"api_sentences"`, a `ClickLog`, or any
+            iterable of (query, clicked title). For a `KeyVec`, documents: a
+            folder, `"api_documents"` or a `DocumentFolder`. For `word_sum`,
+            `None`: the preset needs only `teacher`. Or a `TrainingConfig`,
+            which has data, recipe and options.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
             (pair scorer) or a `KeyVecRecipe`. Default: the recipe of the run
             `init`; without `init`, `"best"`.
         output: Run folder for checkpoints, `model.keras`, `history.csv` and
-            TensorBoard logs, which `resume` needs. Default `None`: nothing is
-            written.
+            TensorBoard logs. `resume` needs a run folder. Default `None`:
+            nothing is written.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 1 for a progress bar, 2 for a line for each epoch, 0 for
             nothing; `"auto"` is 1 on a terminal and 2 elsewhere.
@@ -576,8 +576,8 @@ def resume(
     stored = {"workers": 1, **run.read_config()}
     if stored["workers"] != 1:
         raise InputError(
-            f"{run.path}: found a run of {stored['workers']} workers, which "
-            f"goes on with as many: give --workers={stored['workers']}"
+            f"{run.path}: found a run of {stored['workers']} workers, expected "
+            f"as many to resume it: give --workers={stored['workers']}"
         )
     with run.locked():
         config = config_of_run(run, stored, save_minutes=save_minutes)
@@ -597,8 +597,9 @@ def run_training(
 ) -> Any:
     """Trains a model to the end. `train`, `resume` and `Workers` call it.
 
-    `stored` is the `config.json` of a resumed run. If `saved`, the results are
-    written into the run folder, which is locked.
+    `stored` is the `config.json` of a resumed run, `None` for a new run. If
+    `saved`, the results are written into the run folder. The caller has locked
+    the folder.
     """
     if not processes.first:
         verbose = 0

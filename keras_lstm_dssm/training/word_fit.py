@@ -1,6 +1,7 @@
-"""`fit_words`: fits word vectors, so that sums approximate a teacher's vectors.
+"""`fit_words` fits word vectors to the text vectors of a teacher.
 
-The teacher is a sentence encoder. `teach` has stored its vectors in a folder.
+The sum of the vectors of a text's words approximates the teacher's vector of
+the text. The teacher is a sentence encoder; `teach` has stored its vectors.
 """
 
 import os
@@ -65,22 +66,25 @@ def fit_words(
     """Fits word vectors to the text vectors that `teach` has written.
 
     A has a row for each text: the counts of the words times sqrt(IDF), scaled
-    to length 1. T has the teacher's vectors, and W^2 the weights of the texts.
+    to length 1. T has the teacher's vector of each text. W^2 is the diagonal
+    matrix of the weights of the texts.
 
         X = argmin |W (A X - T)|^2 + STRENGTH |X - X_0|^2
 
-    X_0 has the teacher's vectors of texts that are a single word. The vector of
-    a word is its row of X times sqrt(IDF). B has the counts of the trigrams in
-    each word, and U are the vectors of trigrams:
+    A row of X_0 is the teacher's vector of the word if the word is a text, or
+    else 0. The vector of a word is its row of X times sqrt(IDF). B has the
+    counts of the trigrams in each word:
 
         U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
+
+    The vector of a trigram is its row of U times the largest sqrt(IDF).
 
     Memory: the vectors of the words, and 12 bytes for each word of each text.
     `hashing` is the hashing layer of the encoder. A damaged folder raises
     `InputError`.
     """
     files = TeacherFolder(folder)
-    # The texts are queries, titles, spans of titles, and single words.
+    # The texts are, in this order: queries, titles, spans of titles, words.
     settings, texts = files.read_settings(), files.read_texts()
     queries = settings["queries"]
     spans_end = len(texts) - settings.get("words", 0)
@@ -110,14 +114,14 @@ def fit_words(
         words,
         vectors * word_weights[:, np.newaxis],
         ids.astype(np.int64),
-        trigram_vectors * word_weights.max(),  # as a word that is in no title
+        trigram_vectors * word_weights.max(),  # the weight of unknown words
     )
 
 
 def _count_matrix(
     columns: np.ndarray, bounds: np.ndarray, width: int
 ) -> sparse.csr_matrix:
-    """Makes a sparse matrix of ones: row i has `columns` between its bounds."""
+    """Makes a matrix of ones at `columns[bounds[i]:bounds[i + 1]]` of row i."""
     ones = np.ones(len(columns), np.float32)
     return sparse.csr_matrix((ones, columns, bounds), (len(bounds) - 1, width))
 
@@ -127,8 +131,9 @@ def with_fitted_words(
 ) -> Any:
     """Builds two towers with word vectors that are fitted to a teacher.
 
-    `recipe.has_word_sum` must be true. `teacher` is a folder of `teach`, and
-    `seed` the seed of all other weights. A damaged folder raises `InputError`.
+    `recipe.has_word_sum` must be true. `teacher` is a folder that `teach` has
+    written. `seed` is the seed of all other weights. A damaged folder raises
+    `InputError`.
     """
     hashing = build_towers(recipe, seed).query_encoder.trigrams
     words = fit_words(teacher, hashing)
@@ -163,7 +168,7 @@ def fit_word_sum(
 
 
 def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
-    """Raises `InputError` unless `encoder` is fitted to such a teacher."""
+    """Checks that `encoder` is fitted to vectors of the teacher's width."""
     width = teacher.vectors.shape[1]
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(
@@ -181,8 +186,8 @@ def ridge(
 ) -> np.ndarray:
     """Minimises |M X - T|^2 + strength |X - start|^2 by conjugate gradients.
 
-    `matrix` is M `[n, m]`, `projected` is M' T `[m, d]`, `start` is `[m, d]` or
-    zero. Returns X after `STEPS` steps, float32 `[m, d]`.
+    `matrix` is M `[n, m]`, `projected` is M' T `[m, d]`, and `start` is `[m,
+    d]`, by default 0. Returns X after `STEPS` steps, float32 `[m, d]`.
     """
     result = np.zeros_like(projected) if start is None else start.copy()
     transposed = matrix.T.tocsr()
@@ -216,10 +221,9 @@ def _hash_words(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hashes the words of texts, and the trigrams of the distinct words.
 
-    Returns:
-        The keys of all words, text after text, int64; the bounds of the texts
-        in this array; the trigram ids of the distinct words, in ascending order
-        of their keys; and the bounds of the words in this array.
+    Returns the int64 keys of all words, text after text, and the bounds of the
+    texts in the keys; then the trigram ids of the distinct words, in ascending
+    order of keys, and the bounds of the words in the trigram ids.
     """
     keys, lengths = [], []
     ids_of: dict[int, np.ndarray] = {}
@@ -250,7 +254,6 @@ def _hash_words(
 
 
 def _unit_rows(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Scales the rows of a matrix to length 1."""
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     return sparse.diags(1 / np.maximum(length, _TINY)) @ matrix
 
@@ -261,10 +264,10 @@ def _targets(
     text_weights: np.ndarray,
     single: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Computes A' W^2 T and X_0, both `[words, d]`, from blocks of T.
+    """Computes A' W^2 T and X_0 of `fit_words`, both `[words, d]`.
 
-    `matrix` is A, and `text_weights` the diagonal of W^2. `single` has the
-    index of the word of each text with one word, and -1 for all other texts.
+    `matrix` is A, and `text_weights` the diagonal of W^2. `single` has for each
+    text the index of its word, or -1 if the text has not exactly one word.
     """
     for number, first in enumerate(range(0, len(single), BLOCK)):
         words = single[first : first + BLOCK]

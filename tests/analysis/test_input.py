@@ -146,5 +146,5 @@ def test_no_document_to_train_baselines_on(tmp_path, capsys):
     first_line = capsys.readouterr().out.splitlines()[0]
     assert first_line == (
         f"{folder.folder}: no document of the split train: left out tfidf, lsa,"
-        " word2vec and doc2vec, which need some"
+        " word2vec and doc2vec, which are trained on documents"
     )

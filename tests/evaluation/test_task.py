@@ -129,7 +129,7 @@ def test_table():
     ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
     ({"min_relevant": 4},
      "split 'dev' has no query to rerank: it needs a document of grade 4"
-     " or more and a second judged one"),
+     " or more and a second judged document"),
 ])  # fmt: skip
 def test_wrong_input(collection, options, message):
     with pytest.raises(InputError, match=message):

@@ -65,7 +65,7 @@ def test_a_split_is_missing(tmp_path):
     write_documents(no_train, tested, {"q": "hat"}, qrels)
     for folder, message in (
         (titles, "found no qrels/dev.tsv"),
-        (no_dev, "found no qrels/dev.tsv, expected qu"),
+        (no_dev, "found no qrels/dev.tsv, expected ju"),
         (no_train, "found no document of split 'train'"),
     ):
         wrong = TableSettings(str(folder), documents=folder != titles)

@@ -182,7 +182,7 @@ def test_keyvec(keyvec_run, tmp_path, capsys):
     assert "4 documents of the split test" in text
     assert "the teacher (trigrams)" in text
     assert page.of("h2")[:5] == [
-        "How good it is, beside BM25", "Worst queries", "Titles on most pages",
+        "How good it is, beside BM25", "Worst queries", "Most frequent titles",
         "Training, epoch by epoch", "What was trained, and how good it is",
     ]  # fmt: skip
     titles = {one.title or one.sentences[0] for one in documents.values()}

@@ -129,7 +129,7 @@ REFUSED = {
     --mix=bm25,bm25 -> --mix: found 'bm25', which
     --mix=model -> --mix: found 'model', which
     --mix=no:thing -> --mix: 'no:thing' is not bm25, nor the folder of a run, no
-    --mix=bm25 --split=dev -> --split=dev is what the weights of --mix would be
+    --mix=bm25 --split=dev -> --split=dev: the weights of --mix would be fitted
     --mix=bm25 --dev=none -> none
     --mix={scorer_run} --mode=retrieve -> only scores lists: use --mode=rerank
     --dev={collection_folder} -> --dev is used with --mix or --hybrid only

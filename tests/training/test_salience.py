@@ -94,8 +94,9 @@ def test_counts():
     )
     assert counts.describe() == (
         "salient: 20.0% of 35 sentences, theta 0.5; of 5 documents 40.0% have"
-        " none above theta and keep their most similar sentence, 60.0% have"
-        " the largest number; 1 without a summary: the first ones"
+        " no sentence above theta and keep the most similar sentence, 60.0%"
+        " have the largest number of salient sentences; 1 have no summary: the"
+        " first sentences are salient"
     )
 
 
