@@ -47,7 +47,7 @@ _LONG_PERCENTILE = 95
 
 @register
 class CombinedEncoder(TextEncoder):
-    """Concatenates three or four vectors of a text; sums their cosines.
+    """Concatenates three or four weighted vectors of a text.
 
         y = [ sqrt(a) unit(LSTM),  sqrt(b) unit(sum of W l(t)),
               sqrt(c) m unit(sketch),  sqrt(c) sqrt(1 - m^2) ],
@@ -60,12 +60,11 @@ class CombinedEncoder(TextEncoder):
     and matches words that occur in no training click, such as part numbers. The
     weights a, b and c are not trained, because trained weights overfit.
 
-    p is the length normalisation. With p = 1, the sketch of a document has
-    length 1. With p below 1 in the document encoder, short documents are
-    normalised less, as with b below 1 in BM25: m is below 1 if the norm of the
-    sketch is below `long`, the 95th percentile of the norms. The column
-    sqrt(1 - m^2) completes the third part to length sqrt(c); in queries, the
-    column is 0.
+    p is the length normalisation. Queries have p = 1: the sketch is normalised
+    to length 1. Documents may have p below 1, which weakens the normalisation,
+    like b below 1 in BM25: m is below 1 if the norm of the sketch is below
+    `long`, the 95th percentile of the norms. The column sqrt(1 - m^2) completes
+    the third part to length sqrt(c), and is 0 in queries.
 
     With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, where
     r(w) is a word vector that was fitted to a teacher (`WordSumEncoder`).

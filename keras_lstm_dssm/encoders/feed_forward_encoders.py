@@ -95,7 +95,7 @@ class CLSMEncoder(TextEncoder):
         self.window = window
         self.filters = filters
         self.units = self.dimension = units
-        # A row has the columns of W_c for each position in the window.
+        # A row has the weights of a trigram for each position in the window.
         self.embedding = self._embedding(window * filters, "embedding")
         self.bias = self.add_weight(
             shape=(filters,), initializer="zeros", name="convolution_bias"

@@ -168,8 +168,8 @@ class LayerEncoder(TextEncoder):
             `TextVectorization`, or a functional model on
             `keras.Input((), dtype="string")`.
         **kwargs: `name`, by default the name of `layer`; and `dtype` of the
-            vectors, by default the dtype of the variables of `layer`, or
-            float32 if that is neither float32 nor float64.
+            vectors, by default float64 if `layer` has float64 variables, else
+            float32.
 
     Call arguments:
         inputs: Strings `(batch,)`.

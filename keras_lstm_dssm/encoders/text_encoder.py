@@ -445,8 +445,8 @@ def lstm_layers(
 class RNNEncoder(TextEncoder):
     """Runs an RNN over the words; y at the last word is the vector.
 
-    Palangi et al. 2016, section III-A, eq. (1). An RNN with 288 units has as
-    many parameters as an LSTM with 96 cells.
+    Palangi et al. 2016, section III-A, eq. (1). An RNN with 288 units has about
+    as many parameters as an LSTM with 96 cells.
 
     Args:
         units: Width of the state and of the vector, default 288.

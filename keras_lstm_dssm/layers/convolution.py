@@ -130,7 +130,7 @@ def masked_max_pool(
 
 @register
 class MaskedConvolution(Configured, keras.layers.Layer):
-    """Applies filters to each window of words of texts of different lengths.
+    """Applies filters to the windows of words of texts of different lengths.
 
         z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
 

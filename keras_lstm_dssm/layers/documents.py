@@ -100,12 +100,13 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Lists the windows of concatenated sentences of `lengths` `(sentences,)`.
+    """Lists the windows of words in each of several concatenated sentences.
 
-    Returns `position`, int32 `(windows, width)`, the index of each word of each
-    window; `sentence`, int32 `(windows,)`, the sentence of each window,
-    ascending; and `inside`, bool `(windows, width)`, `False` past the end of
-    the sentence, where `position` is 0.
+    `lengths`, `(sentences,)`, has the numbers of words. Returns `position`,
+    int32 `(windows, width)`, the index of each word of each window; `sentence`,
+    int32 `(windows,)`, the sentence of each window, ascending; and `inside`,
+    bool `(windows, width)`, `False` past the end of a sentence, where
+    `position` is 0.
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)

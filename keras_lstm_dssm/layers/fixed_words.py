@@ -30,7 +30,7 @@ _SIGNS = 1 - 2 * np.unpackbits(
 """Byte -> 8 signs, `[256, 8]`: 1 where the bit is 0, -1 where the bit is 1."""
 
 _IDS = FIELD_SPECS[:6]
-"""Signature of the first six fields of a `WordBatch`, of any size."""
+"""Tensor specs of the first six fields of a `WordBatch`."""
 
 
 @register
@@ -196,7 +196,7 @@ def word_keys(words: WordBatch) -> tf.Tensor:
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
-    """Hashes the trigrams of all words, int64; a word's hash is their sum."""
+    """Hashes each trigram of each word, int64; a word's hash is the sum."""
     return tf.gather(
         sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
         words.trigram_index,

@@ -45,7 +45,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     process that loads an exported model must import `tensorflow_text` first.
 
     The input of a functional model is `keras.Input((), dtype="string")`; a
-    `keras.Sequential` needs none.
+    `keras.Sequential` needs no input.
 
     Args:
         alphabet: `"ascii"`, the default and the only value: the paper's
@@ -102,7 +102,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         if alphabet != "ascii":
             raise InputError(
                 f"alphabet must be 'ascii', not {alphabet!r}; for other "
-                "scripts keep it and set oov_buckets, e.g. 8192"
+                "scripts keep 'ascii' and set oov_buckets, e.g. 8192"
             )
         check_at_least(0, oov_buckets=oov_buckets)
         check_split(max_words, split)
@@ -170,7 +170,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return HashedTextCache(*self.rules)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Returns the shape `(batch, words, trigrams)`, the last two `None`."""
+        """Returns the shape `(batch, None, None)`."""
         return input_shape[0], None, None
 
     def compute_output_spec(self, texts: Any) -> keras.KerasTensor:
@@ -284,7 +284,7 @@ def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
 
 @register
 class TrigramEmbedding(SyncedWeights):
-    """Multiplies each distinct word's trigram counts by the input weights.
+    """Multiplies each distinct word's trigram counts l(t) by a table W.
 
     The product `W l(t)` is the sum of the table's rows for the trigrams of the
     word. In a recurrent encoder, the table has columns for all gates.

@@ -30,7 +30,7 @@ class PackedSequence(NamedTuple):
     """
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
-    counts: tf.Tensor  # int32 `(time,)`, descending: rows longer than t
+    counts: tf.Tensor  # int32 `(time,)`, number of rows longer than t
     lengths: tf.Tensor  # int32 `(rows,)`, descending: number of values of a row
 
     @property
@@ -74,10 +74,10 @@ _STEPS = 2
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
-    """Runs a cell over one sequence `(time, gates * units)`, for inference.
+    """Runs a cell over the projected inputs of one sequence, for inference.
 
-    Returns the last output `(1, units)`, as `run_to_last_output` does, but with
-    a quarter of the operations.
+    `values` are `(time, gates * units)`. Returns the last output `(1, units)`,
+    as `run_to_last_output` does, but with a quarter of the operations.
     """
     weights = cell.recurrent_weights()
     zero = tf.zeros([1, cell.units], values.dtype)
@@ -373,7 +373,7 @@ class Recurrent(keras.layers.Layer):
             for zeros.
         mask: bool `(batch, time)`, `False` for steps to be skipped; an
             alternative to `lengths`. Layers such as
-            `keras.layers.Embedding(mask_zero=True)` pass it on.
+            `keras.layers.Embedding(mask_zero=True)` create such a mask.
         training: Whether a gradient will be computed. With `False`, the
             default, a gradient is correct, but slower to compute.
 

@@ -22,7 +22,7 @@ from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
-"""Numbers of topics of the levels; large ones for more than 20,000 pairs."""
+"""Number of topics of each level; `LARGE_LEVELS` for more than 20,000 pairs."""
 
 _BATCH = 1024  # texts in a lookup of words
 
@@ -153,7 +153,7 @@ def _members(ids: np.ndarray, size: int) -> np.ndarray:
     """Returns 1 for words in a patch, else 0: float32 `[patches, size]`."""
     members = np.zeros((len(ids), size), np.float32)
     np.put_along_axis(members, ids, 1, axis=1)
-    members[:, 0] = 0  # not a word
+    members[:, 0] = 0  # id 0 is not a word
     return members
 
 
@@ -184,9 +184,10 @@ class DeepMatch(Matcher):
     Args:
         word_dimension: Width of the word vectors, which are not used.
             Default 50.
-        topics: Numbers of topics of the levels, ascending, at least two.
-            Default 20, 50 and 100. If a recipe has no `topics`, `dssm.train`
-            takes 50, 100 and 200 for more than 20,000 training pairs.
+        topics: Number of topics of each level, ascending, for two or more
+            levels. Default 20, 50 and 100. If a recipe has no `topics`,
+            `dssm.train` takes 50, 100 and 200 for more than 20,000 training
+            pairs.
         units: Number of units of layer I for each patch. Default 3.
         rank: Rank of the bilinear match. Default 3.
         committee: Number of units of the committee layer. Default 50.

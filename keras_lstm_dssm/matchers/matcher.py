@@ -32,7 +32,7 @@ class Matcher(Configured, keras.layers.Layer):
 
     Call arguments:
         query: `WordSequences` of `pairs` queries.
-        document: `WordSequences` of as many documents.
+        document: `WordSequences` of `pairs` documents.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
@@ -132,8 +132,8 @@ class Matcher(Configured, keras.layers.Layer):
             training: Whether a gradient will be computed. Default `False`.
 
         Returns:
-            A tensor or nested tuples of tensors; the first axis of each is the
-            axis of texts. The base class returns `texts`.
+            A tensor or nested tuples of tensors; the first axis of each tensor
+            has the texts. The base class returns `texts`.
         """
         return texts
 
@@ -187,8 +187,8 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> tf.Tensor:
         """Scores pairs of texts; represents each distinct text once.
 
-        A text may occur in several pairs. The base class copies its
-        representation for each pair; some matchers override the method to avoid
+        A text may occur in several pairs. The base class then copies the
+        representation of the text; some matchers override the method to avoid
         copies.
 
         Args:

@@ -42,8 +42,8 @@ _QUERY_PARTS = 2
 class PairedTexts(NamedTuple):
     """Holds the queries, or the documents, of a batch of pairs.
 
-    Pairs are compared in groups of similar length, because most cells would be
-    padding if a whole batch were padded to its longest texts.
+    Pairs with texts of similar lengths are compared in groups: if all texts
+    were padded to the longest text, most cells would be padding.
     """
 
     vectors: tf.Tensor  # all words of the texts, `(positions, d)`
@@ -133,7 +133,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.include_word = include_word
         self.unit_length = unit_length
         self.dimension = 2 * units + (word_dimension if include_word else 0)
-        with keras.name_scope(self.name):  # separate names for both sides
+        with keras.name_scope(self.name):  # query and document weights differ
             self.forward_lstm, self.backward_lstm = (
                 lstm(
                     word_dimension,
@@ -231,7 +231,7 @@ class MVLSTM(Matcher):
 
     Call arguments:
         query: `WordSequences` of `pairs` queries, in any order.
-        document: `WordSequences` of as many documents, in any order.
+        document: `WordSequences` of `pairs` documents, in any order.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
@@ -393,7 +393,7 @@ class MVLSTM(Matcher):
 
         Args:
             query: `WordSequences` of `pairs` queries.
-            document: `WordSequences` of as many documents.
+            document: `WordSequences` of `pairs` documents.
 
         Returns:
             Values and positions, each `(pairs, slices, k)`. `query.words` and
@@ -501,7 +501,7 @@ class RecurrentCosine(Matcher):
 
     Call arguments:
         query: `WordSequences` of `pairs` queries, in any order.
-        document: `WordSequences` of as many documents, in any order.
+        document: `WordSequences` of `pairs` documents, in any order.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:

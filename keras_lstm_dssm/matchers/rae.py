@@ -32,8 +32,8 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """
     squares = sums_of_squares(query, document)
     difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
-    # Differences below the rounding error count as 0: the root of a rounding
-    # error is large, and depends on the batch.
+    # A squared distance below the rounding error counts as 0: the root of a
+    # rounding error would be large, and would depend on the batch.
     error = 64 * np.finfo(query.dtype.as_numpy_dtype).eps
     positive = difference > error * squares
     return tf.sqrt(tf.where(positive, difference, tf.zeros_like(difference)))
@@ -69,7 +69,7 @@ def phrases_of(
     words: tf.Tensor,
     number_words: tf.Tensor,
 ) -> Phrases:
-    """Arranges the nodes of each text, and finds its numbers.
+    """Arranges the nodes of each text, and finds the words that are numbers.
 
     `nodes` are `[texts, 2 * time - 1, dimension]`: first `time` words and
     padding, then the inner nodes. `number_words` are the ids of words that are

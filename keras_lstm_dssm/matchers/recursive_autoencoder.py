@@ -67,7 +67,7 @@ class Trees(NamedTuple):
 
 
 def balanced_children(max_words: int) -> np.ndarray:
-    """Lists the merges of balanced trees over 0 to `max_words` words.
+    """Lists the merges of balanced trees for texts of 0 to `max_words` words.
 
     A text is halved recursively; with an odd number of words, the left half has
     one word more. Element n of the result, `[max_words - 1, 2]`, is
@@ -80,7 +80,7 @@ def balanced_children(max_words: int) -> np.ndarray:
         def root(
             start: int, end: int, merges: list[tuple[int, int]] = merges
         ) -> int:
-            """Merges the words from `start` to `end`; returns their node."""
+            """Merges the words `start` to `end - 1`; returns the node."""
             if end - start == 1:
                 return start
             middle = (start + end + 1) // 2

@@ -114,7 +114,7 @@ def check_arguments(
     except TypeError as error:
         raise InputError(
             f"{field} is {config!r:.80}: expected values that config.json can"
-            " hold: to train towers of Keras layers, use"
+            " hold; to train towers of Keras layers, use"
             " TwoTower(layer, layer).fit"
         ) from error
 

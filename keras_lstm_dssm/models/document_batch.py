@@ -201,7 +201,8 @@ def _three_lists(x: Any) -> tuple[tf.RaggedTensor, ...]:
         if len(sentences) != len(flags):
             raise InputError(
                 f"document {number} has {len(sentences)} sentences and "
-                f"{len(flags)} values in salient: give one for each sentence"
+                f"{len(flags)} values in salient: give one value for each"
+                " sentence"
             )
     return (
         _ragged(documents, tf.string),

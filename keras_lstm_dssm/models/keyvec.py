@@ -41,12 +41,12 @@ class KeyVec(TextModel):
     """Represents documents by vectors that preserve their key content.
 
     Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
-    reads the sentences. Its state h_i at sentence i gives p_i, the probability
-    that sentence i is a key sentence. The vector of the document is
+    reads the sentences. The state h_i of the LSTM at sentence i gives p_i, the
+    probability that sentence i is a key sentence. The vector of the document is
     tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. The
-    training targets come from summaries: the p_i learn to identify key
-    sentences, and the vector learns to predict key words. A trained model needs
-    no summary.
+    training targets come from summaries: p_i is trained to identify key
+    sentences, and the vector to predict key words. A trained model needs no
+    summary.
 
     A document is a list of sentences, or a string, which `split_sentences`
     splits. `words.max_words` limits the words of each sentence.
@@ -477,8 +477,8 @@ def _key_vocabulary(
         return Vocabulary(key_vocabulary, words.split)
     if not isinstance(words, VocabularyVectors):
         raise InputError(
-            "words has no vocabulary: give the words that can be key words as "
-            "key_vocabulary; vocabulary_of(texts) makes it"
+            "words has no vocabulary: give key_vocabulary, the possible key "
+            "words, for example vocabulary_of(texts)"
         )
     return words.lookup
 

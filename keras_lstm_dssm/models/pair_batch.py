@@ -237,7 +237,7 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
     """Splits two lists of pairs; the last `share` is for validation.
 
     Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
-    x is a dataset, or one side would be empty.
+    x is a dataset, or if there would be no pair for training or validation.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(
@@ -286,8 +286,8 @@ def _check_spec(spec: Any) -> None:
     if len(spec) == 3:
         if isinstance(spec[0], WordBatch):
             raise InputError(
-                "negatives, weights and log_q need batches of strings, not of "
-                "WordBatch: they are hashed together with the documents"
+                "negatives, weights and log_q need batches of strings, got "
+                "batches of WordBatch: give a dataset of strings"
             )
         _check_extras(spec[2])
 

@@ -395,9 +395,9 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function; after a call, the variables are at W."""
-        # During training, the variables are at the point ahead of the weights W
-        # where Nesterov's method takes the gradient (Palangi et al., eq. 6).
+        """Makes a train function that leaves the variables at the weights W."""
+        # Within a call, the variables are at the point ahead of W where
+        # Nesterov's method takes the gradient (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(

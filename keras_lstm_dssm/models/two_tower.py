@@ -119,7 +119,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Converts column indices to one-hot labels; returns other labels."""
+    """Converts column indices to one-hot labels; other labels stay."""
     if labels.shape.rank > 1:
         return labels
     return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
@@ -252,8 +252,8 @@ class TwoTower(SyncedWeights, TextModel):
         widths = query_encoder.dimension, document_encoder.dimension
         if widths[0] != widths[1]:
             raise InputError(
-                "both encoders must give vectors of one width; the query's "
-                f"has {widths[0]}, the document's {widths[1]}"
+                "both encoders must have vectors of the same width; found "
+                f"{widths[0]} for queries and {widths[1]} for documents"
             )
         self.query_encoder = query_encoder
         self.document_encoder = document_encoder
