@@ -206,7 +206,6 @@ def _is_model2vec(folder: Path) -> bool:
 
 
 def _model2vec(folder: str) -> Callable[[list[str]], Any]:
-    """Loads a model of model2vec."""
     library = _import("model2vec", "static")
     try:
         model = library.StaticModel.from_pretrained(folder)
@@ -256,7 +255,6 @@ def _wordllama() -> Callable[[list[str]], Any]:
 def _sentence_transformer(
     spec: str, download: bool
 ) -> Callable[[list[str]], Any]:
-    """Loads a model of sentence-transformers."""
     os.environ.setdefault("USE_TF", "0")  # old transformers import TensorFlow
     library = _import("sentence_transformers", "teacher")
     logging = _import("transformers.utils.logging", "teacher")

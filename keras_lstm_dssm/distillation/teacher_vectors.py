@@ -176,11 +176,11 @@ def _encode_blocks(
     """Encodes blocks of texts that have no file of vectors yet."""
     blocks = text_blocks(texts)
     numbers = range(len(blocks))
-    left = [number for number in numbers if not files.block(number).exists()]
-    if not left:
+    missing = [n for n in numbers if not files.block(n).exists()]
+    if not missing:
         return
     encode = open_outside_encoder(spec)
-    done = [number for number in numbers if number not in set(left)]
+    done = [number for number in numbers if number not in set(missing)]
     width = None
     if done:
         block = blocks[done[0]]
@@ -201,7 +201,7 @@ def _encode_blocks(
         unit="text",
         disable=not progress,
     ) as bar:
-        for number in left:
+        for number in missing:
             vectors = encode(blocks[number])
             width = width or vectors.shape[1]
             if vectors.shape[1] != width:

@@ -193,7 +193,7 @@ class CombinedEncoder(TextEncoder):
         batch_size: int = 2048,
         cache: HashedTextCache | None = None,
     ) -> None:
-        """Sets the IDF of words, and `long`, from the titles of documents.
+        """Sets the IDF of words from titles; for p below 1, also `long`.
 
         Call `adapt` before training; `dssm.train` calls `adapt` itself. `texts`
         are the distinct titles of all documents. `cache` hashes the titles, and

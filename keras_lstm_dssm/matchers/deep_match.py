@@ -352,7 +352,7 @@ class DeepMatch(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Computes x' a_r (or y' b_r), `(texts, patches, units, rank)`."""
+        """Computes x' a_r or y' b_r, `(texts, patches, units, rank)`."""
         position = tf.range(tf.shape(texts.words)[1])
         equal = tf.equal(
             texts.words[:, :, tf.newaxis], texts.words[:, tf.newaxis]
@@ -361,9 +361,9 @@ class DeepMatch(Matcher):
             equal & (position[:, tf.newaxis] > position), axis=2
         )
         # Id 0 is an unknown word, or padding of patches.
-        real = texts.mask & ~repeated & (texts.words > 0)
-        word = tf.boolean_mask(texts.words, real)
-        text = tf.cast(tf.where(real)[:, 0], tf.int32)
+        is_counted = texts.mask & ~repeated & (texts.words > 0)
+        word = tf.boolean_mask(texts.words, is_counted)
+        text = tf.cast(tf.where(is_counted)[:, 0], tf.int32)
         # `tf.searchsorted` does not take variables.
         entry_words = tf.convert_to_tensor(self.entry_words[side])
         start = tf.searchsorted(entry_words, word, side="left")

@@ -31,8 +31,8 @@ class Matcher(Configured, keras.layers.Layer):
             or `"float64"`.
 
     Call arguments:
-        query: `WordSequences` of `pairs` queries.
-        document: `WordSequences` of `pairs` documents.
+        query: `WordSequences` of `pairs` queries, in any order.
+        document: `WordSequences` of `pairs` documents, in any order.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
@@ -86,7 +86,7 @@ class Matcher(Configured, keras.layers.Layer):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factors of the learning rate for weights, see `Adagrad`."""
+        """Name of a sublayer -> factor of its learning rate; see `Adagrad`."""
         return {}
 
     @property

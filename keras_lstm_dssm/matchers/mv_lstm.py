@@ -229,10 +229,7 @@ class MVLSTM(Matcher):
             has large cells with every vector.
         **kwargs: Arguments of `keras.layers.Layer`.
 
-    Call arguments:
-        query: `WordSequences` of `pairs` queries, in any order.
-        document: `WordSequences` of `pairs` documents, in any order.
-        training: Whether a gradient will be computed. Default `False`.
+    See `Matcher` for the call arguments.
 
     Returns:
         Scores `(pairs,)`; before training, all scores are 0.
@@ -362,9 +359,9 @@ class MVLSTM(Matcher):
         u_rows, v_rows = as_rows(query), as_rows(document)
         if self.share:
             # One loop over time for all texts.
-            both = u_rows.joined(v_rows)
-            p = self.query_positions.flat(both, training=True)
-            texts = p, both.starts, both.lengths
+            all_rows = u_rows.joined(v_rows)
+            p = self.query_positions.flat(all_rows, training=True)
+            texts = p, all_rows.starts, all_rows.lengths
             return self._score_chosen(
                 p[: tf.size(u_rows.index)],
                 PairedTexts(*texts, query_rows),
@@ -499,10 +496,7 @@ class RecurrentCosine(Matcher):
             words.
         **kwargs: Arguments of `keras.layers.Layer`.
 
-    Call arguments:
-        query: `WordSequences` of `pairs` queries, in any order.
-        document: `WordSequences` of `pairs` documents, in any order.
-        training: Whether a gradient will be computed. Default `False`.
+    See `Matcher` for the call arguments.
 
     Returns:
         Scores `(pairs,)`, from -scale to scale.
@@ -571,8 +565,8 @@ class RecurrentCosine(Matcher):
             rows = query_rows, document_rows
             return super().score_rows(query, document, *rows, training)
         # One loop over time for all texts.
-        both = as_rows(query).joined(as_rows(document))
-        vectors = self.represent(both, "query", training)
+        texts = as_rows(query).joined(as_rows(document))
+        vectors = self.represent(texts, "query", training)
         queries = tf.size(query.lengths)
         return self.match(
             tf.gather(vectors, query_rows),

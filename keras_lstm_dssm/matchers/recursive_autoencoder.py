@@ -36,9 +36,9 @@ class Trees(NamedTuple):
         """Finds the parent and the depth of each node."""
         texts, merges = tf.shape(children)[0], tf.shape(children)[1]
         time = merges + 1
-        real = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
-        text_slots = tf.cast(tf.where(real), tf.int32)
-        child = tf.boolean_mask(tf.reshape(children, [texts, -1]), real)
+        is_slot = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
+        text_slots = tf.cast(tf.where(is_slot), tf.int32)
+        child = tf.boolean_mask(tf.reshape(children, [texts, -1]), is_slot)
         slots = tf.tensor_scatter_nd_update(
             tf.fill([texts, 2 * time - 1], -1),
             tf.stack([text_slots[:, 0], child], 1),
@@ -258,12 +258,12 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         """Encodes children `[texts, 2, dimension]`, and stores inner node k."""
         texts, size = tf.shape(nodes)[0], tf.shape(nodes)[1]
         pair = tf.reshape(pair, [texts, 2 * self.dimension])
-        real = tf.cast(k < lengths - 1, nodes.dtype)[:, tf.newaxis]
+        exists = tf.cast(k < lengths - 1, nodes.dtype)[:, tf.newaxis]
         node = tf.fill([texts], (size + 1) // 2 + k)
         return tf.tensor_scatter_nd_update(
             nodes,
             tf.stack([tf.range(texts), node], 1),
-            self._encode(pair) * real,
+            self._encode(pair) * exists,
         )
 
     def _merge_greedily(
@@ -295,10 +295,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             nodes = self._append(
                 k, nodes, tf.gather(nodes, pair, batch_dims=1), lengths
             )
-            real = tf.cast(k < lengths - 1, tf.int32)[:, tf.newaxis]
+            exists = tf.cast(k < lengths - 1, tf.int32)[:, tf.newaxis]
             children = tf.where(
                 tf.equal(position[:, :-1, tf.newaxis], k),
-                (pair * real)[:, tf.newaxis],
+                (pair * exists)[:, tf.newaxis],
                 children,
             )
             # The parent replaces both children.
@@ -379,10 +379,10 @@ def pretrain_autoencoder(
         return loss
 
     hashed = [words.distinct(tf.constant(batch)) for batch in batches]
-    parts = clip(words(hashed[0]), autoencoder.max_words)
+    vectors, lengths = clip(words(hashed[0]), autoencoder.max_words)
     graph = tf.function(step, autograph=False).get_concrete_function(
-        tf.TensorSpec([None, None, parts[0].shape[-1]], parts[0].dtype),
-        tf.TensorSpec([None], parts[1].dtype),
+        tf.TensorSpec([None, None, vectors.shape[-1]], vectors.dtype),
+        tf.TensorSpec([None], lengths.dtype),
     )
     random = np.random.default_rng(seed)
     losses = []

@@ -82,12 +82,12 @@ class DocumentHasher(Hasher):
         `tf.errors.InvalidArgumentError`.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
-        rows = check_rows(
+        row_check = check_rows(
             documents=lengths,
             salient=flag_counts,
             key_words=key_words.row_lengths(),
         )
-        with tf.control_dependencies([rows]):
+        with tf.control_dependencies([row_check]):
             equal = tf.reduce_all(tf.equal(lengths, flag_counts))
         message = "salient must have one value for each sentence"
         with tf.control_dependencies([tf.Assert(equal, [message, lengths])]):

@@ -114,8 +114,8 @@ class PairHasher(Hasher):
             check_rows(queries=query.text_index, documents=clicked)
             return HashedPairs(query, document, clicked[:, tf.newaxis])
         query, document = as_strings(query), as_strings(document)
-        equal = check_rows(queries=query, documents=document, **extras)
-        with tf.control_dependencies([equal]):
+        row_check = check_rows(queries=query, documents=document, **extras)
+        with tf.control_dependencies([row_check]):
             query = tf.identity(query)
         rows = tf.size(document)
         negatives = extras.get("negatives", tf.zeros([rows, 0], tf.string))

@@ -463,9 +463,9 @@ class TextModel(BuiltModel):
 
         The first export of two towers into a folder makes the SavedModels
         `query_encoder/1` and `document_encoder/1`; the second export makes
-        version 2 of both. `format` must be `"tf_saved_model"`. With `verbose`,
-        a progress bar is shown. `options` are arguments of `export_models`.
-        Returns the folders of the new versions.
+        version 2 of each encoder. `format` must be `"tf_saved_model"`. With
+        `verbose`, a progress bar is shown. `options` are arguments of
+        `export_models`. Returns the folders of the new versions.
 
         Raises:
             InputError: `format` is not supported; see also `export_models`.
@@ -564,7 +564,7 @@ class TextModel(BuiltModel):
             raise InputError(
                 "the model and its optimizer belong to different "
                 "tf.distribute strategies: create both within the scope of "
-                "the one that trains them"
+                "the strategy that trains the model"
             )
 
     def _batch(self, data: tuple[Any, ...]) -> Any:

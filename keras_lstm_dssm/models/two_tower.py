@@ -268,8 +268,8 @@ class TwoTower(SyncedWeights, TextModel):
     @property
     def towers(self) -> list[TextEncoder]:
         """The distinct encoders: two, or one if the towers are tied."""
-        both = [self.query_encoder, self.document_encoder]
-        return both[:1] if self.tied else both
+        encoders = [self.query_encoder, self.document_encoder]
+        return encoders[:1] if self.tied else encoders
 
     @property
     def needs_adapt(self) -> bool:
