@@ -84,8 +84,8 @@ class CombinedEncoder(TextEncoder):
             Default 1. Query encoders need 1.
         split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that
             separates words; see `normalize_texts`.
-        known_words: See `WordSumEncoder`, for the fourth part. Default 1.
-        known_trigrams: See `WordSumEncoder`, for the fourth part. Default 1.
+        known_words, known_trigrams: Sizes of the fourth part, see
+            `WordSumEncoder`. Default 1.
         units: Width of the fourth part. Default 1.
         peephole: See `LSTMEncoder`. Default `None`.
         forget_gate: See `LSTMEncoder`. Default `False`.

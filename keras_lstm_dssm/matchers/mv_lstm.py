@@ -35,8 +35,8 @@ from keras_lstm_dssm.ops import cosine_pairs, unit
 from keras_lstm_dssm.registration import Configured, register
 from lstm_dssm_client import local_encoder
 
-_DOCUMENT_PARTS = 4
-_QUERY_PARTS = 2
+_DOCUMENT_PARTS = 4  # parts of a batch, by the length of the document
+_QUERY_PARTS = 2  # groups of pairs in each part, by the length of the query
 
 
 class PairedTexts(NamedTuple):
@@ -418,7 +418,7 @@ class MVLSTM(Matcher):
         """
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
-        left, right = (
+        prepared_query, prepared_document = (
             [part[0] for part in prepare(tf.stop_gradient(vectors)[None])]
             for prepare, vectors in (
                 (self.comparison.prepare_query, queries),
@@ -428,7 +428,8 @@ class MVLSTM(Matcher):
         groups = [
             self.k_max.strongest_of_rows(
                 self.comparison.compare_rows(
-                    u_group.padded(left), v_group.padded(right)
+                    u_group.padded(prepared_query),
+                    v_group.padded(prepared_document),
                 ),
                 u_group.pair_lengths,
                 v_group.pair_lengths,

@@ -421,7 +421,6 @@ class KeyVec(TextModel):
 
     @cached_property
     def _read_in_graph(self) -> Any:
-        """The graph of `read_sentences`."""
         return tf.function(
             lambda sentences, lengths: self.read_sentences(
                 tf.RaggedTensor.from_row_lengths(

@@ -433,7 +433,6 @@ class PairScorer(TextModel):
 
     @cached_property
     def _score_in_graph(self) -> Any:
-        """The graph that scores pairs of texts."""
         return tf.function(
             lambda queries, documents: self._score_rows(
                 self.words.distinct(queries), self.words.distinct(documents)

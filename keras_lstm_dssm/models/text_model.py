@@ -27,7 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8  # no other part of a batch has this dtype
+_MARKER_DTYPE = tf.uint8  # marks `None`; no other part of a batch has it
 
 
 class Hasher:
@@ -583,7 +583,7 @@ class TextModel(BuiltModel):
         if is_distributed(self):
             batches = batches.map(_with_markers)
         # With autotuning, two of five calls of `fit` took up to twice the time,
-        # because they finally waited for the sleeping thread of the autotuner.
+        # because they waited at the end for the autotuner's sleeping thread.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
