@@ -283,7 +283,7 @@ class UntrainedColumnCache:
     def clear_if_stale(self) -> None:
         """Clears the cache if weights of the untrained parts have changed.
 
-        Call this after a possible change, such as `adapt`.
+        Must be called after a possible change of weights, such as `adapt`.
         """
         variables = [
             variable

@@ -109,7 +109,7 @@ class HybridEncoder:
         return self._graph(texts)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one text for which `is_short` is true, faster."""
+        """Does what `unit_vectors` does, but faster, for one short text."""
         return self._encode(lambda hashing: hashing.single(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:

@@ -346,7 +346,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return False
 
     def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
-        """Computes statistics of distinct titles; most encoders have none."""
+        """Computes statistics of distinct titles, if the encoder needs any."""
 
     def training_cache(self, cache: HashedTextCache) -> Any:
         """Returns the cache for training: `cache`, or a wrapper of `cache`."""

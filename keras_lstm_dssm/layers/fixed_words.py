@@ -159,7 +159,7 @@ class WordSketch(Configured, keras.layers.Layer):
         )
 
     def _weighted_signs(self, keys: tf.Tensor) -> tf.Tensor:
-        """Computes w r of each key, `(keys, units)`."""
+        """Computes w(key) r(key) for each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
         # The product of two signs is 1 where their bits agree.

@@ -160,7 +160,7 @@ def document_batches(
     """Makes batches of three lists, or checks and returns a dataset.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
-    seed they keep their order.
+    seed, lists keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):

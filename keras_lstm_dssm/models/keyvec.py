@@ -181,8 +181,8 @@ class KeyVec(TextModel):
         """Sets any Keras optimizer, and a `KeyVecLoss`.
 
         Raises:
-            InputError: Another loss, metrics, XLA or half precision are
-                requested.
+            InputError: The loss is not a `KeyVecLoss`, or metrics, XLA or half
+                precision are requested.
         """
         if not hasattr(loss, "read_costs"):
             raise InputError(f"the loss is {loss!r}: expected KeyVecLoss()")

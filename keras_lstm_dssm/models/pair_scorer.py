@@ -94,7 +94,7 @@ def triple_batches(
     """Makes batches of three lists of texts, or checks and returns a dataset.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
-    seed they keep their order.
+    seed, lists keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:

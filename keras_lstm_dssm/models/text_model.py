@@ -319,8 +319,8 @@ class TextModel(BuiltModel):
 
         Raises:
             InputError: x is neither a dataset of examples nor lists of equal
-                length; labels, weights of classes or `validation_split` are
-                given; or the model needs `adapt` or `pretrain` first.
+                length; labels, class weights or `validation_split` are given;
+                or the model must be adapted or pretrained first.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
                 parts of a batch have different numbers of rows. The weights
                 do not change in this training step.

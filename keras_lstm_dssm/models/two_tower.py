@@ -277,7 +277,7 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes statistics of distinct titles, which some encoders need."""
+        """Computes statistics of distinct titles, if an encoder needs any."""
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
             tower.adapt(titles, cache=cache)
