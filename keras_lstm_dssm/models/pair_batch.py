@@ -286,8 +286,8 @@ def _check_spec(spec: Any) -> None:
     if len(spec) == 3:
         if isinstance(spec[0], WordBatch):
             raise InputError(
-                "negatives, weights and log_q need batches of strings, got "
-                "batches of WordBatch: give a dataset of strings"
+                "negatives, weights and log_q need batches of strings, not of "
+                "WordBatch: give a dataset of strings"
             )
         _check_extras(spec[2])
 
