@@ -4,10 +4,10 @@
 package, because the package imports TensorFlow, and PyTorch may crash in a
 process that has imported TensorFlow.
 
-Requests and replies are frames, see `send`. The first request is a JSON object
-with the name of the encoder; each later request is a JSON list of texts. A
-reply is a JSON object (`shape`, or `error` and `traceback`), and then a frame
-with the bytes of a float32 array.
+Processes exchange frames, see `send`. The first request is a JSON object with
+the name of the encoder; each later request is a JSON list of texts. A reply has
+two frames: a JSON object (`shape`, or `error` and `traceback`), and the bytes
+of a float32 array.
 """
 
 import importlib
@@ -74,7 +74,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # The parent waits for the end of `replies`, which forks must not keep open.
+    # The parent waits until `replies` is closed: forks must not keep it open.
     os.register_at_fork(
         after_in_child=lambda: os.dup2(2, replies, inheritable=False)
     )
@@ -92,7 +92,7 @@ def main() -> None:
 def _end_with_parent(requests: int) -> None:
     """Ends this process after its parent, even during an encoding."""
     poll = select.poll()
-    poll.register(requests, 0)  # with 0, `poll` waits for the parent's end
+    poll.register(requests, 0)  # `poll` then returns when the parent has ended
     poll.poll()
     time.sleep(GRACE)
     os._exit(1)
@@ -181,7 +181,8 @@ def _import(module: str, extra: str) -> Any:
 def _is_model2vec(folder: Path) -> bool:
     """Returns whether a folder is a model of model2vec.
 
-    Both libraries write a `modules.json`, so `config.json` decides.
+    `config.json` decides, because model2vec and sentence-transformers both
+    write a `modules.json`.
     """
     config = folder / "config.json"
     if config.is_file():
@@ -189,7 +190,7 @@ def _is_model2vec(folder: Path) -> bool:
             settings = dict(json.loads(config.read_bytes()))
         except (TypeError, ValueError) as error:
             raise _EncoderError(f"{config}: found no JSON object") from error
-        # Models that are made from vectors have only the dtype.
+        # A model that was made from vectors has no model type, only a dtype.
         is_type = settings.get("model_type") == "model2vec"
         if is_type or "embedding_dtype" in settings:
             return True
@@ -205,7 +206,6 @@ def _is_model2vec(folder: Path) -> bool:
 
 
 def _model2vec(folder: str) -> Callable[[list[str]], Any]:
-    """Loads a model of model2vec."""
     library = _import("model2vec", "static")
     try:
         model = library.StaticModel.from_pretrained(folder)
@@ -255,7 +255,6 @@ def _wordllama() -> Callable[[list[str]], Any]:
 def _sentence_transformer(
     spec: str, download: bool
 ) -> Callable[[list[str]], Any]:
-    """Loads a model of sentence-transformers."""
     os.environ.setdefault("USE_TF", "0")  # old transformers import TensorFlow
     library = _import("sentence_transformers", "teacher")
     logging = _import("transformers.utils.logging", "teacher")

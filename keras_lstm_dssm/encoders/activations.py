@@ -19,8 +19,8 @@ class Activations(NamedTuple):
     """The activations of a recurrent network that reads a text.
 
     Each array is `[words, cells]` with the encoder's dtype. Row t belongs to
-    word t of the text, in either reading direction. The array of a gate that
-    the network lacks is None. An RNN has y only.
+    word t of the text, in either reading direction. If the network lacks a
+    gate, the array of the gate is `None`. An RNN has only y.
 
     Attributes:
         words: The words of the text.
@@ -29,8 +29,9 @@ class Activations(NamedTuple):
         c: The cell state.
         o: The output gate.
         y: The output.
-        backward: The activations of a bidirectional encoder's second network,
-            which reads from right to left; None for other encoders.
+        backward: The activations of the second network of a bidirectional
+            encoder, which reads from right to left; `None` for all other
+            encoders.
         reverse: Whether this network reads from right to left.
 
     Example:
@@ -55,7 +56,7 @@ class Activations(NamedTuple):
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Name -> array, for all arrays but None."""
+        """Name -> array, without the arrays that are `None`."""
         fields = self._asdict()
         return {
             name: fields[name]
@@ -65,12 +66,12 @@ class Activations(NamedTuple):
 
     @property
     def first_read(self) -> int:
-        """The position in the text of the first word that is read."""
+        """Position in the text of the word that the network reads first."""
         return len(self.words) - 1 if self.reverse else 0
 
     @property
     def offset(self) -> int:
-        """The position of this network's first cell in the text's vector."""
+        """Position of the network's first cell in the text's vector."""
         return self.y.shape[1] * self.reverse
 
     @property
@@ -80,7 +81,7 @@ class Activations(NamedTuple):
 
     @property
     def change(self) -> np.ndarray:
-        """`y(t) - y(t-1)` at each word, `[words, cells]`; y(0) is zero."""
+        """`y(t) - y(t-1)` in reading order, `[words, cells]`; y(0) is zero."""
         y = self.y[::-1] if self.reverse else self.y
         change = np.diff(y, axis=0, prepend=0)
         return change[::-1] if self.reverse else change
@@ -89,13 +90,13 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        The text's vector before scaling to unit length; for a
-        `CombinedEncoder` only the LSTM's part.
+        This is the text's vector before scaling to unit length; for a
+        `CombinedEncoder`, only the part of the LSTM.
         """
         return np.concatenate([network.final_y for network in self.directions])
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Returns columns of a data frame: a row for each word and cell.
+        """Returns the columns of a data frame with a row per word and cell.
 
         Rows of the forward network come before rows of the backward network.
         """
@@ -126,7 +127,7 @@ def activations(encoder: TextEncoder, text: str) -> Activations:
         text: The text to read.
 
     Raises:
-        InputError: The encoder is not recurrent (DSSM, CLSM).
+        InputError: The encoder is not recurrent, such as a `DSSMEncoder`.
 
     Example:
     >>> lstm = activations(dssm.LSTMEncoder(cells=32), "hotels in shanghai")
@@ -141,8 +142,8 @@ def each_activations(
 ) -> Iterator[Activations]:
     """Yields the `activations` of a recurrent encoder for each text.
 
-    `batch_size` is the number of texts in a computation. An encoder that is not
-    recurrent raises `InputError`.
+    `batch_size` texts are encoded at once. Raises `InputError` if the encoder
+    is not recurrent.
 
     Example:
     >>> encoder = dssm.RNNEncoder(units=4)

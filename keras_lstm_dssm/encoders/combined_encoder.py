@@ -47,24 +47,24 @@ _LONG_PERCENTILE = 95
 
 @register
 class CombinedEncoder(TextEncoder):
-    """Concatenates three or four vectors of a text; sums their cosines.
+    """Concatenates three or four weighted vectors of a text.
 
         y = [ sqrt(a) unit(LSTM),  sqrt(b) unit(sum of W l(t)),
               sqrt(c) m unit(sketch),  sqrt(c) sqrt(1 - m^2) ],
         m = min(1, |sketch| / long) ^ (1 - p),    a + b + c = 1
 
-    The cosine of two such vectors is the sum of the cosines of their parts,
+    The cosine of two vectors is the sum of the cosines of their three parts,
     weighted by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the
     order of the words. The trained sum over the words' trigrams needs fewer
-    clicks than the LSTM. The sketch of the words (`WordSketch`) is untrained:
-    it matches words that occur in no training click, such as part numbers. The
+    clicks than the LSTM. The sketch of the words (`WordSketch`) is untrained,
+    and matches words that occur in no training click, such as part numbers. The
     weights a, b and c are not trained, because trained weights overfit.
 
-    With p = 1, documents are normalised by the norm of their sketch. In the
-    document encoder, p below 1 weakens this normalisation, like b below 1 in
-    BM25: m is below 1 if the norm is below `long`, the 95th percentile. The
-    column sqrt(1 - m^2) completes the third part to length sqrt(c), and is 0
-    in queries.
+    p is the length normalisation. Queries have p = 1: the sketch is normalised
+    to length 1. Documents may have p below 1, which weakens the normalisation,
+    like b below 1 in BM25: m is below 1 if the norm of the sketch is below
+    `long`, the 95th percentile of the norms. The column sqrt(1 - m^2) completes
+    the third part to length sqrt(c), and is 0 in queries.
 
     With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, where
     r(w) is a word vector that was fitted to a teacher (`WordSumEncoder`).
@@ -72,8 +72,7 @@ class CombinedEncoder(TextEncoder):
     A subclass that overrides `compose` must also override `blocks`.
 
     The encoder is not in the paper. docs/results/best.md has the effect of each
-    part. The LSTM adds 2.7 points of MRR@10 on dev of API search, and nothing
-    on homedepot.
+    part.
 
     Args:
         cells: Number of LSTM cells, the width of the first part, default 96.
@@ -85,8 +84,8 @@ class CombinedEncoder(TextEncoder):
             Default 1. Query encoders need 1.
         split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that
             separates words; see `normalize_texts`.
-        known_words: See `WordSumEncoder`, for the fourth part. Default 1.
-        known_trigrams: See `WordSumEncoder`, for the fourth part. Default 1.
+        known_words, known_trigrams: Sizes of the fourth part, see
+            `WordSumEncoder`. Default 1.
         units: Width of the fourth part. Default 1.
         peephole: See `LSTMEncoder`. Default `None`.
         forget_gate: See `LSTMEncoder`. Default `False`.
@@ -184,7 +183,7 @@ class CombinedEncoder(TextEncoder):
 
     @property
     def needs_adapt(self) -> bool:
-        """Whether neither `adapt` nor weights have set the statistics."""
+        """Whether the statistics of `adapt` are missing."""
         without_long = self.length_norm < 1 and self.long.numpy() == 1
         return self.word_sketch.needs_adapt or bool(without_long)
 
@@ -194,11 +193,11 @@ class CombinedEncoder(TextEncoder):
         batch_size: int = 2048,
         cache: HashedTextCache | None = None,
     ) -> None:
-        """Sets the IDF of words, and `long`, from the titles of documents.
+        """Sets the IDF of words from titles; for p below 1, also `long`.
 
-        Call `adapt` before training; `dssm.train` calls it. `texts` are the
-        distinct titles of all documents. `cache` hashes the titles, and can be
-        reused in training.
+        Call `adapt` before training; `dssm.train` calls `adapt` itself. `texts`
+        are the distinct titles of all documents. `cache` hashes the titles, and
+        can be used again in training.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct
@@ -247,15 +246,15 @@ class CombinedEncoder(TextEncoder):
 MAX_BYTES = 1 << 28
 """Default size of a cache in bytes: 131,072 rows of 512 float32 numbers."""
 
-_PADDED_ROWS = 64  # a multiple of the numbers in a vector of any CPU
+_PADDED_ROWS = 64  # a multiple of the vector width of any CPU
 
 
 class UntrainedColumnCache:
     """Hashes texts, and caches the untrained columns of their vectors.
 
     Training does not change the last columns of a `CombinedEncoder`'s vectors.
-    The columns of a text are computed once, and stored until the cache has
-    `max_bytes`. Later texts are computed in each batch.
+    The columns of a text are computed once, and stored. When the cache has
+    `max_bytes`, the columns of further texts are computed in each batch.
     """
 
     def __init__(
@@ -284,7 +283,7 @@ class UntrainedColumnCache:
     def clear_if_stale(self) -> None:
         """Clears the cache if weights of the untrained parts have changed.
 
-        Call this after a possible change, such as `adapt`.
+        Must be called after a possible change of weights, such as `adapt`.
         """
         variables = [
             variable
@@ -319,9 +318,9 @@ class UntrainedColumnCache:
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
         """Computes the untrained columns of distinct texts, `(texts, width)`.
 
-        Padding makes the bits of a text's columns independent of the batch:
-        without padding, the last rows could be computed by scalar instructions,
-        which round powers and roots differently from vector instructions.
+        With padding, the bits of a text's columns do not depend on the batch.
+        Without padding, scalar instructions could compute the last rows; scalar
+        and vector instructions round powers and roots differently.
         """
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
@@ -332,7 +331,7 @@ class UntrainedColumnCache:
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
         """Copies the columns of cached texts, and computes missing columns.
 
-        `numbers` are the texts' numbers in the cache of hashed texts.
+        `numbers` are the ids of the texts in the cache of hashed texts.
         """
         row_of = self._row_of_text
         rows = np.array([row_of.get(n, -1) for n in numbers.tolist()], int)

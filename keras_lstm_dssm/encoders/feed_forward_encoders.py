@@ -24,7 +24,8 @@ class DSSMEncoder(TextEncoder):
     baseline DSSM 288/96 of Table IV in Palangi et al. 2016.
 
     Args:
-        units: Width of each layer, the last the vector's. Default 288 and 96.
+        units: Widths of the layers; the last layer computes the vector.
+            Default 288 and 96.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:
@@ -94,7 +95,7 @@ class CLSMEncoder(TextEncoder):
         self.window = window
         self.filters = filters
         self.units = self.dimension = units
-        # A row has W_c l_t for each position of word t in the window.
+        # A row has the weights of a trigram for each position in the window.
         self.embedding = self._embedding(window * filters, "embedding")
         self.bias = self.add_weight(
             shape=(filters,), initializer="zeros", name="convolution_bias"
@@ -107,8 +108,8 @@ class CLSMEncoder(TextEncoder):
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the output y of each distinct text."""
         word_index, text_index = words.flat()
-        # A row for each distinct word at each position in the window.
         rows = self.embedding(words, training=training)
+        # Row w * window + o is distinct word w at position o in the window.
         rows = tf.reshape(rows, [-1, self.filters])
         first_row = self._windows(word_index) * self.window
         row_index = first_row + tf.range(self.window)
@@ -145,8 +146,8 @@ class WordSumEncoder(TextEncoder):
     texts. `fit_words` fits the word vectors r to the teacher's vectors in
     closed form, without clicks and without gradients. Encoding then needs no
     teacher. The length of r(w) is the weight of the word. The order of words
-    has no effect. Words without a fitted vector, such as misspelled words, get
-    a vector from their trigrams, see `WordRows`.
+    has no effect. For a word without a fitted vector, such as a misspelled
+    word, r(w) is a sum over the word's trigrams, see `WordRows`.
 
     The encoder is not in the papers. docs/few_clicks.md has results.
 

@@ -1,4 +1,4 @@
-"""`HybridEncoder`: joins the vectors of towers to sums of word vectors."""
+"""`HybridEncoder`: concatenates vectors of towers and sums of word vectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -32,19 +32,19 @@ class HybridPart(NamedTuple):
 class HybridEncoder:
     """Encodes texts into weighted, concatenated vectors of towers and words.
 
-    The `"towers"` part has the trained columns of an encoder, the `"words"`
-    part the columns fitted to a teacher. A `CombinedEncoder` can have both
-    parts; its third part, the sketch, is not used.
+    The `"towers"` part has the trained columns of an encoder; the `"words"`
+    part has columns that were fitted to a teacher. A `CombinedEncoder` can
+    provide both parts; the sketch of a `CombinedEncoder` is not used.
 
     Args:
-        encoders: `"towers"` or `"words"` -> an encoder with this part.
+        encoders: Name of a part, `"towers"` or `"words"` -> an encoder.
         weights: Name of a part -> its weight. Parts with weight 0 are left out.
 
     Attributes:
         weighted: The `WeightedParts`; their functions take a `WordBatch`, in
             which each text occurs once.
         parts: Name of a part -> its `HybridPart`.
-        encoders: A list of one Keras layer, which contains all used layers.
+        encoders: A list with a single Keras layer, which holds all used layers.
 
     Example:
     >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})
@@ -109,7 +109,7 @@ class HybridEncoder:
         return self._graph(texts)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one text for which `is_short` is true, faster."""
+        """Does what `unit_vectors` does, but faster, for one short text."""
         return self._encode(lambda hashing: hashing.single(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
@@ -149,7 +149,7 @@ class HybridEncoder:
 def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
-    # With one part, its columns are used without the scaling of `columns`.
+    # A single part is not scaled by `columns`: all vectors are later scaled.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

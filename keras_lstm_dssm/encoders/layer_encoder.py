@@ -30,9 +30,9 @@ def layer_settings(layer: keras.layers.Layer) -> bytes:
     """Returns all settings of a layer and its sublayers, as canonical JSON.
 
     The settings come from `keras.saving.serialize_keras_object`. Settings that
-    do not change vectors are left out, and names of layers, because copies of a
-    model have different names. If Keras cannot serialise the layer, the result
-    has the settings of its serialisable sublayers.
+    do not change vectors are left out. Names of layers are also left out,
+    because copies of a model have different names. If Keras cannot serialise
+    the layer, the result has the settings of all serialisable sublayers.
     """
     layers = all_layers(layer)
     serialised = _serialise(layer)
@@ -89,7 +89,8 @@ def _without_names(
         }
     if isinstance(value, list | tuple):
         match value:
-            # A connection: name of a layer, index of a call, of an output.
+            # A connection: a layer's name, the index of a call of the layer,
+            # and the index of an output of the call.
             case [str(name), int(), int()] if name in index_of:
                 return [index_of[name], *value[1:]]
         return [_without_names(item, names, index_of) for item in value]
@@ -97,7 +98,7 @@ def _without_names(
 
 
 def _describe_code(code: CodeType) -> list[Any]:
-    """Describes a function's byte code, equally in all processes."""
+    """Describes a function's byte code; the same result in all processes."""
     constants = [
         _describe_code(constant)
         if isinstance(constant, CodeType)
@@ -115,10 +116,10 @@ def _name_of(value: Any) -> str:
 
 
 class TextBatch(NamedTuple):
-    """The distinct texts of a batch, in place of a `WordBatch`."""
+    """Holds the distinct texts of a batch; replaces `WordBatch`."""
 
     texts: tf.Tensor  # the distinct texts, strings `[distinct]`
-    text_index: tf.Tensor  # the index in `texts` of each row, int32 `[batch]`
+    text_index: tf.Tensor  # int32 `[batch]`, index in `texts` of each row
 
     @property
     def text_count(self) -> tf.Tensor:
@@ -127,7 +128,7 @@ class TextBatch(NamedTuple):
 
 
 class DistinctTexts:
-    """Finds the distinct texts of a batch, in place of `LetterTrigrams`."""
+    """Finds the distinct texts of a batch; replaces `LetterTrigrams`."""
 
     rules = ("distinct",)
     """Encoders with equal rules share hashed batches."""
@@ -148,7 +149,7 @@ class DistinctTexts:
         return normalize_and_split(as_strings(texts), split=self.split)
 
     def cache(self) -> "DistinctTexts":
-        """Returns the object itself: finding distinct texts needs no cache."""
+        """Returns this object, because distinct texts need no cache."""
         return self
 
 
@@ -166,8 +167,9 @@ class LayerEncoder(TextEncoder):
             such as a `keras.Sequential` that starts with
             `TextVectorization`, or a functional model on
             `keras.Input((), dtype="string")`.
-        **kwargs: `name`, by default the layer's name, and `dtype` of the
-            vectors, by default the dtype of the layer's variables.
+        **kwargs: `name`, by default the name of `layer`; and `dtype` of the
+            vectors, by default float64 if `layer` has float64 variables, else
+            float32.
 
     Call arguments:
         inputs: Strings `(batch,)`.
@@ -177,7 +179,7 @@ class LayerEncoder(TextEncoder):
         `(batch, dimension)`, the vectors of the layer.
 
     Raises:
-        InputError: `layer` is no Keras layer, or does not map strings
+        InputError: `layer` is not a Keras layer, or does not map strings
             `(batch,)` to float vectors of a fixed width.
 
     Example:

@@ -51,13 +51,13 @@ def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
 
 @dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
 class Part:
-    """A range of columns of an encoder's vectors, and the layers behind it.
+    """Describes columns of an encoder's vectors, and layers that compute them.
 
     Attributes:
         kind: `TOWERS`, `WORDS` or `SKETCH`.
         widths: Name of a group of columns -> number of these columns.
         layers: The layers that compute the columns.
-        length: The Euclidean length of these columns in each vector.
+        length: The Euclidean length of the columns in each vector.
         compute: Function from the layers, a `WordBatch` and `training` to an
             unscaled vector of each distinct text.
         scale: Function that scales vectors to length 1.
@@ -83,7 +83,7 @@ def columns(
 
 
 def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Scales and concatenates the vectors that the parts have composed."""
+    """Scales and concatenates `vectors`, the results of `Part.compose`."""
     pairs = zip(parts, vectors, strict=True)
     return tf.concat([p.scale(y) * p.length for p, y in pairs], axis=-1)
 
@@ -100,10 +100,10 @@ WHOLE_VECTOR = "whole vector"
 class TextEncoder(SyncedWeights, keras.Model):
     """Base class of encoders: hashes texts, then composes vectors from words.
 
-    A subclass implements `compose`, and creates all weights in its constructor,
-    tables of trigrams by `_embedding`. An encoder is a Keras model: it can be
-    called in a functional model on `keras.Input((), dtype="string")`, saved and
-    loaded. `encode`, `unit_vectors`, `predict` and an eager call with
+    A subclass implements `compose`, and creates all weights in its constructor;
+    `_embedding` creates tables of trigrams. An encoder is a Keras model, and
+    can be called in a functional model on `keras.Input((), dtype="string")`,
+    saved and loaded. `encode`, `unit_vectors`, `predict` and an eager call with
     `training=False` first bring lazily updated weights up to date; see
     `SyncedWeights`.
 
@@ -176,7 +176,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes the vector of each distinct text, `(texts, dimension)`.
 
-        `words` are the hashed texts; their `text_index` maps the rows of the
+        `words` are the hashed texts; `words.text_index` maps the rows of the
         batch to the distinct texts.
         """
         raise NotImplementedError(f"{type(self).__name__}.compose")
@@ -186,8 +186,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> tuple[tf.Tensor, ...]:
         """Computes the vectors as blocks of columns, for a loss.
 
-        There is one block of trained columns, or two: trained and untrained,
-        whose concatenated rows have length 1.
+        Returns one block of trained columns; or a block of trained and a block
+        of untrained columns, which then form vectors of length 1.
         """
         return (self.compose(words, training),)
 
@@ -224,7 +224,8 @@ class TextEncoder(SyncedWeights, keras.Model):
         """Encodes any number of texts into unit vectors.
 
         Args:
-            texts: List or array of strings, also empty texts or any bytes.
+            texts: List or array of strings. Empty texts and any bytes are
+                allowed.
             batch_size: Number of texts to encode at once. Default 2048.
             progress: Whether to show a progress bar. Default `False`.
 
@@ -247,7 +248,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes a string tensor `(batch,)` into unit vectors.
 
-        Runs as a TensorFlow graph, traced at the first call.
+        Runs a TensorFlow graph, which the first call traces.
         """
         if tf.executing_eagerly():
             self.sync_weights()
@@ -256,8 +257,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes one short text `(1,)` into a unit vector `(1, dimension)`.
 
-        Served models have this faster graph for texts for which `is_short` is
-        true. The results equal `unit_vectors` up to rounding.
+        Served models use this faster graph for a text if `is_short` is true.
+        The results equal `unit_vectors` up to rounding.
         """
         return unit(self.compose(self.trigrams.single(text)))
 
@@ -267,8 +268,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # In another graph, traces anew: an export may read rows of other
-            # variables (`TrigramEmbedding.read_rows`) than `self._graph` does.
+            # In another graph, the encoder is traced again: an export may read
+            # other variables (`TrigramEmbedding.read_rows`) than `self._graph`.
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -345,15 +346,15 @@ class TextEncoder(SyncedWeights, keras.Model):
         return False
 
     def adapt(self, texts: Sequence[str | bytes], **kwargs: Any) -> None:
-        """Computes statistics of distinct titles; most encoders have none."""
+        """Computes statistics of distinct titles, if the encoder needs any."""
 
     def training_cache(self, cache: HashedTextCache) -> Any:
-        """Returns the cache for training: `cache`, or one that wraps it."""
+        """Returns the cache for training: `cache`, or a wrapper of `cache`."""
         return cache
 
     @property
     def networks(self) -> list[tuple[TrigramEmbedding, Recurrent]]:
-        """For each recurrent network, its trigram embedding and its layer.
+        """The trigram embedding and the layer of each recurrent network.
 
         The second network, if any, reads from right to left.
         """
@@ -366,7 +367,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def vector_parts(self) -> tuple[Part, ...]:
-        """The parts of which a vector consists, by default a single part."""
+        """The parts of a vector; by default a single part."""
         kind, compose = WORDS if self.fitted else TOWERS, type(self).compose
         return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, compose),)
 
@@ -444,8 +445,8 @@ def lstm_layers(
 class RNNEncoder(TextEncoder):
     """Runs an RNN over the words; y at the last word is the vector.
 
-    Palangi et al. 2016, section III-A, eq. (1). An RNN with 288 units has as
-    many parameters as an LSTM with 96 cells.
+    Palangi et al. 2016, section III-A, eq. (1). An RNN with 288 units has about
+    as many parameters as an LSTM with 96 cells.
 
     Args:
         units: Width of the state and of the vector, default 288.

@@ -52,7 +52,7 @@ class FlatSequences(NamedTuple):
         return tf.cumsum(self.lengths, exclusive=True)
 
     def padded(self, values: tf.Tensor) -> tf.Tensor:
-        """Pads the values of each sequence: `(sequences, time, width)`."""
+        """Arranges values by sequence, padded: `(sequences, time, width)`."""
         time = tf.maximum(tf.reduce_max(self.lengths), 1)
         is_value = tf.sequence_mask(self.lengths, time)
         index = self.starts[:, tf.newaxis] + tf.range(time)
@@ -66,13 +66,12 @@ class FlatSequences(NamedTuple):
 class FlatPacking(NamedTuple):
     """Holds the order in which time steps of `FlatSequences` are computed.
 
-    `counts` are the counts of a `PackedSequence`. `steps`, int32 `(2, values)`,
-    has the position in `FlatSequences.index` of each packed step, for reading
-    forward, and for reading each sequence from its last value.
+    Steps are packed by time, as in a `PackedSequence`. `steps` has a row for
+    reading forward, and a row for reading each sequence from its last value.
     """
 
-    counts: tf.Tensor
-    steps: tf.Tensor
+    counts: tf.Tensor  # int32 `(time,)`, number of sequences longer than t
+    steps: tf.Tensor  # int32 `(2, values)`, the value of each packed step
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
@@ -80,16 +79,16 @@ class FlatPacking(NamedTuple):
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         descending = tf.gather(lengths, order)
         starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
-        # Without sequences there is a time step without values.
+        # Without sequences, there is one time step, with no values.
         time = tf.maximum(tf.reduce_max(lengths), 1)
         is_value = tf.transpose(tf.sequence_mask(descending, time))
         steps = tf.cast(tf.where(is_value), tf.int32)  # in order of packing
-        now, sequence = steps[:, 0], steps[:, 1]
+        t, sequence = steps[:, 0], steps[:, 1]
         first = tf.gather(starts, sequence)
         last = first + tf.gather(descending, sequence) - 1
         return cls(
             tf.reduce_sum(tf.cast(is_value, tf.int32), axis=1),
-            tf.stack([first + now, last - now]),
+            tf.stack([first + t, last - t]),
         )
 
     @property
@@ -122,8 +121,9 @@ def loop_forward(
     `table`, `(rows, gates * units)`, has projected inputs; `index`, int32
     `(directions, steps)`, has the table row of each packed step; `recurrent` is
     W_rec, `(directions, units, gates * units)`. Returns the packed y of each
-    direction, and arrays of the named `gates`, `(directions, counts[t], units)`
-    at time t. If there are gates, array `c` has c(t) as element t + 1.
+    direction, and an array for each name in `gates`: element t of an array is
+    `(directions, counts[t], units)`. If `gates` is not empty, an array `c` is
+    added: its element t + 1 is c(t).
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -173,10 +173,10 @@ def loop_backward(
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Computes the packed gradients of the projected inputs, by direction.
+    """Returns packed gradients of the projected inputs, for each direction.
 
-    `now` are the arrays of `loop_forward`. `errors`, `(rows, units)`, are the
-    gradients for y, and `index` has the row of `errors` for each packed step.
+    `now` has the arrays of `loop_forward`. `errors`, `(rows, units)`, has the
+    gradients of y. `index` has the row of `errors` for each packed step.
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -184,7 +184,7 @@ def loop_backward(
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
-        # Going back in time, a sequence begins at its last step.
+        # At its last step a sequence has no gradients of later steps.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
         error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
@@ -198,15 +198,15 @@ def loop_backward(
         return t - 1, dy, before["c"], arrays
 
     wide = tf.TensorShape([directions, None, cell.units])
-    nothing = tf.zeros([directions, 0, cell.units], dtype)
+    no_rows = tf.zeros([directions, 0, cell.units], dtype)
     width = tf.TensorShape([None, recurrent.shape[-1]])
     *_, arrays = tf.while_loop(
         lambda t, *_: t >= 0,
         body,
         (
             time - 1,
-            nothing,
-            nothing,
+            no_rows,
+            no_rows,
             [array_of_steps(dtype, time, width) for _ in range(directions)],
         ),
         shape_invariants=(
@@ -224,12 +224,13 @@ def run_on_rows(
     sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Runs the first LSTM forward, and the second, if given, backward.
+    """Runs the first LSTM forward, and the second LSTM, if any, backward.
 
-    Both run in one loop, because starting the operations of narrow LSTMs takes
-    more time than their arithmetic. The layers must have a forget gate and no
-    peepholes. Returns the states y of the layers, concatenated, `(values,
-    layers * units)`. Without `training` a gradient is correct, but slower.
+    The LSTMs share one loop over time: for narrow LSTMs, starting an operation
+    takes more time than its arithmetic. The layers must have a forget gate and
+    no peepholes. Returns the concatenated outputs y of the layers, `(values,
+    layers * units)`. With `training=False`, a gradient is correct, but slower
+    to compute.
     """
     cells = [layer.cell for layer in layers]
     # Each row of the table, such as a distinct word, is projected once.
@@ -263,7 +264,7 @@ def run_on_rows(
         result, outputs, now = run(table, recurrent, cell.gates)
 
         def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-            # A row for each value and direction.
+            # Row v * directions + d has the error of value v and direction d.
             y_errors = tf.reshape(tf.convert_to_tensor(error), [-1, cell.units])
             row = directions * steps + direction
             all_dz = loop_backward(cell, now, y_errors, row, recurrent, counts)
@@ -296,9 +297,10 @@ def run_by_numpy(
 ) -> np.ndarray:
     """Runs an LSTM without peepholes over sequences, longest first, by NumPy.
 
-    For narrow LSTMs, NumPy takes less time than a graph. With `reverse` the
-    layer reads sequences from their ends. Returns y of each value, `(values,
-    units)`; with `last` the last y of each sequence, `(sequences, units)`.
+    For narrow LSTMs, NumPy takes less time than a graph. With `reverse`, the
+    layer reads each sequence from its last value to its first. Returns y for
+    each value, `(values, units)`; with `last`, only the y of the last step of
+    each sequence, `(sequences, units)`.
     """
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})

@@ -21,7 +21,7 @@ from keras_lstm_dssm.registration import Configured, register
 def small_uniform(
     limit: float = 0.1, seed: int | None = None
 ) -> keras.initializers.Initializer:
-    """Returns a new initializer U(-limit, limit); 0.1 as in Wan et al. 2016."""
+    """Returns a new initializer U(-limit, limit), 0.1 in Wan et al. 2016."""
     return keras.initializers.RandomUniform(-limit, limit, seed)
 
 
@@ -42,8 +42,8 @@ class ScoringMLP(Configured, keras.layers.Layer):
 
         r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
 
-    The last layer starts at 0. All scores are then 0, and a hinge loss of
-    margin 1 is exactly 1.
+    The weights of the last layer start at 0. Before training, all scores are
+    0, and a hinge loss of margin 1 is exactly 1.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ScoringMLP(Configured, keras.layers.Layer):
         return self.score(values)[:, 0]
 
     def by_numpy(self, values: np.ndarray) -> np.ndarray:
-        """Computes the scores by NumPy, in a quarter of the time."""
+        """Computes the scores by NumPy, in a quarter of TensorFlow's time."""
         for layer in (*self.dense, self.score):
             kernel, bias = map(np.asarray, (layer.kernel, layer.bias))
             values = np.asarray(layer.activation(values @ kernel + bias))
@@ -104,7 +104,7 @@ def zero_padding(values: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
 def fixed_time(
     values: tf.Tensor, lengths: tf.Tensor, time: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Pads or cuts texts to length `time`; returns them, and new lengths."""
+    """Pads or cuts texts to length `time`; returns values and new lengths."""
     lengths = tf.minimum(lengths, time)
     values = zero_padding(values[:, :time], lengths)
     missing = time - tf.shape(values)[1]
@@ -130,14 +130,16 @@ def masked_max_pool(
 
 @register
 class MaskedConvolution(Configured, keras.layers.Layer):
-    """Applies filters to each window of words of texts with given lengths.
+    """Applies filters to the windows of words of texts of different lengths.
 
         z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
 
     Vectors past the end of a text count as 0. The gate g of Hu et al. 2014 is
-    0 if the whole window is padding, else 1. `"wide"` padding has all windows
-    with at least one word; `"narrow"` padding has the windows within the time
-    axis. Takes `(texts, time, features)` and lengths, int32 `(texts,)`; returns
+    0 if the whole window is padding, else 1. With `"wide"` padding, there is
+    an output for each window that contains a word; with `"narrow"` padding,
+    only for windows that start at a word and end within the time axis.
+
+    Takes `(texts, time, features)` and lengths, int32 `(texts,)`; returns
     `(texts, new time, filters)`, and the number of windows of each text.
     """
 
@@ -219,7 +221,10 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         self.activation = activation
         self.use_bias = use_bias
         if not self.filters:
-            raise InputError("filters must have a number for each convolution")
+            raise InputError(
+                "filters is empty: expected the number of filters of each"
+                " convolution"
+            )
         self.convolutions = [
             MaskedConvolution(
                 count,
@@ -259,9 +264,10 @@ class WindowPoolingStack(ConvolutionStack):
         z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
         z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
 
-    The convolutional sentence model of Hu et al. 2014. g is 0 for windows of
-    padding, else 1. Texts are cut or padded to `max_words`. The last window of
-    an odd number of positions has one position (not stated in the paper).
+    The convolutional sentence model of Hu et al. 2014. The gate g is 0 if the
+    whole window is padding, else 1. Texts are cut or padded to `max_words`. If
+    the number of positions is odd, the last window of the maximum has only one
+    position (not stated in the paper).
     Returns a list of `Features`, the output of each pooling.
     """
 
@@ -348,6 +354,6 @@ def halved_time(time: int, width: int, layers: int) -> int:
             raise InputError(
                 f"{time} positions are too few for {layers} convolutions of "
                 f"width {width} with poolings; raise max_words or use fewer "
-                "filters"
+                "convolutions"
             )
     return size

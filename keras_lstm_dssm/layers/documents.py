@@ -28,8 +28,9 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 
         s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
 
-    Eq. (1) of Bi and Ma 2017, after Kim 2014. Each k of `windows` has `filters`
-    filters f. A sentence of fewer than k words is padded with zero vectors.
+    Eq. (1) of Bi and Ma 2017, after Kim 2014. There are `filters` filters f of
+    each width k in `windows`. A sentence of fewer than k words is padded with
+    zero vectors.
 
     Products of filters and words are computed once for each distinct word of
     the batch. If several windows have the largest value, the first receives the
@@ -99,11 +100,13 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Lists the windows of sentences with lengths `(sentences,)`.
+    """Lists the windows of words in each of several concatenated sentences.
 
-    Returns the index of each word in the words of all sentences, int32
-    `(windows, width)`, 0 past the end; the sentence of each window, int32
-    `(windows,)`, ascending; and bool `(windows, width)`, `False` past the end.
+    `lengths`, `(sentences,)`, has the numbers of words. Returns `position`,
+    int32 `(windows, width)`, the index of each word of each window; `sentence`,
+    int32 `(windows,)`, the sentence of each window, ascending; and `inside`,
+    bool `(windows, width)`, `False` past the end of a sentence, where
+    `position` is 0.
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
@@ -143,7 +146,8 @@ def _largest_sums(
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
-            # No sum equals a NaN: `count - 1` is then a valid index.
+            # If the largest sum is NaN, no sum equals it: `count - 1` keeps the
+            # index valid.
             first = tf.math.segment_min(
                 tf.where(is_largest, position, count - 1), segment
             )
@@ -165,13 +169,14 @@ class SentenceReader(Configured, keras.layers.Layer):
         h_i = [h_forward(i); h_backward(i)]
         p_i = sigmoid(w_l' h_i + b_l)
 
-    Eq. (2) of Bi and Ma 2017, by LSTMs with a forget gate; p_i is the
-    probability that sentence i is a key sentence. Without `scores` all logits
-    are 0.
+    Eq. (2) of Bi and Ma 2017. The LSTMs have a forget gate. p_i is the
+    probability that sentence i is a key sentence. With `scores=False`, all
+    logits are 0.
 
-    Takes vectors of distinct sentences; the row of each sentence of each
-    document in these vectors, int32 `(n,)`; and the number of sentences of each
-    document, at least 1. Returns h `(n, 2 * units)` and the logits of p `(n,)`.
+    Takes `sentences`, the vectors of distinct sentences; `index`, int32 `(n,)`,
+    the row in `sentences` of each of the n sentences of all documents; and
+    `lengths`, the number of sentences of each document, at least 1. Returns h
+    `(n, 2 * units)` and the logits of p `(n,)`.
     """
 
     def __init__(
@@ -225,7 +230,8 @@ class SentenceReader(Configured, keras.layers.Layer):
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Computes p_i / sum_j p_j within each document, from the logits of p.
 
-    The softmax of log p_i does not underflow.
+    `document`, int32 `(n,)`, has the document of each sentence. The softmax of
+    log p_i gives the same weights, and does not underflow.
     """
     log_p = tf.math.log_sigmoid(logits)
     largest = tf.stop_gradient(tf.math.segment_max(log_p, document))

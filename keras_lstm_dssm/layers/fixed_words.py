@@ -27,23 +27,25 @@ _SHIFT = tf.bitwise.right_shift
 _SIGNS = 1 - 2 * np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1
 ).astype(np.float32)
-"""Byte -> signs of its bits, `[256, 8]`: 1 for bit 0, and -1 for bit 1."""
+"""Byte -> 8 signs, `[256, 8]`: 1 where the bit is 0, -1 where the bit is 1."""
 
 _IDS = FIELD_SPECS[:6]
-"""Signature of the first six fields of a `WordBatch`, of any size."""
+"""Tensor specs of the first six fields of a `WordBatch`."""
 
 
 @register
 class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed vector, `w(word) r(word) + w(start) r(start)`.
 
-    r is a row of random signs, chosen by a hash, w the square root of the IDF.
-    The start of a word is its first letters: `bracket` and `brackets` share it.
+    r is a row of random signs, chosen by a hash; w is the square root of the
+    IDF. The start of a word is its first letters: `bracket` and `brackets` have
+    the same start.
 
-    The sum of a text's word vectors is a random projection of its weighted bag
-    of words and starts. Divided by `units`, inner products approximate those of
-    the bags, with an error of about 1 / sqrt(units) of the product of the
-    norms. A word of both texts adds its IDF, w^2, as in BM25; so does a start.
+    The sum of a text's word vectors is a random projection of the text's
+    weighted bag of words and starts. The inner product of two sums, divided by
+    `units`, approximates the inner product of the two bags. The error is about
+    1 / sqrt(units) of the product of the norms. Each word and each start that
+    both texts contain adds its IDF, w^2, as in BM25.
 
     The hash of a word is computed from its trigrams: no vocabulary is stored.
     `adapt` counts document frequencies in buckets. No weight is trained.
@@ -53,7 +55,8 @@ class WordSketch(Configured, keras.layers.Layer):
         buckets: Number of counters of document frequencies. Words that share
             a counter count as one word. Default 131,072.
         start: Number of trigrams in a word's start. Default 3: four letters.
-        seed: Random seed of the signs, the same in both encoders. Default 0.
+        seed: Random seed of the signs. A query encoder and its document encoder
+            need the same seed. Default 0.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -85,9 +88,9 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # A row of signs is the elementwise product of one row from each of two
-        # tables of 2,048 rows: 4 million rows. A third table would cost a fifth
-        # of the encoder's speed. A sign is stored as a bit.
+        # The signs of a word are the elementwise product of one row from each
+        # of two tables of 2,048 rows: 4 million combinations. A third table
+        # would cost a fifth of the encoder's speed. A sign is stored as a bit.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -122,7 +125,7 @@ class WordSketch(Configured, keras.layers.Layer):
         return bool(np.all(self.word_weight.numpy() == 1))
 
     def adapt(self, batches: Iterable[WordBatch]) -> None:
-        """Counts the document frequency df of each word in N texts; sets w.
+        """Counts the document frequencies df in N texts, and sets w.
 
             w = sqrt(IDF),  IDF = log(1 + (N - df + 1/2) / (df + 1/2))
 
@@ -156,7 +159,7 @@ class WordSketch(Configured, keras.layers.Layer):
         )
 
     def _weighted_signs(self, keys: tf.Tensor) -> tf.Tensor:
-        """Computes w r of each key, `(keys, units)`."""
+        """Computes w(key) r(key) for each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
         # The product of two signs is 1 where their bits agree.
@@ -193,7 +196,7 @@ def word_keys(words: WordBatch) -> tf.Tensor:
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
-    """Hashes the trigrams of all words, int64; a word's hash is their sum."""
+    """Hashes each trigram of each word, int64; a word's hash is the sum."""
     return tf.gather(
         sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
         words.trigram_index,
@@ -261,10 +264,11 @@ class Rows(keras.layers.Layer):
 
 @register
 class WordRows(Configured, keras.layers.Layer):
-    """Maps each word to a fixed vector, also unknown and misspelled words.
+    """Maps every word, even an unknown or misspelled word, to a fixed vector.
 
-    A known word has a row. The vector of an unknown word is the sum of the rows
-    of its known trigrams. `fit_words` fits all rows; no weight is trained.
+    The vector of a known word is a row of a table. The vector of an unknown
+    word is the sum of the rows of its known trigrams. `fit_words` fits all
+    rows; no weight is trained.
 
     Args:
         words: Number of known words. Default 1.
@@ -293,7 +297,7 @@ class WordRows(Configured, keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         check_at_least(1, words=words, trigrams=trigrams, units=units)
-        self.words = words  # a number, as `trigrams`
+        self.words = words  # the number of words
         self.trigrams = trigrams
         self.units = units
         self.of_words = Rows(words, units, name="of_words")

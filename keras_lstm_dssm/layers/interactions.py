@@ -27,19 +27,22 @@ class Interaction(keras.layers.Layer):
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`."""
+        """Computes a_k, `(texts, m, slices, d)`, and o_k, `(texts, m, slices)`.
+
+        The base class returns the vectors as a_k, without o_k.
+        """
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
-        """Computes r `(texts, n, d)`."""
+        """Computes r, `(texts, n, d)`; the base class returns the vectors."""
         return (vectors,)
 
     def compare(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Computes the interaction matrices, `(pairs, m, n, slices)`."""
+        """Compares prepared texts: returns cells `(pairs, m, n, slices)`."""
         return tf.transpose(self.compare_rows(query, document), [0, 1, 3, 2])
 
     def compare_rows(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Computes the interactions as `(pairs, m, slices, n)`."""
+        """Does what `compare` does; returns cells `(pairs, m, slices, n)`."""
         left, right = query[0], document[0]
         pairs, m, *_ = tf.unstack(tf.shape(left))
         rows = tf.reshape(left, [pairs, m * self.slices, left.shape[-1]])
@@ -56,12 +59,13 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes the interactions of chosen pairs of positions.
+        """Computes the cells of chosen positions, `(pairs, slices, k)`.
 
-        After pooling only the chosen cells have a gradient; computing these
+        After pooling, only the chosen cells have a gradient. Computing these
         cells again is faster than a gradient through all cells. `query` and
-        `document` are the vectors of all texts, `(positions, d)`; the indices,
-        int32 `(pairs, slices, k)`, are rows of these vectors.
+        `document` are the vectors of all texts, `(positions, d)`; `query_index`
+        and `document_index`, int32 `(pairs, slices, k)`, are rows of these
+        vectors.
         """
         pairs, _, k = tf.unstack(tf.shape(query_index))
         u, v = (
@@ -110,7 +114,7 @@ class DotInteraction(Interaction):
 class CosineInteraction(Interaction):
     """Computes `s = u . v / (|u| |v|)`, Wan et al. 2016.
 
-    A zero vector counts as the first basis vector, and gets no gradient.
+    A zero vector is replaced by the first basis vector, and has no gradient.
 
     Example:
     >>> query = tf.constant([[[3.0, 4.0]]])
@@ -284,9 +288,9 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
         concat:   f(w' [g1; g2] + b)
 
-    The match feature models of Yin and Schuetze 2015. A call computes the
-    argument of f or exp, which are monotone: `apply` computes f or exp of the
-    fewer cells after max pooling. Takes `project(query phrases)`, `(pairs, m,
+    The match feature models of Yin and Schuetze 2015. A call returns only the
+    argument of f or exp. f and exp are monotone, so `apply` computes them after
+    max pooling, for fewer cells. Takes `project(query phrases)`, `(pairs, m,
     dimension)`, and document phrases `(pairs, n, dimension)`; returns `(pairs,
     m, n)`.
     """

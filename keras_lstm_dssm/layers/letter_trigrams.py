@@ -38,23 +38,22 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     """Hashes each word of each text into its letter trigrams.
 
     Computes `l(t) = W_h x(t)` of Palangi et al. 2016, eq. (1). W_h is fixed:
-    the layer has no weights and no vocabulary. It works in `Dataset.map` before
-    or after batching, in a `tf.function` and in a saved model.
+    the layer has no weights and no vocabulary. The layer works in
+    `Dataset.map` after batching, in a `tf.function` and in a saved model.
 
-    The layer consists of operations of TensorFlow and TF.Text that TF Serving
-    supports from version 2.12. A Python process that loads an exported model
-    must import `tensorflow_text` first.
+    TF Serving supports all operations of the layer from version 2.12. A Python
+    process that loads an exported model must import `tensorflow_text` first.
 
     The input of a functional model is `keras.Input((), dtype="string")`; a
-    `keras.Sequential` needs none.
+    `keras.Sequential` needs no input.
 
     Args:
         alphabet: `"ascii"`, the default and the only value: the paper's
             alphabet of `#`, a to z and 0 to 9.
         oov_buckets: Number of further ids, for trigrams with a letter outside
-            the alphabet. With 0, the default and the paper's choice, such a
-            letter is read as `#`: words of other scripts differ only in
-            length. A few thousand buckets distinguish these words.
+            the alphabet. With 0, the default and the paper's choice, letters
+            outside the alphabet are read as `#`: words of other scripts differ
+            only in length. A few thousand buckets distinguish these words.
         max_words: Number of words to read of a text, default 128; `None`: all.
         split: `"space"` (default, the paper's choice), `"alphanumeric"` or
             `"stems"`, the rule that separates words; see `normalize_texts`.
@@ -103,7 +102,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         if alphabet != "ascii":
             raise InputError(
                 f"alphabet must be 'ascii', not {alphabet!r}; for other "
-                "scripts keep it and set oov_buckets, e.g. 8192"
+                "scripts keep 'ascii' and set oov_buckets, e.g. 8192"
             )
         check_at_least(0, oov_buckets=oov_buckets)
         check_split(max_words, split)
@@ -117,7 +116,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
     @property
     def size(self) -> int:
-        """Number of different ids, and of rows that an embedding needs."""
+        """Number of different ids: the rows that an embedding needs."""
         return TRIGRAMS + self.oov_buckets
 
     @property
@@ -163,15 +162,15 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return hash_single_text(text, self.oov_buckets, self.split)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one short text, as `single` needs."""
+        """Returns whether a batch is one short text, for `single`."""
         return is_single_short_text(texts, self.max_words)
 
     def cache(self) -> HashedTextCache:
-        """Creates an empty cache, which hashes faster than `distinct`."""
+        """Creates an empty cache that hashes as `distinct` does, but faster."""
         return HashedTextCache(*self.rules)
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        """Returns the shape `(batch, words, trigrams)`, the last two `None`."""
+        """Returns the shape `(batch, None, None)`."""
         return input_shape[0], None, None
 
     def compute_output_spec(self, texts: Any) -> keras.KerasTensor:
@@ -228,12 +227,13 @@ def gather_sum(
 
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
-    Without `segment`, the result is `values[index]`.
+    Without `segment`, the result is `values[index]`. `segments` is the number
+    of segments; by default the last segment number plus 1.
 
-    Sorting `index` makes the gradient a segment sum, three to four times as
-    fast as TensorFlow's. `order` is a permutation that sorts `index`, if known.
-    Without `training` the gradient is TensorFlow's, because loaders of an
-    exported graph would warn of a custom gradient.
+    The gradient sorts `index` and sums segments, three to four times as fast as
+    TensorFlow's gradient. `order` is a permutation that sorts `index`, if
+    known. With `training=False` the gradient is TensorFlow's: an exported graph
+    with a custom gradient would cause warnings when it is loaded.
     """
     index = tf.convert_to_tensor(index)
 
@@ -284,23 +284,24 @@ def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
 
 @register
 class TrigramEmbedding(SyncedWeights):
-    """Multiplies each distinct word's trigram counts by the input weights.
+    """Multiplies each distinct word's trigram counts l(t) by a table W.
 
-    `W l(t)` is the sum of the rows of W for the word's trigrams. In an encoder,
-    W has the columns of all gates.
+    The product `W l(t)` is the sum of the table's rows for the trigrams of the
+    word. In a recurrent encoder, the table has columns for all gates.
 
-    Masks: for the ragged ids of `LetterTrigrams`, the layer returns vectors
-    padded with zeros, and a mask of the words, bool `(batch, words)`, as
-    `keras.layers.Embedding(mask_zero=True)` does. Layers such as `Recurrent`,
-    `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D` use the mask.
+    Masks: for the ragged ids of `LetterTrigrams`, the vectors are padded with
+    zeros, and have a mask of the words, bool `(batch, words)`, as the vectors
+    of `keras.layers.Embedding(mask_zero=True)` have. Layers such as
+    `Recurrent`, `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D`
+    use the mask.
 
     Args:
         units: Number of columns of the table.
         size: Number of rows of the table, default 50,653; see
             `LetterTrigrams.size`.
-        initializer: Initializer of the table. Default `None`: uniform in
-            [-0.05, 0.05], see `HashedUniform`; files then hold only rows that
-            have changed.
+        initializer: Initializer of the table. Default `None`:
+            `HashedUniform()`, uniform in [-0.05, 0.05). With a `HashedUniform`,
+            files hold only the rows that have changed.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -310,12 +311,13 @@ class TrigramEmbedding(SyncedWeights):
             `gather_sum`.
 
     Returns:
-        For ragged ids a float tensor `(batch, words, units)`, with the words
-        of the longest text, at least 1; for a `WordBatch` one vector for each
-        distinct word, `(n, units)`.
+        For ragged ids a float tensor `(batch, words, units)`, where `words` is
+        the number of words of the longest text, at least 1. For a `WordBatch`
+        one vector for each distinct word, `(n, units)`.
 
     Raises:
-        InputError: An argument is below 1, or the input is another tensor.
+        InputError: `units` or `size` is below 1, or the input is neither
+            ragged ids nor a `WordBatch`.
 
     Example:
     >>> trigrams = dssm.LetterTrigrams()
@@ -342,9 +344,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows instead of `table`, while an export is traced."""
+        """Function that reads rows of the table while an export is traced."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows instead of `table` in training, set by `LazyRows`."""
+        """Function of the lazy optimizer that reads rows in training."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -382,7 +384,7 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # `.value` is TensorFlow's variable: a gather does not copy the table.
+        # With `.value`, TensorFlow's variable, the gather copies no table.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
@@ -412,7 +414,8 @@ class TrigramEmbedding(SyncedWeights):
     def save_own_variables(self, store: Any) -> None:
         """Saves the rows that differ from their initial values.
 
-        `start` has the seed and the limit of the `HashedUniform`.
+        The item `start` of the store has the seed and the limit of the
+        `HashedUniform`.
         """
         if not isinstance(self.initializer, HashedUniform):
             super().save_own_variables(store)
@@ -423,7 +426,7 @@ class TrigramEmbedding(SyncedWeights):
             store["start"] = np.array(start, np.float64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads a table that was saved whole, or by its changed rows."""
+        """Loads a table from all rows, or from the changed rows."""
         if "start" not in store.keys():
             super().load_own_variables(store)
             return
@@ -436,7 +439,8 @@ class TrigramEmbedding(SyncedWeights):
     def changed_rows(self) -> np.ndarray:
         """Returns the numbers of rows that differ from their initial values.
 
-        Without a `HashedUniform` initial values are unknown: returns all rows.
+        With another initializer than `HashedUniform`, the initial values are
+        not known, and all numbers are returned.
         """
         if not isinstance(self.initializer, HashedUniform):
             return np.arange(self.size)

@@ -20,10 +20,11 @@ def regions(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Divides positions 0 to length - 1 of each row into `count` regions.
 
-    A region has floor(length / count) positions; the remainder makes the last
-    regions one larger. If a length is below `count`, regions have one position:
-    with `"modulo"`, position 0 follows the last; with `"double"`, positions are
-    doubled, `0 0 1 1 ..`, until there are at least `count`. Returns the first
+    A region has floor(length / count) positions; the last `length % count`
+    regions have one more. If a length is below `count`, each region has one
+    position. With `"modulo"`, the regions then repeat the positions from the
+    start, `0 1 2 0 1 ..`; with `"double"`, the list of positions is doubled,
+    `0 0 1 1 2 2`, until it has at least `count` elements. Returns the first
     position and the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
@@ -49,10 +50,11 @@ def regions(
 class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
-    Dynamic pooling of Socher et al. 2011. Rows and columns of each matrix,
-    without padding, are divided into regions, see `regions`. Each output cell
-    is the maximum (or minimum) of a rectangle, for each channel. Equal maxima
-    of a rectangle share the gradient.
+    Dynamic pooling of Socher et al. 2011. The rows of each matrix, without
+    padding, and its columns are divided into regions, see `regions`. A region
+    of rows and a region of columns form a rectangle. Each output cell is the
+    maximum (or minimum) of a rectangle, for each channel. Equal maxima of a
+    rectangle share the gradient.
 
     Args:
         rows: Number of rows of the output.
@@ -69,8 +71,8 @@ class DynamicPooling(Configured, keras.layers.Layer):
         document_lengths: int32 `(pairs,)`, the columns without padding, 0 to n.
 
     Returns:
-        Float `(pairs, rows, columns, channels)`; zero if a length of the pair
-        is 0.
+        Float `(pairs, rows, columns, channels)`; zero for a pair with a text
+        of length 0.
 
     Raises:
         InputError: An argument is not supported.
@@ -115,7 +117,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
-        # Smaller regions repeat their last row, without effect on the maximum.
+        # Smaller regions repeat their last row; the maximum stays the same.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
         )
@@ -150,8 +152,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
     """Takes the k largest cells of each slice of each matrix.
 
     "k-Max Pooling" of Wan et al. 2016. The values are in descending order;
-    zeros follow if a pair has fewer than k cells without padding. The first of
-    equal cells comes first, and gets the gradient. Takes cells `(pairs, m, n,
+    zeros follow if a pair has fewer than k cells without padding. Among equal
+    cells, the first in row order is taken first. Takes cells `(pairs, m, n,
     slices)`, `query_lengths` (1 to m) and `document_lengths` (1 to n), int32
     `(pairs,)`; returns float `(pairs, slices, k)`.
 
@@ -205,8 +207,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells are in the k rows with the largest maxima. Rows
-        # are sorted, so that the first of equal cells comes first.
+        # The k largest cells are in the k rows with the largest maxima. These
+        # rows are sorted: among equal cells, the first is taken first.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -225,7 +227,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # By count, not by value: a NaN must remain, as it stops training.
+        # Counts decide, not values: a NaN must remain, to stop training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -241,9 +243,9 @@ def strongest_of_columns(
 ) -> np.ndarray:
     """Computes k-max pooling by NumPy, for one query and many documents.
 
-    `cells` are `(m, slices, n)`, with the words of all documents, one document
-    after the other, as columns. `lengths` are the numbers of words of the
-    documents, descending. Returns `(documents, slices, k)`.
+    `cells`, `(m, slices, n)`, has a column for each word of all documents, one
+    document after the other. `lengths` has the number of words of each
+    document, descending. Returns `(documents, slices, k)`.
     """
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
@@ -272,9 +274,10 @@ def dynamic_k(
 
         k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
 
-    n is the length of a text, l the layer, from 1, and L the number of layers.
-    `k_min` is by default `k_top`, as in Qiu and Huang 2015 after Kalchbrenner
-    et al. 2014; the programs of Wan et al. 2016 have k_top = 1 and k_min = 4.
+    n is the length of a text, l the number of the layer, from 1, and L the
+    number of layers. The default of `k_min` is `k_top`, as in Kalchbrenner et
+    al. 2014 and Qiu and Huang 2015; the programs of Wan et al. 2016 use
+    k_top = 1 and k_min = 4.
     """
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)
@@ -286,8 +289,8 @@ def dynamic_k(
 class OrderedKMax(keras.layers.Layer):
     """Pools each feature of a text to its k largest values, in text order.
 
-    Takes `(texts, time, features)`, the lengths, and k, int32 `(texts,)`. Of
-    equal values the first are kept. Returns `(texts, largest k, features)`, 0
+    Takes `(texts, time, features)`, the lengths, and k, int32 `(texts,)`. Among
+    equal values, the first are taken. Returns `(texts, largest k, features)`, 0
     past the new lengths; and the new lengths, min(k, length).
     """
 
@@ -310,11 +313,11 @@ class OrderedKMax(keras.layers.Layer):
         index = tf.math.top_k(
             tf.where(real, values, lowest), largest, sorted=True
         ).indices
-        kept = tf.sequence_mask(counts, largest)[:, tf.newaxis]
+        is_value = tf.sequence_mask(counts, largest)[:, tf.newaxis]
         # Sorted positions are in text order; positions beyond k come last.
-        index = tf.sort(tf.where(kept, index, time))
+        index = tf.sort(tf.where(is_value, index, time))
         chosen = tf.gather(values, tf.minimum(index, time - 1), batch_dims=2)
-        chosen = tf.where(kept, chosen, tf.zeros([], values.dtype))
+        chosen = tf.where(is_value, chosen, tf.zeros([], values.dtype))
         missing = tf.reduce_max(k) - largest
         chosen = tf.pad(chosen, [[0, 0], [0, 0], [0, missing]])
         chosen = tf.transpose(chosen, [0, 2, 1])

@@ -1,6 +1,6 @@
 """Layers that run a recurrent cell over sequences without padding.
 
-The gradient is (7) to (10) of Palangi et al. 2016.
+The gradient follows eq. (7) to (10) of Palangi et al. 2016.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class PackedSequence(NamedTuple):
     """
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
-    counts: tf.Tensor  # int32 `(time,)`, descending: rows longer than t
+    counts: tf.Tensor  # int32 `(time,)`, number of rows longer than t
     lengths: tf.Tensor  # int32 `(rows,)`, descending: number of values of a row
 
     @property
@@ -64,29 +64,29 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
 
 def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
     """Returns y(t-1) for each packed y(t), t > 0, `(steps, units)`."""
-    # Row r at time t has the index starts[t] + r, and starts[t-1] + r before.
+    # For row r, y(t) has the index starts[t] + r, and y(t-1) starts[t-1] + r.
     index = tf.range(tf.reduce_sum(counts[:1]), tf.shape(values)[0])
     return tf.gather(values, index - tf.repeat(counts[:-1], counts[1:]))
 
 
 _STEPS = 2
-"""Time steps in an iteration: the loop itself takes as long as two steps."""
+"""Time steps in an iteration, whose overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
-    """Runs a cell over one sequence `(time, gates * units)`, for inference.
+    """Runs a cell over the projected inputs of one sequence, for inference.
 
-    Returns the last output `(1, units)`, like `run_to_last_output`, by a
-    quarter of the operations.
+    `values` are `(time, gates * units)`. Returns the last output `(1, units)`,
+    as `run_to_last_output` does, but with a quarter of the operations.
     """
     weights = cell.recurrent_weights()
     zero = tf.zeros([1, cell.units], values.dtype)
-    # The states before time 0 are zero, and need no product.
+    # The states before time 0 are zero: no matrix product is needed.
     now = cell.activate(
         values[:1], dict.fromkeys(cell.state_names, zero), weights
     )
     remaining, width = tf.shape(values)[0] - 1, values.shape[1]
-    # The results of steps past the end are not read.
+    # The results of padding steps are not read.
     padding = [[0, tf.math.floormod(-remaining, _STEPS)], [0, 0]]
     blocks = tf.reshape(tf.pad(values[1:], padding), [-1, _STEPS, width])
 
@@ -107,7 +107,7 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         (
             tf.constant(0),
             {name: now[name] for name in cell.state_names},
-            tf.repeat(now["y"], _STEPS, axis=0),  # the result for one step
+            tf.repeat(now["y"], _STEPS, axis=0),  # for a sequence of one step
         ),
     )
     last = tf.math.floormod(remaining - 1, _STEPS)
@@ -174,8 +174,9 @@ def _loop(
 ) -> Arrays:
     """Runs a cell over time, at time t on the first `counts[t]` rows.
 
-    Time 0 is before the loop: its states are zero, and need no product.
-    `write` stores the activations of a time in the arrays of `names`.
+    Time 0 is computed before the loop: the states before time 0 are zero, and
+    no matrix product is needed. `write` stores the activations at a time t in
+    the arrays of `names`.
     """
     time, starts = _time(steps), steps.starts
     dtype = steps.values.dtype
@@ -281,7 +282,7 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # Going back in time, a row begins at its last step.
+        # At its last step a row has no errors of later steps.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -346,18 +347,19 @@ class Recurrent(keras.layers.Layer):
 
     The results match `keras.layers.RNN(cell)`. The last output, and all outputs
     of a `PackedSequence`, are computed without padding and with a custom
-    gradient, several times as fast. With `return_sequences`, `return_state` or
-    `initial_state`, padded inputs are run by `keras.layers.RNN`.
+    gradient, several times as fast as by `keras.layers.RNN`. With
+    `return_sequences`, `return_state` or `initial_state`, padded inputs run in
+    `keras.layers.RNN`.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
         truncate: Number of steps that the gradient goes back from the last
-            step, the T of eq. (7), without steps that a mask skips. Default
-            `None` for all steps. Supported for the last output only, from
-            states of zero.
+            step, the T of eq. (7); masked steps are not counted. Default `None`
+            for all steps. `truncate` is not supported with `return_sequences`,
+            `return_state` or `initial_state`.
         return_sequences: Whether to return the outputs at all steps instead
             of the last output. Default `False`.
-        return_state: Whether to return the last states, too. Default `False`.
+        return_state: Whether to also return the last states. Default `False`.
         go_backwards: Whether to read each row from its last step to its
             first. Default `False`.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -371,7 +373,7 @@ class Recurrent(keras.layers.Layer):
             for zeros.
         mask: bool `(batch, time)`, `False` for steps to be skipped; an
             alternative to `lengths`. Layers such as
-            `keras.layers.Embedding(mask_zero=True)` pass it on.
+            `keras.layers.Embedding(mask_zero=True)` create such a mask.
         training: Whether a gradient will be computed. With `False`, the
             default, a gradient is correct, but slower to compute.
 
@@ -461,14 +463,16 @@ class Recurrent(keras.layers.Layer):
     ) -> dict[str, tf.Tensor]:
         """Computes every activation of the cell at every step.
 
+        Figs. 4 and 5 of the paper show such activations.
+
         Args:
             inputs: `(batch, time, features)`.
             lengths: Number of steps of each row, as for a call.
 
         Returns:
-            For an LSTM the keys i, f (with a forget gate), g, c, o and y,
-            for an RNN y; each `(batch, time, units)`, zero past the end of a
-            row, as in Figs. 4 and 5 of the paper.
+            Name -> activations `(batch, time, units)`, zero past the end of a
+            row. The names are i, f (with a forget gate), g, c, o and y for an
+            LSTM, and y for an RNN.
         """
         steps, order = _pack_any_order(self.project(inputs), lengths)
         cell = self.cell
@@ -531,7 +535,7 @@ class Recurrent(keras.layers.Layer):
     def _keras_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any
     ) -> Any:
-        # Not an attribute, as saved files would then hold the cell twice.
+        # With the layer as an attribute, saved files would have the cell twice.
         layer = keras.layers.RNN(
             self.cell,
             return_sequences=self.return_sequences,
@@ -559,7 +563,7 @@ class Recurrent(keras.layers.Layer):
         return [outputs, *((batch, width) for width in self.cell.state_size)]
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """Returns the mask if all outputs are returned."""
+        """Returns the mask with `return_sequences`, else `None`."""
         mask = previous_mask if self.return_sequences else None
         if not self.return_state:
             return mask
@@ -614,7 +618,7 @@ class PeepholeLSTM(Recurrent):
             `kernel_regularizer`, see `RecurrentCell`; and arguments of
             `keras.layers.Layer`.
 
-    All other arguments, and outputs, are those of `Recurrent`. The states are y
+    See `Recurrent` for the other arguments and the outputs. The states are y
     and c, each `(batch, units)`.
 
     Example:

@@ -12,15 +12,15 @@ Tensors = dict[str, tf.Tensor]
 
 
 def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Returns the last rows of `values`, as many as the tensor `like` has."""
+    """Returns the last rows of `values`: as many rows as `like` has."""
     return values[tf.shape(values)[0] - tf.shape(like)[0] :]
 
 
 class RecurrentCell(keras.layers.Layer):
     """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
 
-    `activate` of a subclass computes the new states from z(t), and
-    `backpropagate` is its gradient. A cell runs in `keras.layers.RNN` and,
+    A subclass computes the new states from z(t) in `activate`, and the gradient
+    of `activate` in `backpropagate`. A cell runs in `keras.layers.RNN` and,
     faster, in `Recurrent`.
 
     Args:
@@ -29,8 +29,8 @@ class RecurrentCell(keras.layers.Layer):
         states: Names of the states among the activations; the first state is
             the output.
         project_inputs: Whether the cell has input weights W, as the cells of
-            Keras do. If `False`, the inputs are `W x(t)`, `(batch, gates *
-            units)`, for example of `TrigramEmbedding`.
+            Keras have. If `False`, the inputs are `W x(t)`, `(batch, gates *
+            units)`, for example from a `TrigramEmbedding`.
         bias_initializer: Default `None`: zeros, and ones for a forget gate.
         **kwargs: Initializers, regularizers and constraints of W (`kernel`),
             of W_rec and peepholes (`recurrent`) and of b (`bias`), as in Keras;
@@ -71,7 +71,7 @@ class RecurrentCell(keras.layers.Layer):
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.state_names = states
         self.gradient_states = ["y"]
-        """States that `weight_gradients` needs at all steps."""
+        """Names of the states that the gradient reads at all steps."""
         self.state_size = [units] * len(states)
         self.output_size = units
         self._width = gates * units
@@ -114,7 +114,7 @@ class RecurrentCell(keras.layers.Layer):
         return inputs + self.bias
 
     def recurrent_weights(self) -> Tensors:
-        """Returns the weights of the previous states; `recurrent` is W_rec."""
+        """Returns the weights of states by name; `recurrent` is W_rec."""
         return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def activate(
@@ -189,8 +189,7 @@ class RecurrentCell(keras.layers.Layer):
 class RNNCell(RecurrentCell):
     """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, an RNN cell.
 
-    Eq. (1) of Palangi et al. 2016. All other arguments are those of
-    `RecurrentCell`.
+    Eq. (1) of Palangi et al. 2016. See `RecurrentCell` for the other arguments.
 
     Args:
         units: Width of y.
@@ -240,11 +239,11 @@ class PeepholeLSTMCell(RecurrentCell):
         o(t) = sigma(W1 l(t) + W_rec1 y(t-1) + W_p1 c(t) + b1)
         y(t) = o(t) o tanh(c(t))
 
-    The output gate reads the new cell state c(t); the other gates read c(t-1).
-    The columns of the weights are in the order i, f, g, o, as in
-    `keras.layers.LSTM`, without f if there is no forget gate. All other
-    arguments are those of `RecurrentCell`. Full peepholes are initialised by
-    `glorot_uniform`, diagonal peepholes by zeros.
+    The output gate reads the new cell state c(t); the gates i and f read
+    c(t-1). The columns of the weights are in the order i, f, g, o, as in
+    `keras.layers.LSTM`, without f if there is no forget gate. Full peepholes
+    are initialised by `glorot_uniform`, diagonal peepholes by zeros. See
+    `RecurrentCell` for the other arguments.
 
     Args:
         units: Number of cells, the width of y and c.

@@ -29,8 +29,8 @@ class WordSequences(NamedTuple):
         lengths: int32 `[texts]`, the number of words of each text, at least
             1; descending.
         words: int32 `[texts, time]`, ids of the words, 0 past the end of a
-            text: the id in the vocabulary, or, for `TrigramVectors`, the index
-            among the distinct words of the batch.
+            text. `VocabularyVectors` gives ids of the vocabulary,
+            `TrigramVectors` indices of the distinct words of the batch.
 
     Example:
     >>> from keras_lstm_dssm.layers import TrigramVectors
@@ -114,7 +114,7 @@ class WordVectors(Configured, keras.layers.Layer):
 
     @property
     def resources(self) -> list[tf.Module]:
-        """Lookup tables, to be attributes of an exported `tf.Module`."""
+        """Lookup tables that an exported `tf.Module` needs as attributes."""
         return []
 
     def distinct(self, texts: Any) -> WordBatch:
@@ -133,7 +133,8 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # A time step is a sum of one word; past the end, the sum of no word.
+        # `gather_sum` sums one word for each time step, and no word for
+        # padding, whose vector is therefore 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -166,11 +167,12 @@ class TrigramVectors(WordVectors):
     """Adds up the vectors of each word's letter trigrams.
 
     Every word has a vector, even if no training text contains it. Words with
-    common trigrams, such as inflections, have similar vectors before training.
+    trigrams in common, such as inflections, have similar vectors even before
+    training.
 
-    The table starts uniform in [-0.05, 0.05]: the vector of a word of four
-    letters has the variance of `VocabularyVectors`. All other arguments,
-    results and errors are those of `WordVectors`.
+    The table starts uniform in [-0.05, 0.05): the vectors of words of four
+    letters start with the same variance as in `VocabularyVectors`. See
+    `WordVectors` for the other arguments, the results and the errors.
 
     Args:
         oov_buckets: Number of ids for trigrams with a letter outside the
@@ -220,8 +222,8 @@ class VocabularyVectors(WordVectors):
     """Looks up one vector for each word of a vocabulary.
 
     Words outside the vocabulary have the id 0 and share a trained vector. An
-    empty text is one unknown word. All other arguments, and results, are those
-    of `WordVectors`.
+    empty text is one unknown word. See `WordVectors` for the other arguments
+    and the results.
 
     Args:
         vocabulary: Distinct normalised words; see `vocabulary_of`.

@@ -22,7 +22,7 @@ from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
-"""Numbers of topics for at most, and for more than, 20,000 training pairs."""
+"""Number of topics of each level; `LARGE_LEVELS` for more than 20,000 pairs."""
 
 _BATCH = 1024  # texts in a lookup of words
 
@@ -62,26 +62,27 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation.
 
-    A query and its document are joined to one text. A word of the query and the
-    equal word of the document count as two words. A patch has the most probable
-    words of a topic: for queries and for documents at most `largest` words, up
-    to a share `mass` of the probability. gensim's `LdaModel` uses variational
-    inference; the paper sampled. Unknown words, id 0, are left out.
+    A query and its document are joined to one text. Equal words of the query
+    and the document count as two different words. The patch of a topic has the
+    most probable query words and the most probable document words: on each
+    side, at most `largest` words, up to a share `mass` of the probability.
+    gensim's `LdaModel` uses variational inference; the paper used sampling.
+    Unknown words, id 0, are left out.
     """
     models = import_optional("gensim.models", "baselines")
-    # Numbers of query words come first, then numbers of document words.
+    # Query words are numbered first, then document words.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
     for query, document in zip(queries, documents, strict=True):
-        both = np.concatenate(
+        word_numbers = np.concatenate(
             [
                 np.searchsorted(query_ids, query[query > 0]),
                 np.searchsorted(document_ids, document[document > 0])
                 + len(query_ids),
             ]
         )
-        numbers, counts = np.unique(both, return_counts=True)
+        numbers, counts = np.unique(word_numbers, return_counts=True)
         texts.append(list(zip(numbers.tolist(), counts.tolist(), strict=True)))
     size = len(query_ids) + len(document_ids)
     model = models.LdaModel(
@@ -115,8 +116,9 @@ def probable_words(
 ) -> np.ndarray:
     """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
-    `probabilities` are `[topics, words]` in any scale. Words are listed up to a
-    share `mass` of the sum, most probable first; rows are padded with 0.
+    `probabilities` are `[topics, words]` in any scale. The ids of a topic's
+    words are listed, most probable first, up to a share `mass` of the topic's
+    sum; rows are padded with 0.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
@@ -131,8 +133,8 @@ def probable_words(
 def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
     """Returns which patches overlap, bool `[coarse patches, fine patches]`.
 
-    Two patches overlap if their query words have at least a share `overlap` of
-    the smaller patch in common, at least one word; likewise document words.
+    Two patches overlap if, on each side, they have at least one word in common,
+    and at least the share `overlap` of the words of the smaller patch.
     """
     connected = np.ones((len(coarse.query), len(fine.query)), bool)
     for coarse_ids, fine_ids in zip(coarse, fine, strict=True):
@@ -151,7 +153,7 @@ def _members(ids: np.ndarray, size: int) -> np.ndarray:
     """Returns 1 for words in a patch, else 0: float32 `[patches, size]`."""
     members = np.zeros((len(ids), size), np.float32)
     np.put_along_axis(members, ids, 1, axis=1)
-    members[:, 0] = 0  # not a word
+    members[:, 0] = 0  # id 0 is not a word
     return members
 
 
@@ -159,42 +161,43 @@ def _members(ids: np.ndarray, size: int) -> np.ndarray:
 class DeepMatch(Matcher):
     """Matches the words of a query and of a document within topics.
 
-    `pretrain` finds topics in the training pairs, on several levels, with more
-    topics on each level. A topic is a patch: its probable query words and
-    document words. The network has
+    `pretrain` finds topics in the training pairs, on several levels; each level
+    has more topics than the level before. The patch of a topic is the set of
+    its probable query words and document words. The network has
 
-    - layer I, with `units` units for each patch, a bilinear match of its words,
-        z = sigmoid(sum over r of (x' a_r) (y' b_r) + b), where x and y are
-        1 for words of the patch that the query and the document have, else 0,
-        and A = sum over r of a_r b_r' has rank `rank`;
-    - layer II, with a sigmoid unit for each patch of all levels except the
-        last. It reads layer I of the same patch, and of overlapping patches of
-        the next level;
+    - layer I, `units` units for each patch:
+        z = sigmoid(sum over r of (x' a_r) (y' b_r) + b).
+        x is 1 for words of the patch that the query contains, else 0; y is 1
+        for words that the document contains. r runs from 1 to `rank`;
+    - layer II, a sigmoid unit for each patch of all levels except the last. The
+        unit reads layer I of its own patch, and of overlapping patches of the
+        next level;
     - a committee layer of sigmoid units, and a linear output.
 
     The matcher reads `WordSequences.words`, which must be vocabulary ids, and
     no word vectors. Word order and unknown words have no effect. `pretrain`
     needs the extra `[baselines]`.
 
-    The paper does not state the connections of layer II, the number of units
-    and the rank; they are chosen here.
+    The connections of layer II, the number of units and the rank are not stated
+    in the paper.
 
     Args:
         word_dimension: Width of the word vectors, which are not used.
             Default 50.
-        topics: Numbers of topics of the levels, ascending, at least two.
-            Default 20, 50 and 100. If a recipe has no `topics`, `dssm.train`
-            takes 50, 100 and 200 for more than 20,000 training pairs.
+        topics: Number of topics of each level, ascending, for two or more
+            levels. Default 20, 50 and 100. If a recipe has no `topics`,
+            `dssm.train` takes 50, 100 and 200 for more than 20,000 training
+            pairs.
         units: Number of units of layer I for each patch. Default 3.
         rank: Rank of the bilinear match. Default 3.
         committee: Number of units of the committee layer. Default 50.
         largest: Largest number of words of a patch on one side. Default 200.
-        mass: Share of a topic's probability that the words of a patch have
-            on each side, if `largest` allows. Default 0.9.
+        mass: Share of a topic's probability that the words of a patch cover
+            on each side, unless `largest` is reached. Default 0.9.
         overlap: Share of the words of the smaller patch that two patches must
-            have in common, on each side, to be connected; 0: one word is
-            enough. Default 0.2; frequent words are in most patches, so that 0
-            would connect nearly all.
+            have in common, on each side, to be connected. Default 0.2. With 0,
+            one common word is enough; nearly all patches are then connected,
+            because most patches contain the frequent words.
         passes: Passes of topic training over the pairs. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 
@@ -309,8 +312,8 @@ class DeepMatch(Matcher):
         """
         if not isinstance(words, VocabularyVectors):
             raise InputError(
-                "DeepMatch reads the ids of a vocabulary, which"
-                f' {type(words).__name__} has not: it needs words="vocabulary"'
+                "DeepMatch reads the ids of a vocabulary, and"
+                f' {type(words).__name__} has none: use words="vocabulary"'
             )
         check_pairs(queries, documents)
         query_ids = text_ids(words, queries)
@@ -349,7 +352,7 @@ class DeepMatch(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Computes x' a_r (or y' b_r), `(texts, patches, units, rank)`."""
+        """Computes x' a_r or y' b_r, `(texts, patches, units, rank)`."""
         position = tf.range(tf.shape(texts.words)[1])
         equal = tf.equal(
             texts.words[:, :, tf.newaxis], texts.words[:, tf.newaxis]
@@ -358,9 +361,9 @@ class DeepMatch(Matcher):
             equal & (position[:, tf.newaxis] > position), axis=2
         )
         # Id 0 is an unknown word, or padding of patches.
-        real = texts.mask & ~repeated & (texts.words > 0)
-        word = tf.boolean_mask(texts.words, real)
-        text = tf.cast(tf.where(real)[:, 0], tf.int32)
+        is_counted = texts.mask & ~repeated & (texts.words > 0)
+        word = tf.boolean_mask(texts.words, is_counted)
+        text = tf.cast(tf.where(is_counted)[:, 0], tf.int32)
         # `tf.searchsorted` does not take variables.
         entry_words = tf.convert_to_tensor(self.entry_words[side])
         start = tf.searchsorted(entry_words, word, side="left")

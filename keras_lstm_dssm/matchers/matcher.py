@@ -31,8 +31,8 @@ class Matcher(Configured, keras.layers.Layer):
             or `"float64"`.
 
     Call arguments:
-        query: `WordSequences` of `pairs` queries.
-        document: `WordSequences` of as many documents.
+        query: `WordSequences` of `pairs` queries, in any order.
+        document: `WordSequences` of `pairs` documents, in any order.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
@@ -54,16 +54,13 @@ class Matcher(Configured, keras.layers.Layer):
     """
 
     trains_words = True
-    """Whether training changes the word vectors; `PairScorer` reads it."""
+    """Whether training changes the word vectors."""
 
     reads_flat = False
-    """Whether `represent` also takes `FlatSequences`; `PairScorer` reads it."""
+    """Whether `represent` also takes `FlatSequences`."""
 
     scores_by_numpy = False
-    """Whether `represent_by_numpy` and `score_query` are implemented.
-
-    `PairScorer` reads it.
-    """
+    """Whether `represent_by_numpy` and `score_query` are implemented."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -89,7 +86,7 @@ class Matcher(Configured, keras.layers.Layer):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factors of the learning rate for weights, see `Adagrad`."""
+        """Name of a sublayer -> factor of its learning rate; see `Adagrad`."""
         return {}
 
     @property
@@ -135,8 +132,8 @@ class Matcher(Configured, keras.layers.Layer):
             training: Whether a gradient will be computed. Default `False`.
 
         Returns:
-            A tensor or nested tuples of tensors; the first axis of each is the
-            axis of texts. The base class returns `texts`.
+            A tensor or nested tuples of tensors; the first axis of each tensor
+            has the texts. The base class returns `texts`.
         """
         return texts
 
@@ -160,8 +157,8 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> Sequence[np.ndarray]:
         """Represents each text for `score_query`, as `represent` does.
 
-        Texts are NumPy arrays, the longest first. Returns an array `[rows,
-        width]` for each text.
+        `texts` has NumPy arrays, and the longest text first. Returns an array
+        `[rows, width]` for each text.
         """
         raise NotImplementedError(f"{type(self).__name__}.represent_by_numpy")
 
@@ -188,10 +185,11 @@ class Matcher(Configured, keras.layers.Layer):
         document_rows: tf.Tensor,
         training: bool = False,
     ) -> tf.Tensor:
-        """Scores pairs of distinct texts, which may occur in several pairs.
+        """Scores pairs of texts; represents each distinct text once.
 
-        Each text is represented once. The base class copies representations
-        for each pair; matchers override the method to avoid copies.
+        A text may occur in several pairs. The base class then copies the
+        representation of the text; some matchers override the method to avoid
+        copies.
 
         Args:
             query: The distinct queries.
@@ -230,7 +228,7 @@ def as_rows(texts: Texts) -> FlatSequences:
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:
-    """Gathers the representations of texts for pairs, by row numbers."""
+    """Gathers the representations of texts; `index` has the row numbers."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )
@@ -241,5 +239,5 @@ def check_pairs(queries: Sequence[str], documents: Sequence[str]) -> None:
     if not queries or len(queries) != len(documents):
         raise InputError(
             f"found {len(queries)} queries and {len(documents)} documents,"
-            " expected as many of both, at least one"
+            " expected equal numbers, at least one"
         )

@@ -33,13 +33,13 @@ class MultiGranCNN(Matcher):
     outputs of each convolution, and the vector of the whole text, which is the
     output of the last pooling; see `KMaxStack`. `PhraseSimilarity` compares
     each query phrase with each document phrase. `DynamicPooling` reduces the
-    matrix of similarities to a fixed size. Then follow 2-D convolutions with
-    tanh, each with a dynamic pooling, and an MLP.
+    matrix of similarities to a fixed size. 2-D convolutions with tanh follow,
+    each with a dynamic pooling, and an MLP computes the score.
 
     Queries and documents have separate convolutions. The number of filters is
-    the width of the word vectors, because all phrases have the same width. The
-    preset `multi_gran_cnn_wan` is the smaller baseline of Wan et al. 2016,
-    without 2-D convolutions.
+    the width of the word vectors, because the vectors of all phrases have the
+    same width. The preset `multi_gran_cnn_wan`, a baseline of Wan et al. 2016,
+    is smaller and has no 2-D convolutions.
 
     Args:
         word_dimension: Width of the word vectors and of all phrases. Default
@@ -50,13 +50,13 @@ class MultiGranCNN(Matcher):
             `"tanh"`.
         use_bias: Whether convolutions of texts and the similarity have a
             bias. Default `True`.
-        k_min: The smallest k of the poolings of texts, except for the last,
-            which has k = 1. Default 4.
+        k_min: Smallest k of the poolings of texts. The last pooling has k = 1.
+            Default 4.
         similarity: `"indirect"` (default), `"direct"` or `"concat"`.
         similarity_activation: See `PhraseSimilarity`. Default `"sigmoid"`.
-        sizes: Sizes of the square matrices after each dynamic pooling: first
-            the similarities, then each 2-D convolution. Default 15, 8, 4 and 2
-            (not stated in the paper).
+        sizes: Number of rows and columns after each dynamic pooling: first
+            the pooling of the similarities, then the pooling of each 2-D
+            convolution. Default 15, 8, 4 and 2 (not stated in the paper).
         match_filters: Numbers of filters of the 2-D convolutions, of 3 x 3
             cells with zero padding. Default 50, 50 and 50 (not stated in the
             paper).
@@ -155,7 +155,7 @@ class MultiGranCNN(Matcher):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factor 0.1 of the learning rate for W of `"indirect"`."""
+        """Factor 0.1 of the learning rate of W, if `"indirect"`."""
         indirect = self.similarity == "indirect"
         return {"phrase_similarity": 0.1} if indirect else {}
 
@@ -179,7 +179,8 @@ class MultiGranCNN(Matcher):
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
         )
-        # The activation is monotone, so that it may follow the maximum.
+        # The activation is monotone: it is applied after the maximum, to fewer
+        # cells.
         values = self.phrase_similarity.apply(values)
         for convolution, pooling, size in zip(
             self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True
@@ -190,7 +191,7 @@ class MultiGranCNN(Matcher):
 
 
 def joined(parts: Sequence[Features]) -> Features:
-    """Concatenates sequences of each text, without padding in between."""
+    """Concatenates the sequences of each text; all padding is at the end."""
     lengths = tf.add_n([part.lengths for part in parts])
     values = tf.concat([part.values for part in parts], axis=1)
     masks = [

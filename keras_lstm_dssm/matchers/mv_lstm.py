@@ -35,15 +35,15 @@ from keras_lstm_dssm.ops import cosine_pairs, unit
 from keras_lstm_dssm.registration import Configured, register
 from lstm_dssm_client import local_encoder
 
-_DOCUMENT_PARTS = 4
-_QUERY_PARTS = 2
+_DOCUMENT_PARTS = 4  # parts of a batch, by the length of the document
+_QUERY_PARTS = 2  # groups of pairs in each part, by the length of the query
 
 
 class PairedTexts(NamedTuple):
     """Holds the queries, or the documents, of a batch of pairs.
 
-    Pairs are compared in groups of similar length, because most cells would be
-    padding if a whole batch were padded to its longest texts.
+    Pairs with texts of similar lengths are compared in groups: if all texts
+    were padded to the longest text, most cells would be padding.
     """
 
     vectors: tf.Tensor  # all words of the texts, `(positions, d)`
@@ -57,7 +57,7 @@ class PairedTexts(NamedTuple):
         return tf.gather(self.lengths, self.rows)
 
     def take(self, order: tf.Tensor) -> "PairedTexts":
-        """Selects pairs by their numbers, int32 `(pairs,)`, in this order."""
+        """Reorders the pairs; `order`, int32 `(pairs,)`, has pair numbers."""
         return self._replace(rows=tf.gather(self.rows, order))
 
     def groups(self) -> Iterator["PairedTexts"]:
@@ -68,7 +68,7 @@ class PairedTexts(NamedTuple):
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Returns the rows of `vectors` at positions in the text of each pair.
+        """Converts positions in the text of each pair to rows of `vectors`.
 
         Positions are `(pairs, slices, k)`; a negative position counts as 0.
         """
@@ -76,9 +76,10 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers the values of each pair's text from parts `(positions, ...)`.
+        """Gathers the values of each pair's text from tensors for all texts.
 
-        A shorter text is padded with its last value.
+        The tensors `parts` are `(positions, ...)`, like `vectors`. A shorter
+        text is padded with its last value.
         """
         # A group without pairs has length 1.
         longest = tf.reduce_max(
@@ -93,16 +94,17 @@ class PairedTexts(NamedTuple):
 def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
-    """Orders pairs so that each of `PairedTexts.groups` has similar lengths.
+    """Orders pairs so that the texts of each group have similar lengths.
 
-    Pairs are divided into quarters by the length of the document, shortest
-    first, and ordered by the length of the query within a quarter.
+    The groups are `PairedTexts.groups`. Pairs are divided into quarters by the
+    length of the document, shortest first. Within a quarter, pairs are ordered
+    by the length of the query.
     """
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
-    part = rank * _DOCUMENT_PARTS // tf.maximum(tf.size(rank), 1)
+    quarter = rank * _DOCUMENT_PARTS // tf.maximum(tf.size(rank), 1)
     longest = tf.reduce_max(tf.pad(query_lengths, [[1, 0]]))
-    return tf.argsort(part * (longest + 1) + query_lengths, stable=True)
+    return tf.argsort(quarter * (longest + 1) + query_lengths, stable=True)
 
 
 @register
@@ -131,7 +133,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.include_word = include_word
         self.unit_length = unit_length
         self.dimension = 2 * units + (word_dimension if include_word else 0)
-        with keras.name_scope(self.name):  # tells both sides' weights apart
+        with keras.name_scope(self.name):  # query and document weights differ
             self.forward_lstm, self.backward_lstm = (
                 lstm(
                     word_dimension,
@@ -172,8 +174,8 @@ def lstm(
 ) -> PeepholeLSTM:
     """Creates and builds the LSTM of Wan et al. 2016.
 
-    Biases start at 0, as in the authors' programs; the bias of the forget gate
-    starts at `forget_bias`.
+    The bias of the forget gate starts at `forget_bias`, all other biases at 0.
+    In the authors' programs all biases start at 0.
     """
     layer = PeepholeLSTM(
         units,
@@ -198,7 +200,7 @@ class MVLSTM(Matcher):
 
     A bidirectional LSTM represents each position of both texts. An interaction
     compares all positions of the query with all positions of the document. An
-    MLP scores the k strongest cells of each slice. As in the authors' programs,
+    MLP scores the k largest cells of each slice. As in the authors' programs,
     `dssm.train` reduces the learning rate of the interaction:
     `Adagrad(0.03, multipliers=scorer.matcher.multipliers)`.
 
@@ -218,22 +220,19 @@ class MVLSTM(Matcher):
         pooling: `"k_max"` (default), or `"dynamic"` for the maxima of a grid
             of regions, as in the authors' later programs.
         grid: Rows and columns of the grid of dynamic pooling. Default 5 by 5.
-        rank: Number of columns of the factors of the bilinear and tensor
-            interactions, M = A A'. Default 150, as in the authors' programs;
-            `None` for matrices without factors.
+        rank: Number of columns of A, for the matrices M = A A' of the bilinear
+            and tensor interactions. Default 150, as in the authors' programs;
+            `None` for matrices M without factors.
         unit_length: Whether representations of positions are scaled to norm 1.
             Default `False`, as in the paper. The presets of the bilinear and
-            tensor interactions have `True`, because a vector of large norm
-            otherwise has strong cells with every vector.
+            tensor interactions have `True`: otherwise, a vector of large norm
+            has large cells with every vector.
         **kwargs: Arguments of `keras.layers.Layer`.
 
-    Call arguments:
-        query: `WordSequences` of `pairs` queries, in any order.
-        document: `WordSequences` of as many documents, in any order.
-        training: Whether a gradient will be computed. Default `False`.
+    See `Matcher` for the call arguments.
 
     Returns:
-        Scores `(pairs,)`, 0 at the start.
+        Scores `(pairs,)`; before training, all scores are 0.
 
     Raises:
         InputError: An argument is not supported.
@@ -335,7 +334,7 @@ class MVLSTM(Matcher):
         self, query: np.ndarray, documents: np.ndarray, lengths: np.ndarray
     ) -> np.ndarray:
         """Scores documents for one query; see `Matcher.score_query`."""
-        # The words of all documents are compared like those of one document.
+        # The words of all documents are compared like the words of one text.
         cells = self.comparison.compare_rows(
             self.comparison.prepare_query(tf.constant(query[np.newaxis])),
             self.comparison.prepare_document(
@@ -360,9 +359,9 @@ class MVLSTM(Matcher):
         u_rows, v_rows = as_rows(query), as_rows(document)
         if self.share:
             # One loop over time for all texts.
-            both = u_rows.joined(v_rows)
-            p = self.query_positions.flat(both, training=True)
-            texts = p, both.starts, both.lengths
+            all_rows = u_rows.joined(v_rows)
+            p = self.query_positions.flat(all_rows, training=True)
+            texts = p, all_rows.starts, all_rows.lengths
             return self._score_chosen(
                 p[: tf.size(u_rows.index)],
                 PairedTexts(*texts, query_rows),
@@ -391,7 +390,7 @@ class MVLSTM(Matcher):
 
         Args:
             query: `WordSequences` of `pairs` queries.
-            document: `WordSequences` of as many documents.
+            document: `WordSequences` of `pairs` documents.
 
         Returns:
             Values and positions, each `(pairs, slices, k)`. `query.words` and
@@ -413,13 +412,13 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        """Scores pairs by the strongest cells, which alone have a gradient.
+        """Scores pairs; only their strongest cells have a gradient.
 
-        `queries` are the first rows of `query.vectors`.
+        `queries` are the vectors of queries, the first rows of `query.vectors`.
         """
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
-        left, right = (
+        prepared_query, prepared_document = (
             [part[0] for part in prepare(tf.stop_gradient(vectors)[None])]
             for prepare, vectors in (
                 (self.comparison.prepare_query, queries),
@@ -429,7 +428,8 @@ class MVLSTM(Matcher):
         groups = [
             self.k_max.strongest_of_rows(
                 self.comparison.compare_rows(
-                    u_group.padded(left), v_group.padded(right)
+                    u_group.padded(prepared_query),
+                    v_group.padded(prepared_document),
                 ),
                 u_group.pair_lengths,
                 v_group.pair_lengths,
@@ -442,7 +442,7 @@ class MVLSTM(Matcher):
         chosen = self.comparison.compare_at(
             u.vectors, v.vectors, u.vector_rows(rows), v.vector_rows(columns)
         )
-        values = tf.stop_gradient(values)  # 0, or a NaN
+        values = tf.stop_gradient(values)  # for cells that do not exist
         scores = self._score(tf.where(rows >= 0, chosen, values))
         return tf.gather(scores, tf.math.invert_permutation(order))
 
@@ -478,9 +478,9 @@ class RecurrentCosine(Matcher):
 
         s = scale * cos(h_X(m), h_Y(n))
 
-    LSTM-RNN of Palangi et al. 2016, as a baseline of Wan et al. 2016: with
-    forget gate and without peepholes. With two directions (Bi-LSTM-RNN) the
-    vector of a text is [h_forward(m); h_backward(1)].
+    LSTM-RNN of Palangi et al. 2016, as a baseline of Wan et al. 2016: the LSTM
+    has a forget gate and no peepholes. With two directions (Bi-LSTM-RNN), the
+    vector of a text of m words is [h_forward(m); h_backward(1)].
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -488,18 +488,16 @@ class RecurrentCosine(Matcher):
         bidirectional: Whether there is a second LSTM, which reads the words
             from last to first. Default `False`.
         share: Whether queries and documents share the LSTMs. Default `True`.
-        scale: Factor of the cosine. Default 5. With 1, few pairs can have the
-            margin of 1 of the hinge loss, and training learns little.
-        forget_bias: Initial bias of the forget gates. Default 3: the gates are
-            near 1, so that the vector of a text depends on all of its words
-            before training. With 0 the weight of a word is halved at each
-            further word.
+        scale: Factor of the cosine. Default 5. With 1, few positive and
+            negative scores can differ by the margin 1 of the hinge loss, and
+            training learns little.
+        forget_bias: Initial bias of the forget gates. Default 3: the gates
+            start near 1, and the vector of a text depends on all words of the
+            text. With 0, each further word halves the weight of all earlier
+            words.
         **kwargs: Arguments of `keras.layers.Layer`.
 
-    Call arguments:
-        query: `WordSequences` of `pairs` queries, in any order.
-        document: `WordSequences` of as many documents, in any order.
-        training: Whether a gradient will be computed. Default `False`.
+    See `Matcher` for the call arguments.
 
     Returns:
         Scores `(pairs,)`, from -scale to scale.
@@ -539,11 +537,11 @@ class RecurrentCosine(Matcher):
     def represent(
         self, texts: Texts, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Encodes texts, `(texts, units)`, or 2 units if bidirectional."""
+        """Encodes texts; the width is `units`, or `2 * units` for two LSTMs."""
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
-        # The forward LSTM ends at the last word, the backward at the first.
+        # The forward LSTM ends at the last word, the backward LSTM at word 0.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
             [
@@ -568,8 +566,8 @@ class RecurrentCosine(Matcher):
             rows = query_rows, document_rows
             return super().score_rows(query, document, *rows, training)
         # One loop over time for all texts.
-        both = as_rows(query).joined(as_rows(document))
-        vectors = self.represent(both, "query", training)
+        texts = as_rows(query).joined(as_rows(document))
+        vectors = self.represent(texts, "query", training)
         queries = tf.size(query.lengths)
         return self.match(
             tf.gather(vectors, query_rows),
@@ -580,7 +578,7 @@ class RecurrentCosine(Matcher):
     def represent_by_numpy(
         self, texts: FlatSequences, side: str
     ) -> list[np.ndarray]:
-        """Encodes texts, one row each; see `Matcher.represent_by_numpy`."""
+        """Encodes each text as one row; see `Matcher.represent_by_numpy`."""
         layers = self.query_lstms if side == "query" else self.document_lstms
         ends = [
             run_by_numpy(layer, texts, reverse, last=True)

@@ -1,4 +1,4 @@
-"""RAE compares the phrases of two texts, which are nodes of their trees."""
+"""RAE compares the phrases of two texts; a phrase is a node of a tree."""
 
 import re
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """
     squares = sums_of_squares(query, document)
     difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
-    # Differences below the rounding error count as 0: the root of a rounding
-    # error is large, and depends on the batch.
+    # A squared distance below the rounding error counts as 0: the root of a
+    # rounding error would be large, and would depend on the batch.
     error = 64 * np.finfo(query.dtype.as_numpy_dtype).eps
     positive = difference > error * squares
     return tf.sqrt(tf.where(positive, difference, tf.zeros_like(difference)))
@@ -48,10 +48,10 @@ def same_numbers(
     equal; they are equal and not empty; one set is a subset of the other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
-    inside = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
-    around = tf.reduce_all(tf.reduce_any(equal, 1) | (document <= 0), 1)
-    same = inside & around
-    return same, same & tf.reduce_any(query > 0, 1), inside | around
+    is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
+    is_superset = tf.reduce_all(tf.reduce_any(equal, 1) | (document <= 0), 1)
+    same = is_subset & is_superset
+    return same, same & tf.reduce_any(query > 0, 1), is_subset | is_superset
 
 
 class Phrases(NamedTuple):
@@ -69,14 +69,14 @@ def phrases_of(
     words: tf.Tensor,
     number_words: tf.Tensor,
 ) -> Phrases:
-    """Arranges the nodes of each text, and finds its numbers.
+    """Arranges the nodes of each text, and finds the words that are numbers.
 
-    Of the nodes `[texts, 2 * time - 1, dimension]`, the first `time` are words
-    and padding, the others inner nodes. `number_words` are the ids of words
-    that are numbers, ascending.
+    `nodes` are `[texts, 2 * time - 1, dimension]`: first `time` words and
+    padding, then the inner nodes. `number_words` are the ids of words that are
+    numbers, ascending.
     """
     time = tf.shape(words)[1]
-    # The inner nodes move right after the words of each text.
+    # Moves the inner nodes of each text right after the words, before padding.
     position = tf.range(2 * time - 1)[tf.newaxis]
     length = tf.convert_to_tensor(lengths)[:, tf.newaxis]
     source = tf.where(
@@ -106,7 +106,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
 class RAE(Matcher):
     """Scores a pair of texts by the vectors of a recursive autoencoder.
 
-    The autoencoder merges the words of a text to a binary tree. Each node of
+    The autoencoder merges the words of a text into a binary tree. Each node of
     the tree is the vector of a phrase. The published model uses the trees of a
     parser; here trees are greedy or balanced, see `RecursiveAutoencoder`.
 
@@ -115,17 +115,17 @@ class RAE(Matcher):
     head is trained.
 
     The head `"pool"` computes the Euclidean distances between all 2 m - 1 nodes
-    of the query and all 2 n - 1 nodes of the document, words first. Dynamic
-    minimum pooling reduces them to `size` rows and columns. Pooled distances
-    are standardised, clipped at three standard deviations, and scaled to [0.1,
-    0.9]. Four features are added: whether both texts have the same set of
-    numbers; whether they have the same, non-empty set of numbers; whether one
-    set of numbers contains the other; and the standardised difference of
-    lengths |m - n|. Only words of a vocabulary can be numbers. The score is
-    linear in all of these. The published programs also add shares of equal
-    words and phrases, which are left out here.
+    of a query of m words and all 2 n - 1 nodes of a document of n words.
+    Dynamic minimum pooling reduces the distances to `size` rows and columns.
+    Pooled distances are standardised, clipped at three standard deviations, and
+    scaled to [0.1, 0.9]. Four features are added: whether both texts have the
+    same set of numbers; whether they have the same, non-empty set of numbers;
+    whether one set of numbers contains the other; and the standardised
+    difference of lengths |m - n|. Only words of a vocabulary can be numbers.
+    The score is a linear function of the pooled distances and the features. The
+    published programs have further features, shares of equal words and phrases.
 
-    The head `"root"` is an MLP on both roots.
+    The head `"root"` is an MLP on the roots of both trees.
 
     Args:
         word_dimension: Width of the word vectors and of all nodes. Default
@@ -236,8 +236,8 @@ class RAE(Matcher):
     ) -> None:
         """Trains the autoencoder, and measures distances of training pairs.
 
-        The statistics of distances are over the training pairs, and over the
-        same number of pairs of a query and the document of the next pair.
+        The distances are measured for up to 2,000 pairs: one half are training
+        pairs, the other half join a query to the document of the next pair.
 
         Args:
             words: The word vectors that the matcher will read; `fit` does
@@ -279,8 +279,8 @@ class RAE(Matcher):
     ) -> list[float]:
         """Returns mean and deviation of distances and length differences."""
         pairs = list(zip(queries, documents, strict=True))
-        others = [*documents[1:], documents[0]]
-        pairs += list(zip(queries, others, strict=True))
+        next_documents = [*documents[1:], documents[0]]
+        pairs += list(zip(queries, next_documents, strict=True))
         if len(pairs) > _SAMPLE:
             step = len(pairs) / _SAMPLE
             pairs = [pairs[int(i * step)] for i in range(_SAMPLE)]
@@ -305,7 +305,7 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Computes the roots `(texts, word_dimension)`, or `Phrases`."""
+        """Computes roots `(texts, word_dimension)`; for `"pool"`, `Phrases`."""
         vectors, lengths = clip(texts, self.max_words)
         nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))
         time = tf.shape(vectors)[1]

@@ -18,8 +18,8 @@ class Trees(NamedTuple):
     """Holds a binary tree over the words of each text.
 
     In a batch padded to `time` words, node i < time of a text is word i, and
-    node time + k is the parent of merge k. A text of n words has n - 1 merges;
-    the last merge makes the root.
+    node time + k is the parent that merge k makes. A text of n words has n - 1
+    merges; the last merge makes the root.
     """
 
     # int32 `[texts, time - 1, 2]`: left and right child of each merge; 0 past
@@ -36,24 +36,24 @@ class Trees(NamedTuple):
         """Finds the parent and the depth of each node."""
         texts, merges = tf.shape(children)[0], tf.shape(children)[1]
         time = merges + 1
-        real = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
-        text_slots = tf.cast(tf.where(real), tf.int32)
-        child = tf.boolean_mask(tf.reshape(children, [texts, -1]), real)
+        is_slot = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
+        text_slots = tf.cast(tf.where(is_slot), tf.int32)
+        child = tf.boolean_mask(tf.reshape(children, [texts, -1]), is_slot)
         slots = tf.tensor_scatter_nd_update(
             tf.fill([texts, 2 * time - 1], -1),
             tf.stack([text_slots[:, 0], child], 1),
             text_slots[:, 1],
         )
-        # All nodes climb to their roots at once, and count the merges.
+        # All nodes climb to their roots in parallel, and count the merges.
         node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
 
         def climb(
             node: tf.Tensor, depths: tf.Tensor
         ) -> tuple[tf.Tensor, tf.Tensor]:
             slot = tf.gather(slots, node, batch_dims=1)
-            below = slot >= 0
-            node = tf.where(below, time + slot // 2, node)
-            return node, depths + tf.cast(below, tf.int32)
+            has_parent = slot >= 0
+            node = tf.where(has_parent, time + slot // 2, node)
+            return node, depths + tf.cast(has_parent, tf.int32)
 
         _, depths = tf.while_loop(
             lambda node, _: tf.reduce_any(
@@ -67,11 +67,11 @@ class Trees(NamedTuple):
 
 
 def balanced_children(max_words: int) -> np.ndarray:
-    """Lists the merges of balanced trees over 0 to `max_words` words.
+    """Lists the merges of balanced trees for texts of 0 to `max_words` words.
 
-    A text is halved recursively; an odd word belongs to the left half. Element
-    n of the result is `Trees.children` of a text of n words, `[max_words - 1,
-    2]`.
+    A text is halved recursively; with an odd number of words, the left half has
+    one word more. Element n of the result, `[max_words - 1, 2]`, is
+    `Trees.children` of a text of n words.
     """
     table = np.zeros((max_words + 1, max_words - 1, 2), np.int32)
     for length in range(2, max_words + 1):
@@ -80,7 +80,7 @@ def balanced_children(max_words: int) -> np.ndarray:
         def root(
             start: int, end: int, merges: list[tuple[int, int]] = merges
         ) -> int:
-            """Merges the words from `start` to `end`; returns their node."""
+            """Merges the words `start` to `end - 1`; returns the node."""
             if end - start == 1:
                 return start
             middle = (start + end + 1) // 2
@@ -106,12 +106,11 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     unit length (Socher et al. 2011, "Dynamic Pooling and Unfolding Recursive
     Autoencoders for Paraphrase Detection").
 
-    The published model uses the trees of a parser; this layer does not. A
-    `"greedy"` tree repeatedly replaces the two neighbours with the least
-    reconstruction error |[c1; c2] - [c1'; c2']|^2, the first of equal pairs, by
-    their parent (Socher et al. 2011, "Semi-Supervised Recursive Autoencoders
-    for Predicting Sentiment Distributions"). A `"balanced"` tree halves a text
-    recursively.
+    The published model uses the trees of a parser; this layer needs no parser.
+    For a `"greedy"` tree, the two neighbours with the smallest reconstruction
+    error |[c1; c2] - [c1'; c2']|^2 are repeatedly replaced by their parent
+    (Socher et al. 2011, "Semi-Supervised Recursive Autoencoders for Predicting
+    Sentiment Distributions"). A `"balanced"` tree halves a text recursively.
 
     Takes word vectors `(texts, time, dimension)` and lengths, at least 1;
     returns all nodes `(texts, 2 * time - 1, dimension)`, numbered as in
@@ -156,7 +155,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             bias.assign(tf.zeros_like(bias.value))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Encodes the words and all inner nodes of a tree for each text."""
+        """Chooses a tree for each text, and computes all nodes."""
         if self.tree == "greedy":
             return self._merge_greedily(vectors, lengths)[1]
         return self.encode(vectors, self.trees(vectors, lengths), lengths)
@@ -169,9 +168,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             time = tf.shape(vectors)[1]
             table = tf.constant(balanced_children(self.max_words))
             children = tf.gather(table, lengths)[:, : time - 1]
-            # The table numbers merges from max_words, a batch from `time`.
-            merged = tf.cast(children >= self.max_words, tf.int32)
-            children -= merged * (self.max_words - time)
+            # Numbers of inner nodes start at `max_words` in the table, and at
+            # `time` in a batch.
+            is_inner = tf.cast(children >= self.max_words, tf.int32)
+            children -= is_inner * (self.max_words - time)
         return Trees.from_children(children, lengths)
 
     def encode(
@@ -195,19 +195,19 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def unfolding_error(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the reconstruction error of words from nodes, `(texts,)`.
+        """Sums the unfolding errors of each text's inner nodes, `(texts,)`.
 
         Each inner node is decoded along its subtree to the words x_i .. x_j
-        below it; its error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2. The choice
-        of the tree has no gradient.
+        below the node. The error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2. The
+        choice of the tree has no gradient.
         """
         trees = self.trees(vectors, lengths)
         time = tf.shape(vectors)[1]
         slots = tf.maximum(trees.slots, 0)
         depths = trees.depths[:, :time]
 
-        # A node has at most one ancestor `level` merges above it. In step
-        # `level`, all nodes are decoded from these ancestors.
+        # A node has at most one ancestor that is `level + 1` merges above it.
+        # Iteration `level` decodes all nodes from these ancestors.
         def unfold(
             level: tf.Tensor, decoded: tf.Tensor, error: tf.Tensor
         ) -> tuple[Any, Any, Any]:
@@ -258,12 +258,12 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         """Encodes children `[texts, 2, dimension]`, and stores inner node k."""
         texts, size = tf.shape(nodes)[0], tf.shape(nodes)[1]
         pair = tf.reshape(pair, [texts, 2 * self.dimension])
-        real = tf.cast(k < lengths - 1, nodes.dtype)[:, tf.newaxis]
+        exists = tf.cast(k < lengths - 1, nodes.dtype)[:, tf.newaxis]
         node = tf.fill([texts], (size + 1) // 2 + k)
         return tf.tensor_scatter_nd_update(
             nodes,
             tf.stack([tf.range(texts), node], 1),
-            self._encode(pair) * real,
+            self._encode(pair) * exists,
         )
 
     def _merge_greedily(
@@ -279,10 +279,12 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         def merge(
             k: tf.Tensor, row: Any, errors: Any, nodes: Any, children: Any
         ) -> tuple[Any, ...]:
-            left = lengths - k  # the number of nodes in the row
+            count = lengths - k  # the number of nodes in the row
             first = tf.argmin(
                 tf.where(
-                    position[:, :-1] < left[:, tf.newaxis] - 1, errors, infinite
+                    position[:, :-1] < count[:, tf.newaxis] - 1,
+                    errors,
+                    infinite,
                 ),
                 axis=1,
                 output_type=tf.int32,
@@ -293,10 +295,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             nodes = self._append(
                 k, nodes, tf.gather(nodes, pair, batch_dims=1), lengths
             )
-            real = tf.cast(k < lengths - 1, tf.int32)[:, tf.newaxis]
+            exists = tf.cast(k < lengths - 1, tf.int32)[:, tf.newaxis]
             children = tf.where(
                 tf.equal(position[:, :-1, tf.newaxis], k),
-                (pair * real)[:, tf.newaxis],
+                (pair * exists)[:, tf.newaxis],
                 children,
             )
             # The parent replaces both children.
@@ -311,13 +313,15 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             neighbours = tf.gather(
                 nodes, tf.gather(row, around, batch_dims=1), batch_dims=1
             )
-            new = self._plain_error(neighbours[:, :-1], neighbours[:, 1:])
+            new_errors = self._plain_error(
+                neighbours[:, :-1], neighbours[:, 1:]
+            )
             errors = tf.gather(
                 errors, tf.minimum(shifted[:, :-1], time - 2), batch_dims=1
             )
             pairs = position[:, :-1]
-            errors = tf.where(pairs == first - 1, new[:, :1], errors)
-            errors = tf.where(pairs == first, new[:, 1:], errors)
+            errors = tf.where(pairs == first - 1, new_errors[:, :1], errors)
+            errors = tf.where(pairs == first, new_errors[:, 1:], errors)
             return k + 1, row, errors, nodes, children
 
         _, _, _, nodes, children = tf.while_loop(
@@ -364,7 +368,8 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # A tape ignores the weights, which `RAE` sets to not trainable.
+            # `RAE` sets the weights to not trainable; without `watch`, the tape
+            # would ignore them.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))
@@ -374,10 +379,10 @@ def pretrain_autoencoder(
         return loss
 
     hashed = [words.distinct(tf.constant(batch)) for batch in batches]
-    parts = clip(words(hashed[0]), autoencoder.max_words)
+    vectors, lengths = clip(words(hashed[0]), autoencoder.max_words)
     graph = tf.function(step, autograph=False).get_concrete_function(
-        tf.TensorSpec([None, None, parts[0].shape[-1]], parts[0].dtype),
-        tf.TensorSpec([None], parts[1].dtype),
+        tf.TensorSpec([None, None, vectors.shape[-1]], vectors.dtype),
+        tf.TensorSpec([None], lengths.dtype),
     )
     random = np.random.default_rng(seed)
     losses = []
@@ -388,6 +393,6 @@ def pretrain_autoencoder(
             losses.append(graph(vectors, lengths))
     if not np.any(losses):
         raise InputError(
-            f"no text of {len(ordered)} has two words; pre-train on texts with"
-            " several words each"
+            f"none of {len(ordered)} texts has two words; pre-train on texts"
+            " with several words each"
         )

@@ -36,8 +36,8 @@ class ARCI(Matcher):
 
     ARC-I of Hu et al. 2014: S_X and S_Y are the flattened outputs of two
     convolutional networks with separate weights, see `WindowPoolingStack`. The
-    preset `arc_i_wan`, with `pooling="k_max"`, is the smaller baseline of Wan
-    et al. 2016, see `KMaxStack`.
+    preset `arc_i_wan`, a baseline of Wan et al. 2016, is smaller and has
+    `pooling="k_max"`, see `KMaxStack`.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -131,14 +131,15 @@ class ARCII(Matcher):
 
         z_ij = g_ij relu(W [x_i..x_{i+width-1}; y_j..y_{j+width-1}] + b)
 
-    ARC-II of Hu et al. 2014. After this first layer follow max pooling of 2 x 2
-    cells, further 2-D convolutions, each with max pooling, and an MLP. The gate
-    g is 0 if one window is padding. (In the paper g is 0 if both are padding.)
+    ARC-II of Hu et al. 2014. The formula is the first layer. Max pooling of
+    2 x 2 cells, further 2-D convolutions, each with max pooling, and an MLP
+    follow. The gate g is 0 if one of the windows i and j is padding, else 1.
+    (In the paper g is 0 if both windows are padding.)
 
-    W = [W_x; W_y]: before the relu, the first layer is a sum A_i + C_j of two
-    1-D convolutions. The maximum of this sum over a rectangle is the sum of the
-    maxima of A and C, and relu is monotone. The first pooling is therefore
-    computed on A and C, with the same values and a quarter of the cells.
+    With W = [W_x; W_y], the first layer before the relu is a sum A_i + C_j of
+    two 1-D convolutions. The maximum of this sum over a rectangle is the sum of
+    the maxima of A and C, and relu is monotone. Max pooling of A and C before
+    the sum therefore gives the same values, with a quarter of the cells.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -174,7 +175,10 @@ class ARCII(Matcher):
     ) -> None:
         super().__init__(word_dimension, **kwargs)
         if not filters:
-            raise InputError("filters must have a number for each convolution")
+            raise InputError(
+                "filters is empty: expected the number of filters of each"
+                " convolution"
+            )
         check_each_at_least(1, filters=filters)
         self.filters = list(filters)
         self.width = width
@@ -219,7 +223,7 @@ class ARCII(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes a text's part of the first layer, A or C, and its maxima."""
+        """Computes A of queries or C of documents, after max pooling."""
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )
@@ -229,7 +233,7 @@ class ARCII(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Adds the parts of both texts, and scores by 2-D convolutions."""
+        """Adds A and C, and scores the sums by 2-D convolutions and an MLP."""
         rows, columns = query.lengths, document.lengths
         sums = query.values[:, :, tf.newaxis] + document.values[:, tf.newaxis]
         values = zero_padding_2d(tf.nn.relu(sums), rows, columns)
@@ -262,9 +266,9 @@ class CNTN(Matcher):
 
     Convolutional neural tensor network of Qiu and Huang 2015. Convolutions with
     dynamic k-max pooling, see `KMaxStack`, and a dense layer compute the vector
-    v of a text. Queries and documents have separate weights. The default sizes
-    are from public implementations. The preset `cntn_wan` is the smaller
-    baseline of Wan et al. 2016.
+    v of a text: v_q of queries, v_a of documents. Queries and documents have
+    separate weights. The default sizes are from public implementations. The
+    preset `cntn_wan`, a baseline of Wan et al. 2016, is smaller.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -274,8 +278,8 @@ class CNTN(Matcher):
         use_bias: Whether the convolutions have a bias. Default `True`.
         k_top: Number of values of each feature after the last pooling. Default
             10.
-        k_min: Smallest number of values after the other poolings. Default
-            `None`: `k_top`.
+        k_min: Smallest number of values of each feature after the other
+            poolings. Default `None`: `k_top`.
         dimension: Width of the vector of a text, the output of a dense layer
             with tanh (not stated in the paper). Default 200. `None`: no dense
             layer; the vector has the values of the last pooling.
@@ -364,7 +368,8 @@ class CNTN(Matcher):
         """Computes the parts of the tensor layer for each text.
 
         Returns v_q' M^[1:r] `[texts, r, size]` of queries, or v_a `[texts,
-        size]` of documents; and the side's part of V [v_q; v_a] `[texts, r]`.
+        size]` of documents; and the summand of V [v_q; v_a] for the text,
+        `[texts, r]`.
         """
         number = SIDES.index(side)
         vectors = self.stacks[number].flat(texts.vectors, texts.lengths)

@@ -24,11 +24,11 @@ from keras_lstm_dssm.settings.recipes import ModelRecipe, Recipe
 
 
 def find_recipe(recipe: str | ModelRecipe) -> Any:
-    """Checks and returns a recipe, or the recipe of a preset's name.
+    """Returns a checked recipe; `recipe` may be the name of a preset.
 
     Raises:
         InputError: There is no such preset, or the recipe has an unknown
-            encoder or matcher, or a wrong argument for its encoder or matcher.
+            encoder or matcher, or a wrong argument of the encoder or matcher.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
@@ -51,8 +51,8 @@ def build_model(
         recipe: A recipe, such as `PRESETS["lstm_96"].replace(n=8)`, or the
             name of a preset.
         seed: Seed of the weights and of the random negatives. Default 0.
-        **arguments: The `vocabulary` of a pair scorer or a `KeyVec`, see
-            `build_scorer` and `build_keyvec`.
+        **arguments: Further arguments of `build_towers`, `build_scorer` or
+            `build_keyvec`, such as the `vocabulary` of a pair scorer.
 
     Returns:
         A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
@@ -93,9 +93,10 @@ def check_arguments(
 ) -> None:
     """Checks that the constructor of a class takes the arguments in `config`.
 
-    Arguments of base classes are allowed up to `base`. The arguments `without`
-    are not allowed, because the recipe has separate fields for these arguments.
-    `field` is the name of the recipe's field with the value `config`.
+    Arguments of the parent classes up to `base` are allowed. The arguments
+    `without` are not allowed, because the recipe has separate fields for these
+    arguments. `field` is the name of the recipe's field with the value
+    `config`.
     """
     allowed = {"dtype", "trainable"}
     for parent in model_class.__mro__:
@@ -113,16 +114,16 @@ def check_arguments(
     except TypeError as error:
         raise InputError(
             f"{field} is {config!r:.80}: expected values that config.json can"
-            " hold, which a Keras layer is not: to train towers of Keras"
-            " layers, use TwoTower(layer, layer).fit"
+            " hold; to train towers of Keras layers, use"
+            " TwoTower(layer, layer).fit"
         ) from error
 
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered class that a field of a recipe names.
 
-    `class_name` is such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for
-    other packages.
+    Classes of this package have names such as `"LSTMEncoder"`, classes of other
+    packages names such as `"my_package>GRUEncoder"`.
     """
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls

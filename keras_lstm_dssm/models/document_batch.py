@@ -24,8 +24,9 @@ class DocumentBatch(NamedTuple):
     """Hashed documents.
 
     Attributes:
-        sentences: The distinct sentences. `text_index` `[sentences]` has the
-            sentences of the first document, then of the second, and so on.
+        sentences: The distinct sentences. `text_index`, `[sentences]`, has the
+            sentences of the first document, then the sentences of the second
+            document, and so on.
         lengths: Number of sentences of each document, at least 1, int32
             `[documents]`.
     """
@@ -51,8 +52,8 @@ class HashedDocuments(NamedTuple):
 class DocumentHasher(Hasher):
     """Hashes batches of documents for a `KeyVec`.
 
-    Leaves out key words that are not in the vocabulary `key_words`, and
-    sentences after the first `max_sentences` of a document.
+    Only the first `max_sentences` sentences of each document are read. Key
+    words that are not in the vocabulary `key_words` are left out.
     """
 
     hashed = HashedDocuments
@@ -81,12 +82,12 @@ class DocumentHasher(Hasher):
         `tf.errors.InvalidArgumentError`.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
-        rows = check_rows(
+        row_check = check_rows(
             documents=lengths,
             salient=flag_counts,
             key_words=key_words.row_lengths(),
         )
-        with tf.control_dependencies([rows]):
+        with tf.control_dependencies([row_check]):
             equal = tf.reduce_all(tf.equal(lengths, flag_counts))
         message = "salient must have one value for each sentence"
         with tf.control_dependencies([tf.Assert(equal, [message, lengths])]):
@@ -104,7 +105,7 @@ class DocumentHasher(Hasher):
         )
 
     def documents(self, documents: tf.RaggedTensor) -> DocumentBatch:
-        """Hashes documents. An empty document gets the empty text."""
+        """Hashes documents; an empty document gets one empty sentence."""
         return DocumentBatch(
             self.words.distinct(self._first_values(documents, "")),
             self._cut_lengths(documents),
@@ -131,7 +132,7 @@ class DocumentHasher(Hasher):
 
 
 def sentence_lists(documents: Any) -> list[list[bytes]]:
-    """Converts documents to lists of sentences in bytes; splits strings."""
+    """Converts documents to lists of sentences as bytes; splits strings."""
     if isinstance(documents, str | bytes) or not isinstance(
         documents, Iterable
     ):
@@ -159,7 +160,7 @@ def document_batches(
     """Makes batches of three lists, or checks and returns a dataset.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
-    seed they keep their order.
+    seed, lists keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):
@@ -191,8 +192,8 @@ def _three_lists(x: Any) -> tuple[tf.RaggedTensor, ...]:
     if not len(documents) == len(salient) == len(key_words):
         raise InputError(
             f"found {len(documents)} documents, {len(salient)} lists of "
-            f"salient sentences and {len(key_words)} of key words: give one "
-            "of each for each document"
+            f"salient sentences and {len(key_words)} lists of key words: give "
+            "equal numbers"
         )
     for number, (sentences, flags) in enumerate(
         zip(documents, salient, strict=True)
@@ -200,7 +201,8 @@ def _three_lists(x: Any) -> tuple[tf.RaggedTensor, ...]:
         if len(sentences) != len(flags):
             raise InputError(
                 f"document {number} has {len(sentences)} sentences and "
-                f"{len(flags)} values in salient: give one for each sentence"
+                f"{len(flags)} values in salient: give one value for each"
+                " sentence"
             )
     return (
         _ragged(documents, tf.string),

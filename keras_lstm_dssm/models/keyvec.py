@@ -41,15 +41,15 @@ class KeyVec(TextModel):
     """Represents documents by vectors that preserve their key content.
 
     Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
-    reads the sentences. Its state h_i at sentence i gives p_i, the probability
-    that sentence i is a key sentence. The vector of the document is
+    reads the sentences. The state h_i of the LSTM at sentence i gives p_i, the
+    probability that sentence i is a key sentence. The vector of the document is
     tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. The
-    training targets come from summaries: the p_i learn to identify key
-    sentences, and the vector learns to predict key words. A trained model needs
-    no summary.
+    training targets come from summaries: p_i is trained to identify key
+    sentences, and the vector to predict key words. A trained model needs no
+    summary.
 
-    A document is a string, which `split_sentences` splits, or a list of
-    sentences. `words.max_words` limits each sentence.
+    A document is a list of sentences, or a string, which `split_sentences`
+    splits. `words.max_words` limits the words of each sentence.
 
     `fit` takes a tuple of three lists, or a `tf.data.Dataset` of batches
     `(documents, salient, key_words)`, each a `tf.RaggedTensor` `[batch, None]`:
@@ -61,7 +61,7 @@ class KeyVec(TextModel):
     Args:
         words: Layer that converts sentences to word vectors.
         key_vocabulary: The possible key words, normalised. Default `None`: the
-            vocabulary of `words`. If `words` reads stems, a key word includes
+            vocabulary of `words`. If `words` reads stems, a key word stands for
             all words with the same stem.
         filters: Number of filters of each window of the convolution. Default
             50.
@@ -181,8 +181,8 @@ class KeyVec(TextModel):
         """Sets any Keras optimizer, and a `KeyVecLoss`.
 
         Raises:
-            InputError: Another loss, metrics, XLA or half precision are
-                requested.
+            InputError: The loss is not a `KeyVecLoss`, or metrics, XLA or half
+                precision are requested.
         """
         if not hasattr(loss, "read_costs"):
             raise InputError(f"the loss is {loss!r}: expected KeyVecLoss()")
@@ -196,10 +196,10 @@ class KeyVec(TextModel):
         return vectors
 
     def hash_documents(self, documents: Any) -> DocumentBatch:
-        """Splits and hashes documents, in a graph or eagerly.
+        """Hashes documents, in a graph or eagerly.
 
-        `documents` are strings `(batch,)`, or sentences, ragged strings
-        `(batch, None)`.
+        `documents` are strings `(batch,)`, which are split into sentences, or
+        ragged strings `(batch, None)` of sentences.
         """
         if not isinstance(documents, tf.RaggedTensor):
             documents = graph_sentences(as_strings(documents))
@@ -270,8 +270,8 @@ class KeyVec(TextModel):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of documents, and the p_i of all sentences.
 
-        From ragged strings `(batch, None)` to float `(batch, dimension)` and
-        `(sentences,)`.
+        `sentences` are ragged strings `(batch, None)`. The results are float
+        `(batch, dimension)` and `(sentences,)`.
         """
         vectors, logits = self.vectors_and_logits(
             self.hash_documents(sentences)
@@ -286,7 +286,7 @@ class KeyVec(TextModel):
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`.
 
-        The vocabulary of key words is one string of words and spaces.
+        The key words are one string, joined by spaces.
         """
         shared = self.key_lookup is getattr(self.words, "lookup", None)
         return {
@@ -352,7 +352,8 @@ class KeyVec(TextModel):
             Float `[documents, dimension]`, in the order of the documents.
 
         Raises:
-            InputError: `documents` has other elements than documents.
+            InputError: `documents` is not an iterable, or an element is neither
+                a string nor a list of sentences.
 
         Example:
         >>> model.encode(["First one. Long.", ["Second.", "Split."]]).shape
@@ -383,7 +384,8 @@ class KeyVec(TextModel):
         Sentences with equal p_i keep their order.
 
         Raises:
-            InputError: `document` is no document, or n is below 1.
+            InputError: `document` is neither a string nor a list of sentences,
+                or n is below 1.
 
         Example:
         >>> model.key_sentences("Sorts a list. It is stable. See below.", 1)
@@ -408,7 +410,8 @@ class KeyVec(TextModel):
         softmax(W_v d + b_v), the largest first.
 
         Raises:
-            InputError: `document` is no document, or n is below 1.
+            InputError: `document` is neither a string nor a list of sentences,
+                or n is below 1.
         """
         check_at_least(1, n=n)
         p = self.word_probabilities(self.encode([document]))[0].numpy()
@@ -418,7 +421,6 @@ class KeyVec(TextModel):
 
     @cached_property
     def _read_in_graph(self) -> Any:
-        """The graph of `read_sentences`."""
         return tf.function(
             lambda sentences, lengths: self.read_sentences(
                 tf.RaggedTensor.from_row_lengths(
@@ -438,7 +440,7 @@ class KeyVec(TextModel):
             sentences[: self.max_sentences] or [b""] for sentences in documents
         ]
         sizes = np.array([len(sentences) for sentences in documents], int)
-        # Batches of documents of similar size need the fewest time steps.
+        # Documents with similar numbers of sentences need fewer time steps.
         order = np.argsort(sizes, kind="stable")
         batches = [
             order[rows].tolist()
@@ -474,8 +476,8 @@ def _key_vocabulary(
         return Vocabulary(key_vocabulary, words.split)
     if not isinstance(words, VocabularyVectors):
         raise InputError(
-            "words has no vocabulary: give the words that can be key words as "
-            "key_vocabulary; vocabulary_of(texts) makes it"
+            "words has no vocabulary: give key_vocabulary, the possible key "
+            "words, for example vocabulary_of(texts)"
         )
     return words.lookup
 

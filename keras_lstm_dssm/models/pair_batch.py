@@ -26,11 +26,11 @@ from keras_lstm_dssm.text.word_hashing import (
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, title_count: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sums `log_q` over the candidates with the same title, and counts them.
+    """Sums `log_q` over all candidates of each title; counts the candidates.
 
     `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)` for all
     candidates. `candidates` are indices of titles, `(batch, 1 + k)`. Returns
-    sums and counts, float `(titles,)`.
+    sums and counts, both float32 `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
@@ -43,14 +43,15 @@ class HashedPairs(NamedTuple):
     """A hashed batch of pairs, which has each distinct text once.
 
     Attributes:
-        query: The queries. `text_index` is `[batch]`.
-        document: The titles: clicked documents and negatives; with tied towers
-            also the queries. `text_index` `[batch]` has the clicked documents.
-        candidates: For each row, the indices of the clicked title and of k
-            negatives among the titles, int32 `[batch, 1 + k]`.
-        titles: Indices of the titles among the distinct texts of `document`,
-            int32 `[titles]`; `None` if all texts are titles.
-        log_q: See `log_q_sums`, float `[titles]` each; or `None`.
+        query: The queries; its `text_index` is `[batch]`.
+        document: The titles: clicked titles and negatives; with tied towers
+            also the queries. Its `text_index`, `[batch]`, has the clicked
+            titles.
+        candidates: For each row, the index of the clicked title and the indices
+            of k negatives in the list of titles, int32 `[batch, 1 + k]`.
+        titles: The list of titles: indices of distinct texts of `document`,
+            int32 `[titles]`; `None` if all texts of `document` are titles.
+        log_q: The result of `log_q_sums`; or `None`.
         fingerprints: Hashes of the titles, int64 `[titles]`; or `None`.
         weights: Weights of the rows, float32 `[batch]`; `None` for 1 each.
         joint: Data of all workers' batches, see `JointStep`; or `None`.
@@ -69,9 +70,9 @@ class HashedPairs(NamedTuple):
 class PairHasher(Hasher):
     """Hashes batches of texts for two towers.
 
-    With tied towers, queries and documents are hashed together, so that a
-    training step reads each row of the table once. Batches have fingerprints
-    of titles if `fingerprints` is set, for a training by several workers.
+    With tied towers, queries and titles are hashed together: a training step
+    then reads each row of the table once. If `fingerprints` is `True`, hashed
+    batches have fingerprints of the titles, for training with several workers.
     """
 
     hashed = HashedPairs
@@ -103,9 +104,9 @@ class PairHasher(Hasher):
     ) -> HashedPairs:
         """Hashes a batch of pairs of strings, or of `WordBatch`es.
 
-        `extras` are the third part of a batch, see `TwoTower`. `caches` for
-        queries and documents hash in place of the encoders' layers. A graph
-        that contains caches cannot be saved.
+        `extras` are the third part of a batch, see `TwoTower`. `caches`, one
+        for queries and one for documents, hash the texts instead of the
+        encoders' layers. A graph that contains caches cannot be saved.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -113,8 +114,8 @@ class PairHasher(Hasher):
             check_rows(queries=query.text_index, documents=clicked)
             return HashedPairs(query, document, clicked[:, tf.newaxis])
         query, document = as_strings(query), as_strings(document)
-        equal = check_rows(queries=query, documents=document, **extras)
-        with tf.control_dependencies([equal]):
+        row_check = check_rows(queries=query, documents=document, **extras)
+        with tf.control_dependencies([row_check]):
             query = tf.identity(query)
         rows = tf.size(document)
         negatives = extras.get("negatives", tf.zeros([rows, 0], tf.string))
@@ -156,8 +157,8 @@ class PairHasher(Hasher):
         return HashedPairs(
             queries,
             documents._replace(text_index=clicked),
-            # The width is unknown, so that the training step is not traced
-            # again when mining adds negatives.
+            # With an unknown width, the training step is not traced again when
+            # mining adds negatives.
             tf.raw_ops.PlaceholderWithDefault(
                 input=candidates, shape=[None, None]
             ),
@@ -172,8 +173,8 @@ class PairHasher(Hasher):
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches in parallel.
 
-        With `untrained`, batches also have untrained columns of vectors. They
-        are then valid for the present weights of these encoders only.
+        With `untrained`, hashed batches also have the untrained columns of the
+        vectors. These batches become invalid when the untrained weights change.
         """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches
@@ -191,7 +192,7 @@ class PairHasher(Hasher):
         return hashed_in_parallel(batches, partial(self, caches=caches))
 
     def clear_if_stale(self) -> None:
-        """Clears caches of untrained columns that other weights filled."""
+        """Clears caches of untrained columns if their weights have changed."""
         for cache in set(self._training_caches):
             if isinstance(cache, UntrainedColumnCache):
                 cache.clear_if_stale()
@@ -207,14 +208,14 @@ def pair_batches(
 ) -> tf.data.Dataset:
     """Makes batches of two lists, or checks and returns a dataset.
 
-    Lists are shuffled by `shuffle_seed`, and with `reshuffle` differently in
-    each pass. Without a seed they keep their order.
+    Lists are shuffled by `shuffle_seed`; with `reshuffle`, each pass has a
+    different order. Without a seed, lists keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
-                "sample_weight is for lists: put it into the third part of a"
-                ' dataset\'s batches, {"sample_weight": float32 [batch]}'
+                "sample_weight is for lists: put weights into the third part of"
+                ' a dataset\'s batches, {"sample_weight": float32 [batch]}'
             )
         if not is_hashed(x.element_spec, HashedPairs):
             _check_spec(x.element_spec)
@@ -236,7 +237,7 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
     """Splits two lists of pairs; the last `share` is for validation.
 
     Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
-    x is a dataset, or one side would be empty.
+    x is a dataset, or if there would be no pair for training or validation.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(
@@ -247,8 +248,9 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
     first = len(query) - round(share * len(query))
     if not 0 < first < len(query):
         raise InputError(
-            f"validation_split={share} of {len(query)} pairs leaves none on "
-            "one side: expected a share between 0 and 1, and more pairs"
+            f"validation_split={share} of {len(query)} pairs leaves no pair "
+            "for training or validation: expected a share between 0 and 1, and "
+            "more pairs"
         )
     return (query[:first], document[:first], (query[first:], document[first:]))
 
@@ -285,7 +287,7 @@ def _check_spec(spec: Any) -> None:
         if isinstance(spec[0], WordBatch):
             raise InputError(
                 "negatives, weights and log_q need batches of strings, not of "
-                "WordBatch: they are hashed together with the documents"
+                "WordBatch: give a dataset of strings"
             )
         _check_extras(spec[2])
 

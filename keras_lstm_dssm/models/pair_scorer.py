@@ -1,6 +1,6 @@
 """`PairScorer`, which scores pairs of texts by a matcher.
 
-It is trained on triples of a query, a positive and a negative document.
+A scorer is trained on triples of a query, a positive and a negative document.
 """
 
 from collections.abc import Callable
@@ -42,8 +42,8 @@ class HashedTriples(NamedTuple):
     """A hashed batch of triples, which has each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
-    document: WordBatch  # positives, then negatives; `[2 * batch]`
-    weights: tf.Tensor | None = None  # float32 `[batch]`; or `None`: 1 each
+    document: WordBatch  # positives, then negatives: `[2 * batch]`
+    weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
 
 
 class TripleHasher(Hasher):
@@ -65,8 +65,8 @@ class TripleHasher(Hasher):
     ) -> HashedTriples:
         """Hashes the texts of a batch of triples, strings `[batch]` each.
 
-        `cache` hashes in place of the layer of word vectors. A graph that
-        contains a cache cannot be saved.
+        `cache` hashes the texts instead of the layer of word vectors. A graph
+        that contains a cache cannot be saved.
         """
         check_rows(queries=query, positives=positive, negatives=negative)
         distinct = (cache or self.words).distinct
@@ -94,12 +94,12 @@ def triple_batches(
     """Makes batches of three lists of texts, or checks and returns a dataset.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
-    seed they keep their order.
+    seed, lists keep their order.
     """
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
-                "sample_weight is for lists: make it the fourth part of a"
+                "sample_weight is for lists: make weights the fourth part of a"
                 " dataset's batches, float32 [batch]"
             )
         if not is_hashed(x.element_spec, HashedTriples):
@@ -156,9 +156,10 @@ class PairScorer(TextModel):
     fourth part, weights, float32 `[batch]`: the loss is then
     sum(w loss) / sum(w).
 
-    The loss is `PairwiseHinge`, or another loss of labels `(batch, 2)`, always
-    1 and 0, and scores `(batch, 2)` of positives and negatives. Accuracy is the
-    share of triples whose positive has a higher score than the negative.
+    The loss is `PairwiseHinge`, or any Keras loss that takes `y_true` `(batch,
+    2)`, always 1 and 0, and `y_pred` `(batch, 2)`, the scores of the positive
+    and the negative. Accuracy is the share of triples in which the positive has
+    a higher score than the negative.
 
     Args:
         words: Layer that turns the texts of queries and documents into word
@@ -174,7 +175,7 @@ class PairScorer(TextModel):
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
-        Scores `(batch,)`; only their order within a query has a meaning.
+        Scores `(batch,)`. Scores of different queries are not comparable.
 
     Raises:
         InputError: `matcher` expects word vectors of another width.
@@ -211,9 +212,8 @@ class PairScorer(TextModel):
         if not matcher.trains_words:
             # Otherwise Keras would warn that the table has no gradient.
             words.embedding.trainable = False
-        if (
-            not matcher.trainable
-        ):  # Keras freezes no layers that are added later
+        if not matcher.trainable:
+            # Keras does not freeze layers that are added later.
             for weight in matcher.weights:
                 weight.trainable = False
         self.words = words
@@ -254,7 +254,7 @@ class PairScorer(TextModel):
         if is_empty(pairs):  # Keras would raise UnboundLocalError
             return np.zeros(0, self.compute_dtype)
         return super().predict(
-            # A tuple, because Keras would use the documents as labels.
+            # In a tuple: otherwise Keras would use the documents as labels.
             pairs.map(lambda *pair: (pair[:2],)).prefetch(tf.data.AUTOTUNE),
             verbose=verbose,
             **kwargs,
@@ -265,9 +265,10 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 
-        The representations of documents, up to 256 MB, are cached until a
-        weight changes. The words of up to 32 MB of texts are cached in some
-        200 MB of memory. Several threads may call this method.
+        With a matcher that scores by NumPy (`scores_by_numpy`), the
+        representations of documents, up to 256 MB, are cached until a weight
+        changes, and the words of up to 32 MB of texts in some 200 MB of memory.
+        Several threads may call this method.
 
         Args:
             query: The query's text.
@@ -278,7 +279,8 @@ class PairScorer(TextModel):
             Float `[documents]`, in the order of the documents.
 
         Raises:
-            InputError: `query` is not one text, or `documents` no texts.
+            InputError: `query` is not a single text, or `documents` is not an
+                iterable of texts.
         """
         texts = as_bytes(documents)
         by_numpy = self.matcher.scores_by_numpy
@@ -301,8 +303,8 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of many pairs of texts, float `[pairs]`.
 
-        `queries` and `documents` are iterables of equally many texts. A batch
-        has documents of similar length.
+        `queries` and `documents` are iterables of texts, of equal length. A
+        batch has documents of similar length.
 
         Raises:
             InputError: The texts are not strings, or the numbers of queries and
@@ -368,7 +370,7 @@ class PairScorer(TextModel):
     def _numpy_scorer(
         self, query: bytes
     ) -> Callable[[list[bytes]], np.ndarray]:
-        """Returns a function that scores documents for a query with NumPy."""
+        """Returns a function that scores documents for a query by NumPy."""
         (query_rows,) = self._represent([query], "query")
 
         def score(texts: list[bytes]) -> np.ndarray:
@@ -403,7 +405,7 @@ class PairScorer(TextModel):
     def _graph_scorer(
         self, query: bytes
     ) -> Callable[[list[bytes]], np.ndarray]:
-        """Returns a function that scores documents for a query with a graph."""
+        """Returns a function that scores documents for a query in a graph."""
         represent, score_documents = self._query_graphs
         query_tensors = represent(tf.constant([query]))
         return lambda texts: score_documents(
@@ -419,7 +421,7 @@ class PairScorer(TextModel):
             ),
             autograph=False,
         ).get_concrete_function(tf.TensorSpec([1], tf.string))
-        # The shapes do not depend on the length of a query.
+        # These specs fit queries of any length.
         query = tf.nest.map_structure(
             lambda part: tf.TensorSpec(part.shape, part.dtype),
             represent.structured_outputs,
@@ -431,7 +433,6 @@ class PairScorer(TextModel):
 
     @cached_property
     def _score_in_graph(self) -> Any:
-        """The graph that scores pairs of texts."""
         return tf.function(
             lambda queries, documents: self._score_rows(
                 self.words.distinct(queries), self.words.distinct(documents)

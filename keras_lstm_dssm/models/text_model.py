@@ -27,7 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8  # of what stands for `None`; no other part has it
+_MARKER_DTYPE = tf.uint8  # marks `None`; no other part of a batch has it
 
 
 class Hasher:
@@ -45,7 +45,8 @@ class Hasher:
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, unless they are hashed already.
 
-        With `untrained`, `PairHasher` also computes untrained parts of vectors.
+        With `untrained`, `PairHasher` also computes untrained columns of
+        vectors.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -101,8 +102,9 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Raises `InputError` if known numbers differ. The returned operation checks
-    the others when the graph runs (`tf.errors.InvalidArgumentError`).
+    Raises `InputError` if the numbers are known and differ. The returned
+    operation checks unknown numbers when the graph runs; the operation raises
+    `tf.errors.InvalidArgumentError`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     counts = {name: part.shape[0] for name, part in parts.items()}
@@ -120,8 +122,9 @@ def check_rows(**parts: Any) -> Any:
 def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
     """Divides a batch's weights, if any, by their mean.
 
-    Keras averages the weighted losses over the rows. The result is then
-    sum(w loss) / sum(w). For a loss with the reduction `sum`, weights stay.
+    Keras computes the mean of the weighted losses; with relative weights, this
+    mean is sum(w loss) / sum(w). If the reduction of the loss is `"sum"`, the
+    weights are returned unchanged.
     """
     if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
@@ -157,7 +160,7 @@ def check_not_empty(batches: tf.data.Dataset) -> None:
 
 @tf.autograph.experimental.do_not_convert
 def _with_markers(*batch: Any) -> Any:
-    """Replaces `None`, because distributed datasets do not support it."""
+    """Replaces `None` by a marker: distributed datasets hold only tensors."""
     marker = tf.zeros([0], _MARKER_DTYPE)
     return tf.nest.map_structure(
         lambda part: marker if part is None else part, batch
@@ -169,9 +172,10 @@ def _is_marker(part: Any) -> bool:
 
 
 class OneProcess:
-    """Stands in for `JointStep` when there is one process: exchanges nothing.
+    """Replaces `JointStep` in training by one process: exchanges nothing.
 
-    The methods say what `JointStep` does; here, what they get is returned.
+    The docstrings of the methods say what `JointStep` does. With one process,
+    there is nothing to add: the arguments are returned unchanged.
     """
 
     def join(self, model: Any, batch: Any) -> Any:
@@ -214,7 +218,7 @@ class TextModel(BuiltModel):
     own_metrics = "two metrics, loss and accuracy"
     rankings_hint: str
     weights_hint: str
-    # From examples, batch size and shuffle seed to batches of strings.
+    # Function from examples, batch size and shuffle seed to string batches.
     batches_of: Callable[..., tf.data.Dataset]
     train_function: Any
     exchange = OneProcess()  # communication with other processes
@@ -302,7 +306,8 @@ class TextModel(BuiltModel):
             callbacks: See `keras.Model.fit`.
             validation_data: Examples like x, for an evaluation after each
                 epoch.
-            shuffle: Whether to shuffle lists differently in each epoch.
+            shuffle: Whether to shuffle lists, in a new order for each epoch.
+                Default `True`.
             **kwargs: See `keras.Model.fit`: `initial_epoch`,
                 `steps_per_epoch`, `validation_steps`, `validation_freq`; and
                 `sample_weight` for lists of pairs or triples: a number of 0 or
@@ -314,8 +319,8 @@ class TextModel(BuiltModel):
 
         Raises:
             InputError: x is neither a dataset of examples nor lists of equal
-                length; labels, weights of classes or `validation_split` are
-                given; or the model needs `adapt` or `pretrain` first.
+                length; labels, class weights or `validation_split` are given;
+                or the model must be adapted or pretrained first.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
                 parts of a batch have different numbers of rows. The weights
                 do not change in this training step.
@@ -391,7 +396,8 @@ class TextModel(BuiltModel):
 
     def make_train_function(self, force: bool = False) -> None:
         """Makes a train function that leaves the variables at the weights W."""
-        # Nesterov's gradient is taken ahead of W (Palangi et al. 2016, eq. 6).
+        # Within a call, the variables are at the point ahead of W where
+        # Nesterov's method takes the gradient (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(
@@ -457,9 +463,9 @@ class TextModel(BuiltModel):
 
         The first export of two towers into a folder makes the SavedModels
         `query_encoder/1` and `document_encoder/1`; the second export makes
-        version 2 of both. `format` must be `"tf_saved_model"`. With `verbose`,
-        a progress bar is shown. `options` are arguments of `export_models`.
-        Returns the folders of the new versions.
+        version 2 of each encoder. `format` must be `"tf_saved_model"`. With
+        `verbose`, a progress bar is shown. `options` are arguments of
+        `export_models`. Returns the folders of the new versions.
 
         Raises:
             InputError: `format` is not supported; see also `export_models`.
@@ -547,7 +553,8 @@ class TextModel(BuiltModel):
     def _nesterov(self) -> NesterovMomentum | None:
         """Returns the optimizer if it is `NesterovMomentum`.
 
-        A method: Keras would save an attribute or a property with the model.
+        This is a method, because Keras would save an attribute or a property
+        with the model.
         """
         optimizer = self.optimizer if self.compiled else None
         return optimizer if isinstance(optimizer, NesterovMomentum) else None
@@ -557,7 +564,7 @@ class TextModel(BuiltModel):
             raise InputError(
                 "the model and its optimizer belong to different "
                 "tf.distribute strategies: create both within the scope of "
-                "the one that trains them"
+                "the strategy that trains the model"
             )
 
     def _batch(self, data: tuple[Any, ...]) -> Any:
@@ -575,8 +582,8 @@ class TextModel(BuiltModel):
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # With autotuning, two of five calls of `fit` took up to twice the time:
-        # their end waited for the sleeping thread that autotunes.
+        # With autotuning, two of five calls of `fit` took up to twice the time,
+        # because they waited at the end for the autotuner's sleeping thread.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
@@ -589,7 +596,7 @@ class TextModel(BuiltModel):
     ) -> None:
         """Updates the metrics loss and accuracy.
 
-        `loss` is a batch's mean, `is_accurate` bool `(batch,)`.
+        `loss` is the mean of a batch; `is_accurate` is bool `(batch,)`.
         """
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
         total = (

@@ -41,9 +41,9 @@ Blocks = Sequence[tf.Tensor]
 def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     """Computes the cosine of each query with each title, `(batch, titles)`.
 
-    Several blocks are multiplied separately: the product of untrained columns
-    needs no gradient and can run in parallel with the recurrence. The cosine is
-    the sum of the products, because concatenated blocks have length 1.
+    Blocks are multiplied separately: the product of untrained columns needs no
+    gradient, and can run in parallel with the recurrence. The cosine is the sum
+    of the products, because the rows of two concatenated blocks have length 1.
     """
     widths = [
         [block.shape[-1] for block in blocks] for blocks in (queries, titles)
@@ -69,17 +69,17 @@ def random_negatives(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query, as the paper does (n = 4).
 
-    Negatives are clicked titles of other rows of the batch. They are a random
-    sample of the training clicks if the batch was shuffled.
+    Negatives are clicked titles of other rows of the batch. If the clicks are
+    shuffled, the negatives are a random sample of the training clicks.
 
     Args:
         query: Vectors of the queries, `(batch, d)`.
-        document: Vectors of distinct titles, `(distinct, d)`.
-        candidates: Indices in `document` for each query, `(batch, 1 + k)`: the
+        document: Vectors of the distinct titles, `(titles, d)`.
+        candidates: Rows of `document` for each query, `(batch, 1 + k)`: the
             clicked title, then k further negatives.
         n: Number of negatives to draw.
         seed: Seed of the draw, int32 `(2,)`.
-        all_clicked: Indices of the clicked titles of all workers' batches.
+        all_clicked: Rows of `document`: the clicked titles of all workers.
         first_row: This worker's first row in `all_clicked`.
 
     Returns:
@@ -106,7 +106,8 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Returns for each query whether its clicked title is the nearest.
 
     `labels` are as in `random_negatives`, or the columns of the clicked titles,
-    int `(batch,)`. With equal cosines the clicked title is not the nearest.
+    int `(batch,)`. If a negative has the same cosine as the clicked title, the
+    clicked title does not count as the nearest.
     """
     if labels.shape.rank == 1:
         clicked = tf.gather(cosines, labels, batch_dims=1)
@@ -118,7 +119,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Converts column indices to one-hot labels; returns other labels."""
+    """Converts column indices to one-hot labels; other labels stay."""
     if labels.shape.rank > 1:
         return labels
     return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
@@ -152,7 +153,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._epoch_losses: list[float] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Warns below the progress bar of the first epoch."""
+        """Warns before the second epoch, below the first progress bar."""
         self._warn()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -185,8 +186,8 @@ class TwoTower(SyncedWeights, TextModel):
 
     - `negatives`, strings `(batch, k)`: further negatives for each query; see
       `GivenNegatives`.
-    - `sample_weight`, float `(batch,)`: weights of the clicks.
-    - `log_q`, float `(batch,)` or `(batch, 1 + k)`: logarithms for the logQ
+    - `sample_weight`, float32 `(batch,)`: weights of the clicks.
+    - `log_q`, float32 `(batch,)` or `(batch, 1 + k)`: logarithms for the logQ
       correction; see `ClickFrequencies`.
 
     Training delays updates of rows of the trigram tables (`LazyRows`).
@@ -203,9 +204,9 @@ class TwoTower(SyncedWeights, TextModel):
             twice for tied towers.
         negatives: `"random"` (default): `n` titles of the batch for each query.
             `"in_batch"`: all other titles of the batch. `"corpus"`, as printed
-            in the paper: `n` of all training titles. With `"corpus"`, `fit` and
-            `evaluate` draw from a given list of titles; a dataset needs
-            `CorpusNegatives`.
+            in the paper: `n` of all training titles. For lists, `fit` and
+            `evaluate` draw the `"corpus"` negatives from the list of titles; a
+            dataset needs `CorpusNegatives`.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
 
@@ -251,8 +252,8 @@ class TwoTower(SyncedWeights, TextModel):
         widths = query_encoder.dimension, document_encoder.dimension
         if widths[0] != widths[1]:
             raise InputError(
-                "both encoders must give vectors of one width; the query's "
-                f"has {widths[0]}, the document's {widths[1]}"
+                "both encoders must have vectors of the same width; found "
+                f"{widths[0]} for queries and {widths[1]} for documents"
             )
         self.query_encoder = query_encoder
         self.document_encoder = document_encoder
@@ -267,8 +268,8 @@ class TwoTower(SyncedWeights, TextModel):
     @property
     def towers(self) -> list[TextEncoder]:
         """The distinct encoders: two, or one if the towers are tied."""
-        both = [self.query_encoder, self.document_encoder]
-        return both[:1] if self.tied else both
+        encoders = [self.query_encoder, self.document_encoder]
+        return encoders[:1] if self.tied else encoders
 
     @property
     def needs_adapt(self) -> bool:
@@ -276,7 +277,7 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes statistics of distinct titles, which some encoders need."""
+        """Computes statistics of distinct titles, if an encoder needs any."""
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
             tower.adapt(titles, cache=cache)
@@ -298,15 +299,16 @@ class TwoTower(SyncedWeights, TextModel):
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
             **kwargs: See `keras.Model.compile`. `metrics` are in addition to
-                loss and accuracy. Their `y_pred` are cosines with the
-                candidates, `(batch, candidates)`, without the logQ correction,
-                and -1 for a random negative that equals the clicked title.
-                `y_true` is 1.0 for the clicked title and 0.0 for negatives. For
-                rankings of all documents use `RankingEvaluation`.
+                loss and accuracy. For a metric, `y_pred` has the cosines with
+                the candidates, `(batch, candidates)`, without the logQ
+                correction, and -1 for a random negative that equals the clicked
+                title; `y_true` is 1.0 for the clicked title and 0.0 for
+                negatives. For rankings of all documents use
+                `RankingEvaluation`.
 
         Raises:
-            InputError: XLA or half precision are requested, or accuracy, which
-                is always a metric.
+            InputError: XLA or half precision is requested, or the metric
+                accuracy, which every `TwoTower` has.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -352,11 +354,12 @@ class TwoTower(SyncedWeights, TextModel):
             epochs: See `keras.Model.fit`.
             verbose: See `keras.Model.fit`.
             callbacks: See `keras.Model.fit`.
-            validation_split: Share of the lists, from their end, for an
-                evaluation after each epoch instead of training.
-            validation_data: A dataset; or two lists, shuffled once, and
-                optionally a third list of weights.
-            shuffle: Whether to shuffle lists differently in each epoch.
+            validation_split: Share of the pairs at the end of the lists, which
+                are evaluated after each epoch and not trained on.
+            validation_data: A dataset; or two lists, which are shuffled once,
+                and optionally a third list of weights.
+            shuffle: Whether to shuffle lists, in a new order for each epoch.
+                Default `True`.
             **kwargs: See `keras.Model.fit`: `initial_epoch`,
                 `steps_per_epoch`, `validation_steps`,
                 `validation_batch_size`, `validation_freq`; and
@@ -426,8 +429,8 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> Any:
         """Returns loss and accuracy; x, y and weights as for `fit`.
 
-        Lists are shuffled, because the negatives come from the same batch. All
-        calls have the same order and the same `"corpus"` negatives.
+        Lists are shuffled, because the negatives come from the same batch. Each
+        call uses the same order and the same `"corpus"` negatives.
         """
         pairs = self._batches(
             x,
@@ -508,9 +511,10 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> tf.Tensor:
         """Subtracts log(share of clicks) / gamma from each title's cosines.
 
-        In-batch negatives are sampled in proportion to their clicks. This
-        "logQ" correction makes training equal to uniform sampling (Bengio and
-        Senecal 2008; Yi et al. 2019). The loss multiplies by gamma.
+        In-batch negatives are sampled in proportion to their clicks. With this
+        "logQ" correction, training equals training with uniformly sampled
+        negatives (Bengio and Senecal 2008; Yi et al. 2019). The division by
+        gamma is needed because the loss multiplies cosines by gamma.
         """
         if batch.log_q is None:
             return cosines
@@ -524,7 +528,7 @@ class TwoTower(SyncedWeights, TextModel):
         return cosines - tf.cast(log_q / gamma, cosines.dtype)
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        """Converts indices to one-hot labels if the loss needs them."""
+        """Converts indices to one-hot labels unless the loss takes indices."""
         takes_indices = getattr(self.loss, "takes_indices", False)
         return labels if takes_indices else _one_hot(labels, scores)
 
@@ -592,8 +596,8 @@ class TwoTower(SyncedWeights, TextModel):
             negatives = CorpusNegatives(y, self.n, seed, split)
             if negatives.distinct == 1:
                 raise InputError(
-                    "found one title, and so nothing to compare a clicked title"
-                    ' with: expected two or more, as negatives is "corpus"'
+                    'found a single title: negatives="corpus" needs two or'
+                    " more different titles"
                 )
             return negatives.attach(pairs, None if reshuffle else 0)
         *_, extras = pairs.element_spec

@@ -31,7 +31,7 @@ from keras_lstm_dssm.settings.recipes import (
 def _new_words(
     recipe: WordsRecipe, vocabulary: Sequence[str], vectors: np.ndarray | None
 ) -> VocabularyVectors | TrigramVectors:
-    """Makes the layer of word vectors, with `vectors` as initial values."""
+    """Makes the layer of word vectors; `vectors` are the initial values."""
     options: dict[str, Any] = {
         "dimension": recipe.word_dimension,
         "max_words": recipe.max_words,
@@ -64,9 +64,10 @@ def build_scorer(
 ) -> PairScorer:
     """Builds a pair scorer.
 
-    `vocabulary` has words or stems, see `vocabulary_of`. Recipes with trigrams
-    do not use it. `vectors` are initial word vectors `[words, word_dimension]`,
-    such as from `skip_gram_vectors`. Without `vectors` they are random.
+    `vocabulary` has words or stems, see `vocabulary_of`. `vectors`, `[words,
+    word_dimension]`, are the initial vectors of these words, for example from
+    `skip_gram_vectors`; by default the vectors are random. Recipes with
+    `words="trigrams"` use neither argument.
     """
     matcher_class = registered_class("matcher", recipe.matcher, Matcher)
     with seeded_initializers(seed):
@@ -94,9 +95,10 @@ def build_keyvec(
 ) -> KeyVec:
     """Builds a `KeyVec`.
 
-    `vocabulary` has the possible key words. A recipe with `words="vocabulary"`
-    gives these words vectors, a recipe with `words="stems"` the `stems`.
-    `vectors` are initial word vectors, see `build_scorer`.
+    `vocabulary` has the possible key words. With `words="vocabulary"` in the
+    recipe, the key words are also the words that have vectors; with
+    `words="stems"`, the `stems` have vectors. `vectors` are initial word
+    vectors, see `build_scorer`.
     """
     with seeded_initializers(seed):
         return KeyVec(

@@ -432,7 +432,7 @@ def test_a_loaded_model_has_the_fingerprint_of_the_saved_one(
 
 
 def test_towers_of_unequal_widths():
-    with pytest.raises(dssm.InputError, match="has 3, the document's 2"):
+    with pytest.raises(dssm.InputError, match="3 for queries and 2 for doc"):
         dssm.TwoTower(gru(), dssm.DSSMEncoder([2]))
 
 

@@ -174,7 +174,7 @@ def test_patches_are_saved_with_the_weights(tmp_path):
 
 def test_pretraining_says_what_it_needs(monkeypatch):
     matcher = DeepMatch(4, [2, 3], largest=4)
-    with pytest.raises(InputError, match='it needs words="vocabulary"'):
+    with pytest.raises(InputError, match='use words="vocabulary"'):
         matcher.pretrain(layers.TrigramVectors(4), *PAIRS)
     words = layers.VocabularyVectors(VOCABULARY, 4)
     with pytest.raises(InputError, match="found 2 queries and 1 documents"):

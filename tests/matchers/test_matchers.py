@@ -221,8 +221,8 @@ def test_gates_start_small_and_the_forget_gate_open():
 @pytest.mark.parametrize(("kind", "arguments", "message"), [
     (ARCI, {"pooling": "mean"}, "pooling must be .* not 'mean'"),
     (ARCI, {"max_words": 5}, "5 positions are too few for 2 conv"),
-    (ARCI, {"filters": []}, "filters must have a number"),
-    (ARCII, {"filters": []}, "filters must have a number"),
+    (ARCI, {"filters": []}, "filters is empty"),
+    (ARCII, {"filters": []}, "filters is empty"),
     (ARCII, {"max_words": 9}, "9 positions are too few for 3 conv"),
     (ARCII, {"filters": [2, 0]},
      "filters is 0: expected a whole number of 1 or more"),

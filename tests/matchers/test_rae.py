@@ -233,5 +233,5 @@ def test_pretraining_says_what_it_needs():
     words = layers.VocabularyVectors(VOCABULARY, 4)
     with pytest.raises(InputError, match="found 1 queries and 2 documents"):
         rae.RAE(4).pretrain(words, ["a"], ["b", "c"])
-    with pytest.raises(InputError, match="no text of 2 has two words"):
+    with pytest.raises(InputError, match="none of 2 texts has two words"):
         rae.RAE(4).pretrain(words, ["glue"], ["bolt"])

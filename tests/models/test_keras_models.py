@@ -250,7 +250,7 @@ def test_what_towers_do_not_take():
         ("got one list", lambda: m.fit(QUERIES)),
         ("got one tuple", lambda: m.predict_on_batch((*data, TITLES))),
         (r"\.batch\(256\)", lambda: m.fit(rows)),
-        ("query's has 4, the document's 8",
+        ("found 4 for queries and 8 for documents",
          lambda: dssm.TwoTower(dssm.RNNEncoder(4), dssm.RNNEncoder(8))),
         ("one of random, in_batch, corpus, not 'hard'",
          lambda: dssm.TwoTower(*m.towers, negatives="hard")),
