@@ -55,7 +55,7 @@ def is_loopback(host: str) -> bool:
 def token_headers(
     token: str | None, host: str, encrypted: bool
 ) -> list[tuple[str, str]]:
-    """Returns the HTTP or gRPC header that carries a token, if there is one."""
+    """Returns the HTTP or gRPC header of a token; no header without a token."""
     if token is None:
         return []
     if not token.isascii() or not token.isprintable() or " " in token:
