@@ -505,7 +505,7 @@ class Transport(Protocol):
     timeout: float
 
     def send(self, request: Request) -> Any:
-        """Returns the reply: `PredictReply`, `Metadata` or `VersionStatus`es."""
+        """Returns a `PredictReply`, a `Metadata` or the states of versions."""
 
     def close(self) -> None:
         """Closes the connections."""
