@@ -362,8 +362,8 @@ def _parse_title(line: bytes) -> _Row | None:
     tags = fields[2].split(",") if len(fields) == 3 else []
     if len(fields) > 3 or not all(fields) or not all(map(str.strip, tags)):
         raise InputError(
-            f"found {text!r:.80}, expected title, id TAB title, or id TAB title"
-            " TAB tags, with commas between tags"
+            f"found {text!r:.80}, expected a title, or id TAB title, or id TAB"
+            " title TAB tags, with commas between tags"
         )
     title = fields[min(1, len(fields) - 1)]
     return fields[0], title, [], checked_tags(tags), title

@@ -233,7 +233,7 @@ def write_server_files(
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int]
 ) -> None:
-    """Updates `models.config`: exported versions, and models that are missing."""
+    """Writes versions of exported models to a file; adds missing models."""
     config = read_models_config(path)
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
