@@ -83,8 +83,8 @@ def export_models(
             exported, and an existing retriever does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
-        max_k: Maximum number of results for a query, by default 1,000; a
-            larger k in a request is reduced to it.
+        max_k: Maximum number of results for a query, by default 1,000. A
+            larger k in a request counts as `max_k`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the record of the export
             in `card.json` and `CARD.md` of `output`. By default nothing is
@@ -198,8 +198,8 @@ def export_retriever(
         version: The version number, by default one above the largest.
         vectors: How vectors are stored: `float32`, or `int8` for a quarter of
             the memory.
-        max_k: Maximum number of results for a query, by default 1,000; a
-            larger k in a request is reduced to it.
+        max_k: Maximum number of results for a query, by default 1,000. A
+            larger k in a request counts as `max_k`.
         tags: The tags of each title, at most 32, for searches that are
             restricted to tags; by default titles have no tags.
 

@@ -32,7 +32,7 @@ PAIRED = (
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
 """Chinese, Japanese and Korean letters, as a character class for the regular
-expressions of Python and RE2. Words have only one to three such letters."""
+expressions of Python and RE2. Most words have only one to three letters."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
@@ -112,7 +112,7 @@ FORMS: dict[str, Callable[[str], list[str]]] = {
     "words": lambda word: [word],
     "trigrams": letter_grams,
 }
-"""What BM25 compares -> function from a word to its forms."""
+"""Kind of the terms for BM25 -> function from a word to the word's forms."""
 
 
 def word_forms(
@@ -268,14 +268,14 @@ class TermScores:
 
     Args:
         postings: The postings of the documents.
-        kind: What BM25 compares, a key of `FORMS`.
+        kind: Kind of the terms for BM25, a key of `FORMS`.
         weights: Name of a part -> its weight.
 
     Attributes:
         postings: The postings, with scores multiplied by the weights.
         idf: The IDF of each term, float32; 0 for a number. The last element is
             the IDF of terms that occur in no document.
-        kind: What BM25 compares, a key of `FORMS`.
+        kind: Kind of the terms for BM25, a key of `FORMS`.
     """
 
     def __init__(
@@ -327,7 +327,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns a match's part, and the score it adds to each document."""
+        """Returns a match's part, and the match's score in each document."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

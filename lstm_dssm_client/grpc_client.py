@@ -443,7 +443,7 @@ class _PredictReply:
 
 
 class _GrpcTransport:
-    """Sends requests over gRPC: the `Transport` of `Client` and `AsyncClient`.
+    """Sends requests over gRPC, for a `Client` or an `AsyncClient`.
 
     `channels` is the module `grpc`, or `grpc.aio` for an `AsyncClient`.
     """
@@ -480,7 +480,7 @@ class _GrpcTransport:
             # Reconnects to a restarted server before the last repetition.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
-            # By default all clients of a server share one connection.
+            # By default all clients in a process share a connection.
             ("grpc.use_local_subchannel_pool", 1),
         ]
         self.channel = channel = (

@@ -322,7 +322,7 @@ _TRY_AGAIN = (
 
 
 class _HttpTransport:
-    """Sends requests over open connections: `Transport` of `HttpClient`."""
+    """Sends requests over HTTP for an `HttpClient`; keeps connections open."""
 
     def __init__(
         self,
@@ -511,7 +511,7 @@ class HttpClient(TextClient):
 
     The methods have the arguments and results of `Client`, with two
     differences: the `code` of a `ServingError` is an `http.HTTPStatus`, and the
-    version of a `Prediction` is None unless a version number was requested.
+    version of a `Prediction` is None if the request had no version number.
 
     Args:
         target: The server's address, such as `http://127.0.0.1:8501` or

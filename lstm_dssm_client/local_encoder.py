@@ -67,7 +67,7 @@ class LocalEncoder:
         return unit(self.compose(texts))
 
     def split(self, text: str | bytes) -> list[str]:
-        """Splits a text into words; an empty text becomes one word."""
+        """Splits a text into words; a text without words becomes one word."""
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:
@@ -248,10 +248,10 @@ def lstm_step(
 ) -> tuple[Step, np.ndarray, np.ndarray]:
     """Returns an LSTM's time step, and the order and the signs of z's columns.
 
-    In this order, one call of `_sigmoid` computes several gates. `_sigmoid`
-    takes -z, therefore the signs. `gates`, such as "ifgo", lists the gates in
-    the column order of the weights. `peepholes` has a matrix or a diagonal for
-    each gate but g, or is empty.
+    The order lets one call of `_sigmoid` compute several gates. The signs are
+    needed because `_sigmoid` takes -z. `gates`, such as "ifgo", lists the gates
+    in the column order of the weights. `peepholes` has a matrix or a diagonal
+    for each gate but g, or is empty.
     """
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(

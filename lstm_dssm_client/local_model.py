@@ -64,7 +64,8 @@ class LocalModel:
 
     Attributes:
         version: Time of the export, in seconds since 1970.
-        card: Facts about the training, such as "date" and "documents".
+        card: Facts about the export, such as "date" and "documents", and about
+            the training run.
 
     Raises:
         InputError: The file is missing or damaged, or has another format than

@@ -130,7 +130,7 @@ class Hit(NamedTuple):
             hybrid retriever's score is the probability that the document is
             relevant.
         title: The document's title, or the id if the retriever has no titles;
-            "" in hits of `keras_lstm_dssm.Index`.
+            "" in hits of `keras_lstm_dssm.evaluation.Index`.
 
     Example:
     >>> Hit("d1", 0.83, "hex bolt").title

@@ -317,7 +317,7 @@ class AsyncTextClient:
         """Returns the key sentences and the key words of documents.
 
         Args:
-            texts: Any number of documents, each one string.
+            texts: Documents, each as one string.
             n: Number of sentences, and of words, to return for each document,
                 by default 5; the server returns at most 250. A short document
                 has fewer sentences.

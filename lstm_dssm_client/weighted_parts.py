@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
 
 class WeightedParts:
-    """Concatenates unit vectors; their inner product is a sum of cosines.
+    """Concatenates unit vectors; inner products are weighted sums of cosines.
 
     Part i has the weight w_i and encodes a text as a unit vector v_i. W is the
     sum of the weights. The vector of the text is `[sqrt(w_1/W) v_1,

@@ -89,7 +89,7 @@ class DocumentRows(NamedTuple):
 
 
 def check_documents(documents: Documents) -> None:
-    """Raises `InputError` for unequal columns, empty ids or invalid tags."""
+    """Raises `InputError` for no documents, or wrong ids, titles or tags."""
     ids, tags = documents.ids, documents.tags
     titles = len(documents.titles)
     if titles == 0 or len(ids) != titles:
@@ -333,7 +333,7 @@ class TextDocuments(DocumentReader):
             self._line += count
 
     def _row(self, line: bytes) -> _Row | None:
-        """Parses a line; returns None if it is blank or repeated."""
+        """Parses a line; returns None for a blank or repeated line."""
         self._line += 1
         try:
             row = _parse_json(line) if self._is_json else _parse_title(line)
@@ -379,7 +379,7 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Converts a document to a row, without a title with the first sentence."""
+    """Converts a document to a row; the title may be the first sentence."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title

@@ -282,7 +282,7 @@ def writing_part(
 
 
 class _NpyPart:
-    """Writes and reads a part as files `.npy`, `.ids`, `.hashes` and others."""
+    """Writes and reads a part with vectors in an `.npy` file."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -350,7 +350,7 @@ class _NpyPart:
 
 
 class _ParquetPart:
-    """Writes and reads a part as a parquet file."""
+    """Writes and reads a part as one parquet file."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -435,7 +435,7 @@ class _ParquetPart:
 
 
 def _check_unpacked(metadata: Any, path: Path) -> None:
-    """Checks that a parquet file cannot fill the memory when it is unpacked."""
+    """Rejects a parquet file that unpacks to more than twice its size."""
     groups = range(metadata.num_row_groups)
     unpacked = sum(metadata.row_group(n).total_byte_size for n in groups)
     if unpacked > 2 * (size := path.stat().st_size):
@@ -502,8 +502,7 @@ def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
         rows: The number of vectors, which must be the number of ids.
 
     Raises:
-        InputError: The file cannot be read, or its number of lines is not
-            `rows`.
+        InputError: The file cannot be read, or has other than `rows` lines.
 
     Example:
     >>> _ = Path("ids.txt").write_text("b1\nb2\n")

@@ -34,7 +34,7 @@ class GraphEncoder(Protocol):
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one short text, `[1]`, faster: a unit vector `[1, d]`."""
+        """Encodes one short text, `[1, d]`, faster than `unit_vectors`."""
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
         """Returns whether a batch has a single, short text."""
@@ -85,7 +85,7 @@ class EncoderModule(EncodingModule):
 class HybridEncoderModule(EncoderModule):
     """Concatenates the vectors of a hybrid retriever's towers and words.
 
-    The teacher has vectors for the words part.
+    If the teacher has a vector for a text, the words part is this vector.
     """
 
     def __init__(

@@ -126,7 +126,7 @@ class DocumentTags(tf.Module):
             has_name = tf.zeros([batch, stop - start], tf.bool)
             # Column by column, because [batch, block, width] may be large.
             for column in range(self._width):
-                if column:  # a match of the same name counts once
+                if column:  # several matches of one name count once
                     has_name &= names[:, column] == names[:, column - 1]
                 matches = tf.gather(has_tag, block[:, column], axis=1)
                 count += tf.cast(matches & ~has_name, tf.int8)
@@ -311,11 +311,11 @@ BLOCK = 16_384
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
     """Divides documents into blocks of at most `BLOCK`; returns the edges.
 
-    Documents that share a vector must get equal scores. They are therefore in
-    one block. If there are more than `BLOCK` of these documents, they fill
-    several blocks without other documents, and each of these blocks multiplies
-    only the shared vector. `vector_of` is ascending, see `EqualVectors`; for
-    documents without vectors, `vector_of` is 0, 1, 2 and so on.
+    Documents that share a vector must get equal scores, and are therefore in
+    one block. If more than `BLOCK` documents share a vector, these documents
+    fill several blocks alone, and each block multiplies only the shared vector.
+    `vector_of` is ascending, see `EqualVectors`; for documents without vectors,
+    `vector_of` is 0, 1, 2 and so on.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))

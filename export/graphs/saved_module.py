@@ -1,4 +1,4 @@
-"""SavedModels: their base classes, stored variables and signatures."""
+"""Base classes of exported models; variables and signatures of SavedModels."""
 
 import functools
 import logging
@@ -57,7 +57,7 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
     The graph checks the ranks and the numbers of rows of its inputs, and fails
     with INVALID_ARGUMENT. TF Serving does not check shapes, and some kernels of
-    TF.Text crash the server if they get a scalar.
+    TF.Text crash the server when a client sends a scalar.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -256,7 +256,7 @@ class EncodingModule(ServedModule):
         self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
         """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
-        # Equal texts get equal vectors: the last bits depend on the batch.
+        # Encodes equal texts once: a vector's last bits depend on the batch.
         first, inverse = distinct_values(
             [tuple(t) if isinstance(t, list) else t for t in texts]
         )

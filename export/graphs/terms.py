@@ -212,9 +212,9 @@ def unaccented(words: tf.Tensor) -> tf.Tensor:
 
 
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists letter trigrams, and the index of the word of each trigram.
+    """Lists the letter trigrams of words, and the index of each trigram's word.
 
-    The trigrams are those of `bm25.letter_grams`. `words` have no accents.
+    `words` have no accents. `bm25.letter_grams` lists the same trigrams.
     """
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values

@@ -187,7 +187,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
     """Writes the digest and the path of each file in a folder.
 
     Args:
-        folder: A version's folder with all other files.
+        folder: A version's folder, with all files except the manifest.
 
     Returns:
         The file, `folder/MANIFEST.sha256`.
@@ -215,7 +215,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
 
 
 def verify_manifest(folder: str | os.PathLike[str]) -> None:
-    """Checks that a folder has exactly the files of its manifest.
+    """Checks that a folder has exactly the files that its manifest lists.
 
     The check finds files that are damaged, missing or added. An attacker who
     can write in the folder can also change the manifest.

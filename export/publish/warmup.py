@@ -41,7 +41,7 @@ BATCHING_TEXT = f"""\
 # a version if one of its warm-up requests has more rows than max_batch_size.
 # The largest request has {WARMUP_SIZES[-1]} rows. To set max_batch_size below
 # {WARMUP_SIZES[-1]}, change this file, then export again: the new version has
-# smaller warm-up requests. The last allowed_batch_sizes is max_batch_size.
+# smaller warm-up requests. max_batch_size must be the last allowed batch size.
 max_batch_size {{ value: {BATCH_SIZES[-1]} }}
 batch_timeout_micros {{ value: 1000 }}
 max_enqueued_batches {{ value: 100 }}
