@@ -113,9 +113,9 @@ def serving_error(
     name = code_name(code)
     if name == "UNAVAILABLE" and "HTTP/2" in details:
         message = (
-            f"{target} does not speak gRPC, and may be an HTTP port: give the"
-            " port that lstm-dssm-serve prints after `serving on`, or use"
-            f" HttpClient ({details})"
+            f"{target} does not speak gRPC, and may be a server's HTTP port:"
+            " give the port that lstm-dssm-serve prints after `serving on`, or"
+            f" use HttpClient ({details})"
         )
     elif name == "UNAVAILABLE":
         message = (
