@@ -1,6 +1,6 @@
-"""The small wheel: `lstm_dssm_client` alone, from the same source.
+"""Builds the wheel `lstm-dssm-client`, with only `lstm_dssm_client`.
 
-`pip wheel --no-deps ./client` in a clone builds it.
+Run `pip wheel --no-deps ./client` in a clone of the repository.
 """
 
 import pathlib

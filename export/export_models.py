@@ -70,9 +70,9 @@ def export_models(
     KeyVecs also get a `retriever`. Other models in the folder do not change.
 
     All exported models get the same version number, above every number in the
-    folder. A server reads the live version of each model from `models.config`.
-    This file is replaced last: a failed or interrupted export leaves the
-    versions of the last complete export live.
+    folder. `models.config` tells servers which version of each model to serve.
+    The export replaces this file last. Servers therefore keep the versions of
+    the last complete export if an export fails or is interrupted.
 
     Args:
         model: The trained model. With `hybrid`, the model can be `None`.
@@ -83,8 +83,8 @@ def export_models(
             exported, and an existing retriever does not change.
         vectors: How the retriever stores its vectors: `float32`, or `int8`
             for a quarter of the memory.
-        max_k: Maximum number of results for a query, by default 1,000; a
-            larger k in a request is reduced to it.
+        max_k: Maximum number of results for a query, by default 1,000. A
+            larger k in a request counts as `max_k`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the record of the export
             in `card.json` and `CARD.md` of `output`. By default nothing is
@@ -93,13 +93,14 @@ def export_models(
             retriever uses these vectors, and sums of word vectors for all
             other titles. With `hybrid` and a model without a words part, word
             vectors are fitted to the teacher.
-        hybrid: Weights of towers, words and BM25 in the retriever's scores.
-            Weights of missing parts have no effect. Without a model and a
-            teacher no encoder is exported.
+        hybrid: Weights of towers, words and BM25 in the scores of a hybrid
+            retriever; by default the retriever is not hybrid. Weights of
+            missing parts have no effect. With neither a model nor a teacher, no
+            encoder is exported.
         queries: Training queries, for `hybrid`. Hubness is measured with these
-            queries, and is 0 without queries. The retriever stores the stems
-            of all words of titles and queries, because graphs cannot compute
-            stems.
+            queries; without queries, hubness has no weight. The retriever
+            stores the stems of all words of titles and queries, because graphs
+            cannot compute stems.
 
     Returns:
         The folders of the new versions.
@@ -107,9 +108,9 @@ def export_models(
     Raises:
         InputError: `output` cannot be written to, or contains a
             `models.config` or a model that a server could not read; `vectors`
-            or `max_k` is wrong; there are documents for a pair scorer, or for
-            a retriever in the folder of other encoders; a weight is not
-            finite. No version is published.
+            or `max_k` is wrong; `documents` are given for a pair scorer; the
+            retriever would replace the retriever of another training; a weight
+            is not finite. No version is published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
@@ -127,14 +128,14 @@ def export_models(
             keywords["teacher"] = teacher
         if keywords and "teacher" not in kind.options:
             raise InputError(
-                "a teacher has vectors of titles for two towers, and this model"
-                f" is another: found a {kind.noun}: leave it out"
+                "only two towers use a teacher's vectors of titles: found a"
+                f" {kind.noun}: leave the teacher out"
             )
         graphs = kind.load("graphs")(*options, **keywords)
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
-        _check_output(output, graphs)  # again: it may have changed until here
+        _check_output(output, graphs)  # again: the folder may have changed
         folders = publish_models(output, modules)
         if run is not None or teacher is not None:
             write_models_card(
@@ -157,7 +158,7 @@ def export_model(
     Args:
         model: The trained encoder, for example `TwoTower.query_encoder`, or
             the trained pair scorer or KeyVec.
-        base: The model's folder, for the folder of the version.
+        base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
 
     Returns:
@@ -165,7 +166,7 @@ def export_model(
 
     Raises:
         InputError: The version exists already, a weight is not finite, or
-            the matcher of a scorer has not been pre-trained.
+            the matcher of a pair scorer has not been pre-trained.
 
     Example:
     >>> export_model(model.query_encoder, "models/query_encoder")
@@ -193,22 +194,23 @@ def export_retriever(
             `query_encoder` is a KeyVec.
         ids: The id of each title, which the retriever returns.
         titles: The documents' titles, or whole documents for a KeyVec.
-        base: The model's folder, for the folder of the version.
+        base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
-        vectors: `float32`, or `int8` for a quarter of the memory.
-        max_k: Maximum number of results for a query, by default 1,000; a
-            larger k in a request is reduced to it.
-        tags: The tags of each title, at most 32, for searches of tagged titles
-            only; by default titles have no tags.
+        vectors: How vectors are stored: `float32`, or `int8` for a quarter of
+            the memory.
+        max_k: Maximum number of results for a query, by default 1,000. A
+            larger k in a request counts as `max_k`.
+        tags: The tags of each title, at most 32, for searches that are
+            restricted to tags; by default titles have no tags.
 
     Returns:
         The version's folder, `base/<number>`.
 
     Raises:
         InputError: There are no titles; the numbers of ids, tags and titles
-            differ; an id is empty; `vectors` is no key of `VECTORS`; `max_k` is
-            below 1; a weight is not finite; a tag is blank or has a comma; or
-            the version exists already.
+            differ; an id is empty; `vectors` is unknown; `max_k` is below 1; a
+            weight is not finite; a tag is blank or has a comma; a title has
+            more than 32 tags; or the version exists already.
 
     Example:
     >>> encoder = dssm.DSSMEncoder(units=[4])
@@ -263,8 +265,8 @@ def hybrid_graphs(
     queries = list(queries)
     if not isinstance(documents, Documents):
         raise InputError(
-            "a hybrid retriever counts the words of titles: give them with"
-            " --documents, as a file"
+            "a hybrid retriever counts the words of titles: give the titles as"
+            " a file, with --documents"
         )
     parts = HybridParts.of(model, teacher)
     settings = parts.settled(settings, documents.titles, queries)
@@ -327,8 +329,8 @@ def _check_output(
         encoders = {"query_encoder", "keyvec"} & find_models(output).keys()
         for name in encoders.difference(names):
             raise InputError(
-                f"{output}: found {name}, of another training, whose retriever "
-                "would be replaced; name another folder"
+                f"{output}: found {name}, of another training; the export would"
+                " replace that training's retriever: name another folder"
             )
     check_folder(output)
     check_server_files(output, names)

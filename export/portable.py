@@ -76,13 +76,14 @@ def export_portable(
         path: File to write. An existing file is replaced at the end.
         documents: Ids, titles and tags; by default the file has no documents.
         weights: How the rows of the trigram tables are stored: `int8`, with a
-            scale for each row, or `float32`. With `int8`, a table whose rows
-            are summed to an output is float16. All other weights are float32.
+            scale for each row, or `float32`. With `int8`, `bag_embedding` is
+            float16, because rows of this table are summed directly to a part of
+            the vector. All other floating-point weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the card.
         teacher: See `export_models`.
-        hybrid: See `export_models`. The file has only parts with a weight.
+        hybrid: See `export_models`. The file omits parts without a weight.
         queries: See `export_models`.
 
     Returns:
@@ -91,8 +92,8 @@ def export_portable(
     Raises:
         InputError: The model is no `TwoTower`; an encoder is of another
             package; `weights` or `vectors` is unknown; a weight is not finite;
-            there are no titles, or the number of ids differs; or the file
-            cannot be written.
+            there are no titles, or the numbers of ids and titles differ;
+            `hybrid` is given without documents; or the file cannot be written.
 
     Example:
     >>> export_portable(model, "shop.safetensors", Documents(titles, titles))
@@ -187,7 +188,7 @@ class _Contents(NamedTuple):
     postings: Postings | None
     title_hubness: np.ndarray | None = None
     weights: str = "float32"
-    texts: Sequence[str] = ()  # the encoded texts; titles are shown with hits
+    texts: Sequence[str] = ()  # the encoded texts; hits show titles
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
@@ -247,7 +248,7 @@ class _Contents(NamedTuple):
 
 
 def check_portable(model: Any) -> None:
-    """Checks that a model is two towers with encoders of `LocalModel`."""
+    """Checks that `LocalModel` can read a model: two towers, known encoders."""
     if not isinstance(model, TwoTower):
         raise InputError(
             f"found a {kind_of(model).noun}, and only two towers are portable:"
@@ -293,7 +294,7 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # The encoder's own weights have the encoder's name in their path.
+        # The path of a weight outside of layers has the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):
@@ -301,7 +302,8 @@ def _stored_weights(
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
             rows = rows if len(rows) else np.array([0])
-            # These rows are summed to a part of the vector: int8 is too coarse.
+            # Rows of `bag_embedding` are summed to a part of the vector: int8
+            # is too coarse.
             is_sum = layer is getattr(tower, "bag_embedding", None)
             dtype = "float16" if is_sum and kind == "int8" else kind
             yield from stored_table(name, values, rows, start, dtype).items()
@@ -314,7 +316,7 @@ def _stored_weights(
 def _stored_documents(
     rows: DocumentRows, stored: StoredVectors | None, texts: Sequence[str]
 ) -> Arrays:
-    """Returns the arrays that store documents, equal vectors only once."""
+    """Returns the arrays that store documents, with each vector only once."""
     titles = [*(rows.titles or rows.ids)]
     arrays = stored_texts("titles", titles)
     if texts and [*texts] != titles:

@@ -1,9 +1,10 @@
 """Clients of a model server over HTTP and gRPC, without TensorFlow.
 
-The distribution `keras-lstm-dssm` contains this package, which is also a small
-wheel by itself, `lstm-dssm-client`, that needs NumPy only. The gRPC clients,
-`Client` and `AsyncClient`, also need `grpcio` and `protobuf`; `LocalModel`, for
-use without a server, `safetensors`. So names are imported at their first use.
+Two distributions contain this package: `keras-lstm-dssm`, and the small
+`lstm-dssm-client`, which needs only NumPy. The gRPC clients, `Client` and
+`AsyncClient`, also need `grpcio` and `protobuf`. `LocalModel`, for use without
+a server, also needs `safetensors`. The package imports each name at its first
+use, because some of these dependencies may be missing.
 
 Example:
     >>> from lstm_dssm_client import HttpClient
@@ -43,7 +44,7 @@ _MODULES = {
     "tls_context": "http_client",
     "tls_credentials": "grpc_client",
 }
-"""Public name -> its module. All other names are in `signatures`."""
+"""Public name -> module. All other public names are in `signatures`."""
 
 __all__ = [
     "AsyncClient",
@@ -80,7 +81,7 @@ def __getattr__(name: str) -> Any:
         if not extra:
             raise
         raise ImportError(
-            f"{error.name} is not installed, which {name} needs: pip install "
+            f"{name} needs {error.name}, which is not installed: pip install "
             f'"lstm-dssm-client[{extra}]"'
         ) from error
     return getattr(module, name)

@@ -1,11 +1,12 @@
 """Scores of query terms in NumPy: BM25, and the share of matching numbers.
 
-`keras_lstm_dssm` computes postings for evaluation and for exports. `LocalModel`
-reads the postings from its file.
+A term is what the inverted index `Postings` counts: a word, a stem, a letter
+trigram or a number. A form is a string under which a table finds a term: with
+stems, the forms "bolt" and "bolts" have the same term. Exported graphs use the
+same forms and the same table.
 
-The encoders' rules split a text into words. A term is a word, a stem, a letter
-trigram or a number. `word_forms` lists the forms of a word, and a table maps
-each form to a term. Exported graphs use the same forms and the same table.
+`keras_lstm_dssm` computes postings for evaluation and for exports. `LocalModel`
+reads postings from a file.
 """
 
 import re
@@ -30,13 +31,13 @@ PAIRED = (
     "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
-"""Chinese, Japanese and Korean letters, of which one to three make a word: a
-character class for Python's and RE2's regular expressions."""
+"""Chinese, Japanese and Korean letters, as a character class for the regular
+expressions of Python and RE2. Most words have only one to three letters."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
 NUMBER = "="
-"""First character of the form of a number. No word contains it."""
+"""First character of the form of a number. No word contains this character."""
 
 _DIGITS = re.compile("[0-9]+")
 
@@ -45,11 +46,12 @@ ROMAN = {
     "ix": "9", "xi": "11", "xii": "12", "xiii": "13", "xiv": "14", "xv": "15",
     "xvi": "16",
 }  # fmt: skip
-"""Roman numerals that count as numbers. The single letters i, v and x are more
-often words or signs, as in "2 x 4" and "18 v"."""
+"""Roman numerals that count as numbers. The letters i, v and x alone are left
+out: most often they are words, signs or units, as in "2 x 4" and "18 v"."""
 
 UNKNOWN, STOP = -1, -2
-"""Term number of a form that occurs in no document, and of a stop word."""
+"""`UNKNOWN` is the term of forms that occur in no document. `STOP` is the term
+of stop words."""
 
 MARKED = "([a-z])[\u0300-\u036f]+"
 """Regular expression of a Latin letter and its accents in Unicode's NFD."""
@@ -58,7 +60,7 @@ _MARKED = re.compile(MARKED)
 
 
 def unaccented(word: str) -> str:
-    """Removes the accents of Latin letters: people search without them.
+    """Removes the accents of Latin letters, because queries often omit them.
 
     Example:
     >>> unaccented("béquille")
@@ -71,10 +73,10 @@ def unaccented(word: str) -> str:
 
 
 def letter_grams(word: str) -> list[str]:
-    """Lists the letter trigrams of a word, each around one letter.
+    """Lists the letter trigrams of a word: each letter with its neighbours.
 
-    Accents are left out. A Chinese, Japanese or Korean letter makes a pair with
-    the next letter instead, because Chinese does not separate words.
+    Accents are removed. A Chinese, Japanese or Korean letter is paired with
+    only the next letter, because words of these languages are short.
 
     Example:
     >>> letter_grams("good")
@@ -92,8 +94,9 @@ def letter_grams(word: str) -> list[str]:
 def number_forms(word: str) -> list[str]:
     """Lists the forms by which a word may match as a number.
 
-    Each run of digits is a form. A word without digits is a form, too, because
-    it may be a Roman numeral: `Postings.term_of` maps "=iv" to the term of 4.
+    Each run of digits gives a form. A word without digits also gives a form,
+    because the word may be a Roman numeral: `Postings.term_of` maps "=iv" to
+    the term of the number 4.
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
@@ -104,12 +107,12 @@ def number_forms(word: str) -> list[str]:
 
 
 FORMS: dict[str, Callable[[str], list[str]]] = {
-    # `Postings.term_of` maps a word to the term of its stem.
+    # `Postings.term_of` maps each word to the term of the word's stem.
     "stems": lambda word: [word],
     "words": lambda word: [word],
     "trigrams": letter_grams,
 }
-"""What BM25 compares -> function from a word to its forms."""
+"""Kind of the terms for BM25 -> function from a word to the word's forms."""
 
 
 def word_forms(
@@ -125,7 +128,8 @@ def word_forms(
 def idf(frequency: Any, count: int) -> np.ndarray:
     """Returns Lucene's IDF, log(1 + (N - df + 1/2) / (df + 1/2)), float64.
 
-    `frequency` is df, the number of the N = `count` texts that have a term.
+    `frequency` is df, the number of texts with a term. `count` is N, the number
+    of all texts.
     """
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
@@ -139,26 +143,28 @@ def term_shares(
 ) -> np.ndarray:
     """Returns tf / (tf + k1 (1 - b + b length / mean length)).
 
-    A term that occurs tf = `counts` times in a document adds its IDF, times
-    this share, to the document's BM25 score.
+    `counts` is tf, the number of times that a term occurs in a document. The
+    term adds its IDF, times this share, to the document's BM25 score.
     """
     return counts / (counts + k1 * (1 - b + b * lengths / mean_length))
 
 
 class Postings(NamedTuple):
-    """Inverted index: the documents of each term, each with a score.
+    """Inverted index: the documents that contain each term, and their scores.
+
+    Terms are integers from 0.
 
     Attributes:
         size: Number of documents.
-        term_of: Form of a word -> number of the term, or `STOP`; see
-            `word_forms` and `number_forms`.
-        words: Number of word terms. Word terms come first, then the terms of
-            numbers.
-        bounds: The index in `documents` of each term's first document, and
-            then the length of `documents`; int64 `[terms + 1]`.
-        documents: The documents of each term, ascending, int32.
-        scores: The BM25 score of the term in the document, float32; 1 for a
-            number.
+        term_of: Form of a word -> term, or `STOP`; see `word_forms` and
+            `number_forms`.
+        words: Count of the terms for BM25. Terms from `words` on are numbers.
+        bounds: Index of each term's first entry in `documents`; the last
+            element is the length of `documents`; int64 `[terms + 1]`.
+        documents: The documents of each term, term after term, int32. The
+            documents of one term are ascending.
+        scores: For each entry of `documents`, the BM25 score of the term in
+            the document, float32; 1 if the term is a number.
     """
 
     size: int
@@ -172,7 +178,7 @@ class Postings(NamedTuple):
     def from_counts(
         cls, term_of: Mapping[str, int], counts: Any, k1: float, b: float
     ) -> "Postings":
-        """Computes the postings of word terms.
+        """Computes the postings of terms for BM25, without numbers.
 
         `counts` are the term frequencies, a sparse SciPy matrix
         `[documents, terms]`; k1 and b are the parameters of BM25.
@@ -195,7 +201,7 @@ class Postings(NamedTuple):
         )
 
     def in_order(self, order: np.ndarray) -> "Postings":
-        """Renumbers the documents: number `order[i]` becomes number i."""
+        """Renumbers the documents: document `order[i]` becomes document i."""
         position = np.empty(len(order), np.int32)
         position[order] = np.arange(len(order), dtype=np.int32)
         documents = position[self.documents]
@@ -215,16 +221,16 @@ class Postings(NamedTuple):
         return term
 
     def rows(self, term: int) -> slice:
-        """Returns the slice of `documents` and `scores` of a term."""
+        """Returns a term's slice of `documents` and `scores`."""
         return slice(*self.bounds[term : term + 2])
 
     def sums(self, forms: Iterable[str]) -> np.ndarray:
-        """Sums the scores of forms in all documents, float32 `[size]`."""
+        """Sums the scores of all forms for each document, float32 `[size]`."""
         sums = np.zeros(self.size, np.float32)
         for form in forms:
             if (term := self.term(form)) >= 0:
                 rows = self.rows(term)
-                # Half the time of `sums[documents] += scores`.
+                # `add.at` takes half the time of `sums[documents] += scores`.
                 np.add.at(sums, self.documents[rows], self.scores[rows])
         return sums
 
@@ -234,9 +240,9 @@ class Match(NamedTuple):
 
     Attributes:
         word: The word of the query.
-        term: Number of the term.
-        scale: Factor of the term's scores: 1 / the sum of IDF of the query's
-            words, or for a number 1 / the count of the query's numbers.
+        term: The term, an index of `Postings.bounds`.
+        scale: Factor of the term's scores: 1 / (sum of the IDF of the query's
+            terms), or for a number 1 / (count of the query's numbers).
     """
 
     word: str
@@ -256,20 +262,20 @@ class TermScores:
         bm25     sum_t BM25(t, D) / sum_t IDF(t)
         numbers  share of the query's numbers that occur in D
 
-    Both are from 0 to 1, before their weights. sum_t IDF(t) is the maximum of
-    BM25 and includes words that occur in no document. A document with only one
-    of several words therefore has a small score.
+    The parts are from 0 to 1, before they are weighted. sum_t IDF(t) is an
+    upper bound of BM25, and includes terms that occur in no document. A
+    document with only one of several query words therefore has a low score.
 
     Args:
         postings: The postings of the documents.
-        kind: What BM25 compares, a key of `FORMS`.
+        kind: Kind of the terms for BM25, a key of `FORMS`.
         weights: Name of a part -> its weight.
 
     Attributes:
         postings: The postings, with scores multiplied by the weights.
         idf: The IDF of each term, float32; 0 for a number. The last element is
-            the IDF of words that occur in no document.
-        kind: What BM25 compares, a key of `FORMS`.
+            the IDF of terms that occur in no document.
+        kind: Kind of the terms for BM25, a key of `FORMS`.
     """
 
     def __init__(
@@ -310,7 +316,7 @@ class TermScores:
         ]
 
     def sums(self, matches: Iterable[Match]) -> np.ndarray:
-        """Sums the scores of matches in all documents, float32 `[size]`."""
+        """Sums the scores of all matches for each document, `[size]`."""
         sums = np.zeros(self.postings.size, np.float32)
         for match in matches:
             rows = self.postings.rows(match.term)
@@ -321,7 +327,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns the name of a match's part, and its share of each score."""
+        """Returns a match's part, and the match's score in each document."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

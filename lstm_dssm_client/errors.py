@@ -35,16 +35,16 @@ class InputError(ValueError):
 
 
 class ServingError(OSError):
-    """Raised if the server rejects a request, or the request does not reach it.
+    """Raised if a server rejects a request or does not answer in time.
 
     The class derives from `OSError`, like `ConnectionError` and `TimeoutError`,
     because the cause is outside this program. The message is one line.
 
     Attributes:
-        code: The status code: over gRPC a `grpc.StatusCode`, such as
-            `grpc.StatusCode.NOT_FOUND`; over HTTP an `http.HTTPStatus`, such
-            as `HTTPStatus.NOT_FOUND`, or None if there was no reply.
-        details: The server's message.
+        code: The status code. Over gRPC: a `grpc.StatusCode`, such as
+            `grpc.StatusCode.NOT_FOUND`. Over HTTP: an `http.HTTPStatus`, such
+            as `HTTPStatus.NOT_FOUND`, or None if the connection failed.
+        details: The server's message, or the reason of a failed connection.
         model: The name of the requested model.
 
     Example:
@@ -55,8 +55,8 @@ class ServingError(OSError):
     no model x 404 x
     """
 
-    # Defaults, because pickle restores an error from its message alone and
-    # sets the attributes afterwards.
+    # All arguments but the message have defaults, because pickle calls the
+    # constructor with the message alone, and sets the attributes afterwards.
     def __init__(
         self, message: str, code: Any = None, details: str = "", model: str = ""
     ) -> None:
@@ -107,15 +107,15 @@ def serving_error(
 ) -> ServingError:
     """Returns the error of a failed request to the address `target`.
 
-    `status` is the code as the protocol writes it, such as "404 Not Found"; it
-    is empty if there was no reply. See `ServingError` for the other arguments.
+    `status` is the code as text, such as "404 Not Found", or "" if there was no
+    reply. See `ServingError` for the other arguments.
     """
     name = code_name(code)
     if name == "UNAVAILABLE" and "HTTP/2" in details:
         message = (
-            f"{target} does not speak gRPC: it may be a server's HTTP port;"
-            " give the port of `serving on`, which lstm-dssm-serve prints, or"
-            f" ask it with HttpClient ({details})"
+            f"{target} does not speak gRPC, and may be a server's HTTP port:"
+            " give the port that lstm-dssm-serve prints after `serving on`, or"
+            f" use HttpClient ({details})"
         )
     elif name == "UNAVAILABLE":
         message = (

@@ -1,9 +1,10 @@
 """Clients of TF Serving's gRPC API: `Client`, and `AsyncClient` for asyncio.
 
-`tensorflow_serving.apis` has the protobuf messages, too, but imports
-TensorFlow, which takes seconds. The messages of this module have the fields
-that clients use, with the same numbers and therefore the same bytes. Other
-names and a separate descriptor pool avoid conflicts with TensorFlow's messages.
+`tensorflow_serving.apis` has the API's protobuf messages, but imports
+TensorFlow, which takes seconds. This module therefore declares the messages
+again, with only the fields that clients use. Fields have the numbers of the
+API, so that messages have the same bytes. The package name `lstm_dssm_client`
+and a separate descriptor pool avoid conflicts with TensorFlow's messages.
 
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
 https://github.com/tensorflow/serving; `core/framework/tensor.proto`,
@@ -124,9 +125,9 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "model_version_status": (1, "repeated ModelVersionStatus")
     },
 }
-"""Message -> field -> number and type. A type is a protobuf scalar or another
-message, after `repeated` or `map` (with string keys) if it is not single. Enums
-have the type `int32`, which has the same bytes."""
+"""Message -> field -> number and type. Types are protobuf scalars or messages.
+The prefix `repeated` marks lists, and the prefix `map` marks maps with string
+keys. Enums have the type `int32`, which has the same bytes."""
 
 
 def _file() -> FileDescriptorProto:
@@ -136,7 +137,7 @@ def _file() -> FileDescriptorProto:
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
             label, _, element = kind.rpartition(" ")
-            if label == "map":  # protobuf sends repeated pairs of key and value
+            if label == "map":  # a repeated message of key and value
                 entry = message.nested_type.add(
                     name=f"{field.title().replace('_', '')}Entry"
                 )
@@ -188,8 +189,8 @@ _FIELDS = {
     "float16": (19, "half_val"), "uint32": (22, "uint32_val"),
     "uint64": (23, "uint64_val"),
 }  # fmt: skip
-"""Name of a dtype -> number in TensorFlow's `DataType`, and field of the
-message `TensorProto` with the values."""
+"""Name of a dtype -> number in TensorFlow's `DataType`, and the field of
+`TensorProto` that holds values of this dtype."""
 
 _NAMES = {number: name for name, (number, _) in _FIELDS.items()}
 
@@ -198,7 +199,7 @@ _STORED = {
     "scomplex_val": np.float32,  # alternating real and imaginary parts
     "dcomplex_val": np.float64,
 }
-"""Field -> dtype of its values, if it differs from the tensor's dtype."""
+"""Field -> dtype of the stored values, if different from the tensor's dtype."""
 
 
 def has_field(values: np.ndarray) -> bool:
@@ -220,15 +221,15 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
     flat = values.ravel()
     if field in _STORED:
         flat = flat.astype(flat.dtype.newbyteorder("=")).view(_STORED[field])
-    # Python's numbers take a fifth of the time of NumPy's scalars.
+    # `extend` takes Python's numbers in a fifth of the time of NumPy's scalars.
     getattr(proto, field).extend(flat.tolist())
 
 
 def read_tensor(proto: Any) -> np.ndarray:
-    """Returns the array of a `TensorProto`, from `tensor_content` or a field.
+    """Reads an array from `tensor_content` or from the typed field.
 
-    The last value of a field stands for all missing values. Strings become an
-    object array of bytes.
+    If the typed field has fewer values than the shape, its last value is
+    repeated. Strings become an object array of bytes.
     """
     name = dtype_of(proto.dtype)
     if name not in _FIELDS:
@@ -267,7 +268,7 @@ def _number_dtype(name: str) -> np.dtype:
 
 
 def dtype_of(number: int) -> str:
-    """Returns NumPy's name of a `DataType` number, `string` for texts."""
+    """Returns NumPy's name for a `DataType` number; `string` for texts."""
     return _NAMES.get(number, f"DataType {number}")
 
 
@@ -295,7 +296,7 @@ def model_spec(model: str, version: Version, signature: str = "") -> Any:
 
 
 def signatures(packed: bytes) -> dict[str, Signature]:
-    """Reads Predict's signatures from a serialised `SignatureDefMap`."""
+    """Reads the signatures for Predict from a serialised `SignatureDefMap`."""
 
     def tensors(infos: Any) -> dict[str, TensorInfo]:
         return {
@@ -323,18 +324,18 @@ def tls_credentials(
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
 ) -> grpc.ChannelCredentials:
-    """Returns the credentials of a client over gRPC, from files in PEM.
+    """Returns the TLS credentials of a gRPC client, from files in PEM format.
 
     Args:
-        ca: Certificates of the authorities that may have signed the server's
-            certificate, or the server's certificate itself; by default the
-            authorities that gRPC contains.
-        certificate: The client's certificate, for a server that requires client
-            certificates (`--client_ca`).
-        key: The private key of `certificate`.
+        ca: File of trusted certificates: of authorities, or of the server
+            itself; by default the authorities that gRPC contains.
+        certificate: File of the client's certificate, for a server that
+            requires client certificates (`--client_ca`).
+        key: File of the private key of `certificate`.
 
     Raises:
-        InputError: A file cannot be read, or `certificate` or `key` is missing.
+        InputError: A file cannot be read or is not PEM, or only one of
+            `certificate` and `key` is given.
 
     Example:
         >>> Client("db1:8500", credentials=tls_credentials("ca.crt"))
@@ -353,13 +354,13 @@ def _read(path: str | os.PathLike[str] | None) -> bytes | None:
             f"{path}: {error.strerror}; expected a file in PEM"
         ) from error
     if b"-----BEGIN" not in data:
-        raise InputError(f"{path}: expected a file in PEM, found another")
+        raise InputError(f"{path}: expected a file in PEM, found no BEGIN line")
     return data
 
 
-# UNAVAILABLE: the server has not processed the request, because it starts or
-# stops, or its queue is full. gRPC repeats the request after 0.1, 0.2, 0.4 and
-# 0.8 seconds, with a jitter of 20 %. https://grpc.io/docs/guides/retry/
+# A server that starts, stops or has a full queue replies UNAVAILABLE, without
+# processing the request. gRPC repeats the request after 0.1, 0.2, 0.4 and 0.8
+# seconds, with a jitter of 20 %. https://grpc.io/docs/guides/retry/
 _RETRIES = {
     "methodConfig": [
         {
@@ -381,7 +382,7 @@ _METHODS = {
     GetMetadata: "PredictionService/GetModelMetadata",
     GetStatus: "ModelService/GetModelStatus",
 }
-"""Class of a request -> the method of TF Serving's API."""
+"""Class of a request -> service and method of TF Serving's API."""
 
 
 def _message(request: Request) -> Any:
@@ -413,7 +414,7 @@ _CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def _reply(request: Request, message: Any) -> Any:
-    """Converts the message of a reply to the type that `TextClient` reads."""
+    """Converts a reply's message to the type that `TextClient` reads."""
     if isinstance(request, Predict):
         return _PredictReply(message)
     if isinstance(request, GetMetadata):
@@ -442,7 +443,10 @@ class _PredictReply:
 
 
 class _GrpcTransport:
-    """The `Transport` of a `Client`, or of an `AsyncClient` with `grpc.aio`."""
+    """Sends requests over gRPC, for a `Client` or an `AsyncClient`.
+
+    `channels` is the module `grpc`, or `grpc.aio` for an `AsyncClient`.
+    """
 
     def __init__(
         self,
@@ -456,8 +460,8 @@ class _GrpcTransport:
         if target.startswith(("http://", "https://")):
             raise InputError(
                 f"found the server's address {target!r:.80}, expected HOST:PORT"
-                " of its gRPC, which lstm-dssm-serve prints after `serving on`;"
-                " HttpClient asks its HTTP port"
+                " of gRPC, which lstm-dssm-serve prints after `serving on`; for"
+                " the HTTP port use HttpClient"
             )
         self.target = target
         self.timeout = checked_timeout(timeout)
@@ -468,7 +472,7 @@ class _GrpcTransport:
         options = [
             ("grpc.max_receive_message_length", size),
             ("grpc.max_send_message_length", size),
-            # gRPC would send even 127.0.0.1 through $http_proxy.
+            # gRPC would connect even to 127.0.0.1 through $http_proxy.
             ("grpc.enable_http_proxy", 0),
             ("grpc.service_config", json.dumps(_RETRIES)),
             # gRPC does not repeat a request that exceeds this buffer.
@@ -476,7 +480,7 @@ class _GrpcTransport:
             # Reconnects to a restarted server before the last repetition.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
-            # By default all clients of a process share one connection.
+            # By default all clients in a process share a connection.
             ("grpc.use_local_subchannel_pool", 1),
         ]
         self.channel = channel = (
@@ -485,9 +489,9 @@ class _GrpcTransport:
             else channels.secure_channel(target, credentials, options=options)
         )
         self._calls = {}
-        for kind, path in _METHODS.items():
+        for request_class, path in _METHODS.items():
             method = path.partition("/")[2]
-            self._calls[kind] = channel.unary_unary(
+            self._calls[request_class] = channel.unary_unary(
                 f"/tensorflow.serving.{path}",
                 message_class(f"{method}Request").SerializeToString,
                 message_class(f"{method}Response").FromString,
@@ -505,7 +509,7 @@ class _GrpcTransport:
         self.channel.close()
 
     def _call(self, request: Request) -> Any:
-        """Returns the reply's message, or with `grpc.aio` an awaitable."""
+        """Returns the message of the reply; with `grpc.aio`, an awaitable."""
         return self._calls[type(request)](
             _message(request), timeout=self.timeout, metadata=self._metadata
         )
@@ -528,7 +532,7 @@ def _host(target: str) -> str:
 
 
 class AsyncClient(AsyncTextClient):
-    """The coroutines of `Client`, for use in a running event loop.
+    """Has the methods of `Client` as coroutines, for asyncio.
 
     Arguments, results and errors are the same as in `Client`.
 
@@ -556,7 +560,7 @@ class AsyncClient(AsyncTextClient):
         self.timeout = timeout
 
     async def close(self) -> None:
-        """Closes the connection, as leaving the `async with` block does."""
+        """Closes the connection; `async with` closes it at the block's end."""
         await self._transport.channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -577,18 +581,20 @@ class Client(TextClient):
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.
         timeout: Maximum seconds of a request and its retries, by default 5.
-            Many texts are sent in several requests, each of at most 512 texts
-            or pairs, half a megabyte and 262,144 hits.
+            Many texts are sent in several requests, each with this timeout. A
+            request has at most 512 texts or pairs, half a megabyte of text and
+            262,144 hits.
         max_message_mb: Size of the largest message sent or accepted, in MiB,
             by default 64.
-        credentials: Encryption of the connection, from `tls_credentials` or
-            gRPC; by default nothing is encrypted.
+        credentials: TLS credentials from `tls_credentials` or gRPC; by default
+            the connection is not encrypted.
         token: Token to send with each request, from the server's
             `--token_file`.
 
     Raises:
-        InputError: A number is out of range; or a token would be sent to
-            another machine without encryption.
+        InputError: `target` is a URL, a number is out of range, the token is
+            malformed, or the token would be sent to another machine without
+            encryption.
 
     If the server is not available, a request is repeated up to four times
     within `timeout`. Every method raises `ServingError` if the server rejects a

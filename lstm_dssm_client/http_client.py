@@ -1,7 +1,7 @@
 """A client of TF Serving's REST API, with NumPy and the standard library only.
 
-The client keeps connections open and repeats requests that a server did not
-process. Connecting, sending and receiving have one common deadline.
+The client keeps connections open, and repeats requests that a server did not
+process. One deadline limits connecting, sending and receiving together.
 """
 
 import base64
@@ -52,15 +52,14 @@ def tls_context(
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
 ) -> ssl.SSLContext:
-    """Returns the TLS settings of a client over HTTP, from files in PEM.
+    """Returns the TLS settings of an HTTP client, from files in PEM format.
 
     Args:
-        ca: Certificates of the authorities that may have signed the server's
-            certificate, or the server's certificate itself; by default the
-            authorities of the system.
-        certificate: The client's certificate, for a server that requires client
-            certificates (`--client_ca`).
-        key: The private key of `certificate`.
+        ca: File of trusted certificates: of authorities, or of the server
+            itself; by default the authorities of the system.
+        certificate: File of the client's certificate, for a server that
+            requires client certificates (`--client_ca`).
+        key: File of the private key of `certificate`.
 
     Raises:
         InputError: A file cannot be read or is not PEM, or only one of
@@ -105,7 +104,7 @@ def _path_and_body(request: Request) -> tuple[str, bytes | None]:
 
 
 def _json_values(name: str, values: np.ndarray) -> Any:
-    """Converts an array to nested lists, and its bytes to text or base64."""
+    """Converts an array to nested lists, with bytes as text or base64."""
     if dtype_name(values) == "string":
         flat = [_json_text(name, value) for value in values.ravel().tolist()]
         return np.array(flat, object).reshape(values.shape).tolist()
@@ -148,7 +147,7 @@ def _tf_serving_form(request: Request) -> Iterator[None]:
         names = {GetMetadata: "metadata", GetStatus: "status"}
         raise InputError(
             f"model {request.model}: the {names.get(type(request), 'reply')} is"
-            " not in TF Serving's form; give the address of its REST"
+            " not in TF Serving's form; give the address of TF Serving's REST"
             " interface, such as http://127.0.0.1:8501"
         ) from error
 
@@ -259,8 +258,8 @@ def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
 class _TimedSocket:
     """Socket for `http.client` with one deadline for all bytes of a request.
 
-    A plain socket's timeout restarts at every byte, so that a server which
-    sends a byte every second would never exceed a timeout of two seconds.
+    The timeout of a plain socket restarts at every byte: a server that sends
+    one byte a second would never exceed a timeout of two seconds.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -293,7 +292,7 @@ def _remaining(end: float) -> float:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads a reply from a `_TimedSocket` within its deadline."""
+    """Reads a reply from a `_TimedSocket` until the socket's deadline."""
 
     def __init__(self, sock: _TimedSocket, raw: io.RawIOBase) -> None:
         self._sock = sock
@@ -312,8 +311,8 @@ class _TimedReader(io.RawIOBase):
 
 
 _WAITS = (0.1, 0.2, 0.4, 0.8)
-"""Seconds before each repetition of a request, to which up to 20 % jitter is
-added or subtracted."""
+"""Seconds to wait before each repetition of a request, with a jitter of up to
+20 % more or less."""
 
 _TRY_AGAIN = (
     None,  # no reply
@@ -323,7 +322,7 @@ _TRY_AGAIN = (
 
 
 class _HttpTransport:
-    """The `Transport` of an `HttpClient`, which reuses open connections."""
+    """Sends requests over HTTP for an `HttpClient`; keeps connections open."""
 
     def __init__(
         self,
@@ -375,7 +374,7 @@ class _HttpTransport:
     def _fetch(
         self, request: Request, path: str, body: bytes | None, end: float
     ) -> bytes:
-        """Sends a request once, and returns the body of the reply."""
+        """Returns the body of the reply; raises `ServingError` for errors."""
 
         def error(code: Any, details: str, status: str = "") -> ServingError:
             return serving_error(
@@ -411,7 +410,7 @@ class _HttpTransport:
     def _answer(
         self, path: str, body: bytes | None, end: float
     ) -> tuple[int, bytes]:
-        """Returns the status and the body of the reply, of any status."""
+        """Sends a request; returns the status and the body of the reply."""
         while True:
             try:
                 connection, reused = self._idle.pop(), True
@@ -478,14 +477,14 @@ class _HttpTransport:
                 self._headers,
             )
         reply = connection.getresponse()
-        data = reply.read(self._max_bytes + 1)  # to notice a larger reply
+        data = reply.read(self._max_bytes + 1)  # one more shows a larger reply
         if reply.length and len(data) <= self._max_bytes:
             raise http.client.IncompleteRead(data, reply.length)
         return reply, data
 
 
 def _split_url(target: str) -> tuple[str, int, str, bool]:
-    """Returns host, port, prefix of the path, and whether to use TLS."""
+    """Returns the host, the port, the path's prefix, and whether to use TLS."""
     try:
         url = urlsplit(target if "://" in target else f"http://{target}")
         port = url.port
@@ -512,23 +511,24 @@ class HttpClient(TextClient):
 
     The methods have the arguments and results of `Client`, with two
     differences: the `code` of a `ServingError` is an `http.HTTPStatus`, and the
-    version of a `Prediction` is None unless a version number was requested.
+    version of a `Prediction` is None if the request had no version number.
 
     Args:
         target: The server's address, such as `http://127.0.0.1:8501` or
             `https://db1:8501/prefix`; `http://` may be left out.
-        timeout: Maximum seconds of a request and its repetitions, by default 5,
-            without the look-up of the host's name. Many texts are sent in
-            several requests, each of at most 512 texts or pairs, half a
-            megabyte and 262,144 hits.
+        timeout: Maximum seconds of a request and its repetitions, by default 5.
+            The look-up of the host's name is not counted. Many texts are sent
+            in several requests, each with this timeout. A request has at most
+            512 texts or pairs, half a megabyte of text and 262,144 hits.
         max_message_mb: Size of the largest reply, in MiB, by default 64.
-        credentials: TLS settings for an address with https, for example from
+        credentials: TLS settings for an https address, for example from
             `tls_context`; by default the system's authorities are trusted.
         token: Token to send with each request, from the server's
             `--token_file`.
 
     Raises:
-        InputError: The address is no URL, a number is out of range, or a
+        InputError: The address is no URL, `credentials` are given for an http
+            address, a number is out of range, the token is malformed, or the
             token would be sent to another machine without encryption.
 
     If the server cannot be reached, or replies with 503 or 429, a request is

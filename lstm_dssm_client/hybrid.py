@@ -1,6 +1,6 @@
 """Ranks documents with a hybrid retriever in NumPy, and explains the scores.
 
-The scores match those of the TensorFlow graph in `export/graphs/hybrid.py`.
+The TensorFlow graph in `export/graphs/hybrid.py` computes the same scores.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST_SHARE = 5e-5
-"""Explanations omit words with smaller contributions, which round to 0.0000."""
+"""Explanations omit smaller contributions of words, which round to 0.0000."""
 
 
 def probability(log_odds: Any) -> Any:
@@ -52,17 +52,18 @@ def _are_in_range(numbers: np.ndarray, least: int, end: int) -> bool:
 class Hybrid:
     """Ranks by the log-odds that a document is relevant, and explains scores.
 
-    The log-odds are a weighted sum of the cosine of the towers' vectors, the
-    cosine of the word vectors, the scores of the query's terms and the negative
-    hubness of the document, plus the constant `base`.
+    The log-odds are the constant `base` plus a weighted sum: the cosine of the
+    towers' vectors, plus the cosine of the word vectors, plus the scores of the
+    query's terms, minus the document's hubness. Hubness is the mean cosine of a
+    document and the training queries nearest to the document.
 
     Args:
         file: File of a hybrid retriever.
         count: Number of documents in the file.
-        encoder: Encodes queries; `None` if only terms have a weight.
+        encoder: The query encoder; `None` if only terms have a weight.
 
     Attributes:
-        terms: Scores of terms; `None` if terms have no weight.
+        terms: Computes the scores of terms; `None` if terms have no weight.
         weak: A hit with a smaller probability is called weak.
     """
 
@@ -86,10 +87,11 @@ class Hybrid:
             self._hubness = np.float32(weights[HUBNESS]) * hubness
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
-        """Computes log-odds minus `base` of all documents, float32 `[count]`.
+        """Computes the log-odds of all documents, without `base`.
 
-        `cosines` are cosines of the documents' vectors with the query's vector;
-        `None` if only terms have a weight.
+        `cosines` are the cosines of the query's vector with all documents'
+        vectors, float32 `[count]`; `None` if only terms have a weight. Returns
+        float32 `[count]`.
         """
         scores: Any = np.float32(0)
         if self.terms is not None:
@@ -110,9 +112,9 @@ class Hybrid:
     ) -> list[tuple[dict[str, float], dict[str, dict[str, float]]]]:
         """Explains the scores of the documents `rows` for a query.
 
-        `query` is the query's vector, and `vectors` are vectors of the
-        documents. Returns `parts` and `words` of an `ExplainedHit` for each
-        document.
+        `query` is the query's vector, and `vectors` are the vectors of these
+        documents; both are `None` if only terms have a weight. Returns the
+        attributes `parts` and `words` of each document's `ExplainedHit`.
         """
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {
@@ -146,7 +148,7 @@ class Hybrid:
         ]
 
     def _word_vectors(self, text: bytes) -> tuple[list[str], np.ndarray]:
-        """Returns the words of a text, and the vector that each word adds."""
+        """Returns a text's words, and each word's share of the text vector."""
         assert self.encoder is not None
         encoder: LocalEncoder = self.encoder.vectors[-1].source
         scale = self.encoder.scales[-1]
@@ -157,7 +159,7 @@ class Hybrid:
 
 
 def _add(totals: list[dict[str, float]], word: str, shares: Any) -> None:
-    """Adds a word's contribution to each document to the dictionaries."""
+    """Adds a word's contribution to the dictionary of each document."""
     for by_word, share in zip(totals, shares.tolist(), strict=True):
         by_word[word] = by_word.get(word, 0.0) + share
 
@@ -167,7 +169,7 @@ def _rounded(shares: dict[str, float]) -> dict[str, float]:
 
 
 def read_weights(settings: Mapping[str, Any]) -> dict[str, float]:
-    """Reads and checks the weights of the parts."""
+    """Reads the weights of the parts; checks that they are 0 or more."""
     weights = {
         name: float(settings[name]) for name in HYBRID_PARTS if name != "base"
     }

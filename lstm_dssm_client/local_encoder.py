@@ -1,6 +1,6 @@
 """The two towers' encoders in NumPy, from texts to float32 unit vectors.
 
-Equations, arguments and weight names equal those of `keras_lstm_dssm.encoders`.
+`keras_lstm_dssm.encoders` has the same equations, arguments and weight names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +27,12 @@ class Words(NamedTuple):
     """A batch of texts, longest first: distinct words and their trigrams."""
 
     ids: np.ndarray  # trigram ids of all distinct words, word after word
-    bounds: np.ndarray  # index in `ids` of each word's first id, and the end
-    flat: np.ndarray  # text after text, the distinct word of each word
+    bounds: np.ndarray  # index of each word's first id; then the number of ids
+    flat: np.ndarray  # the texts' words as indices of distinct words
     lengths: np.ndarray  # number of words of each text, descending
 
     def table_sums(self, table: Table) -> np.ndarray:
-        """Sums the table's rows of each word's trigrams, `[words, width]`."""
+        """Sums the table rows of each word's trigrams, `[words, width]`."""
         rows = table.rows(self.ids)
         return np.add.reduceat(rows, self.bounds[:-1], axis=0)
 
@@ -42,16 +42,16 @@ class Words(NamedTuple):
 
     @property
     def text_starts(self) -> np.ndarray:
-        """For each text, the index of its first word in `flat`."""
+        """Index in `flat` of each text's first word, `[texts]`."""
         return np.cumsum(self.lengths) - self.lengths
 
 
 Compose = Callable[[Words], np.ndarray]
-"""Computes unscaled vectors of a batch, `[texts, dimension]`."""
+"""Computes vectors of a batch before scaling, `[texts, dimension]`."""
 
 
 class LocalEncoder:
-    """Computes vectors of texts as a Keras encoder does, with NumPy."""
+    """Computes with NumPy the vectors that a Keras encoder computes."""
 
     def __init__(
         self, kind: str, config: Mapping[str, Any], weights: Weights
@@ -59,7 +59,7 @@ class LocalEncoder:
         self._split = config["split"], config["max_words"]
         self._oov_buckets = config["oov_buckets"]
         self._compose = {**ENCODERS, **PARTS}[kind](config, weights)
-        # Encoding a text fails now if the weights do not fit together.
+        # If the weights do not fit together, the constructor fails here.
         self.dimension = self.encode([b"one text"]).shape[1]
 
     def encode(self, texts: Sequence[bytes]) -> np.ndarray:
@@ -67,7 +67,7 @@ class LocalEncoder:
         return unit(self.compose(texts))
 
     def split(self, text: str | bytes) -> list[str]:
-        """Splits a text into at least one word."""
+        """Splits a text into words; a text without words becomes one word."""
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:
@@ -90,7 +90,7 @@ _ONE = np.float32(1)
 
 
 def unit(y: np.ndarray, length: Any = _ONE) -> np.ndarray:
-    """Scales rows to `length`; a zero row becomes the first basis vector."""
+    """Scales rows to `length`; zero rows get the direction [1, 0, 0, ...]."""
     square = np.einsum("ij,ij->i", y, y)[:, np.newaxis]
     if square.min() <= 1e-30:
         zero = square <= 1e-30
@@ -150,10 +150,10 @@ def by_time(
 ) -> tuple[np.ndarray, list[int]]:
     """Sorts the values of sequences by time step.
 
-    `values` has one sequence after another, the longest sequence first, with
-    these lengths. The result has the first values of all sequences, then all
-    second values, and so on; `reverse` reverses each sequence first. Also
-    returns the number of values of each time step.
+    `values` has one sequence after another, the longest sequence first.
+    `lengths` has the length of each sequence. The result has the first values
+    of all sequences, then all second values, and so on. `reverse` reverses each
+    sequence before that. Also returns the number of values of each time step.
     """
     if len(lengths) == 1:
         return values[:: -1 if reverse else 1], [1] * len(values)
@@ -167,8 +167,9 @@ def by_time(
 
 
 Step = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
-"""Computes a time step: updates the states c and y in place from the input z of
-the gates. It may overwrite z."""
+"""Function of z, c and y that computes a time step of a recurrent layer. z is
+the input of the gates, and may be overwritten. c and y are the layer's states,
+and are updated in place."""
 
 
 def run_steps(
@@ -178,11 +179,12 @@ def run_steps(
     step: Step,
     outputs: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Runs a recurrent layer over inputs and counts in the order of `by_time`.
+    """Runs a recurrent layer over `inputs`, in the order of `by_time`.
 
-    Overwrites `inputs`, `[n, width]`; `kernel` is W_rec, `[units, width]`.
-    Returns the last y of each sequence, `[sequences, units]`, and writes every
-    y to `outputs`, `[n, units]`.
+    `inputs`, `[n, width]`, are overwritten. `counts` has the number of inputs
+    of each time step. `kernel` is W_rec, `[units, width]`. Returns the last y
+    of each sequence, `[sequences, units]`, and writes every y to `outputs`,
+    `[n, units]`.
     """
     y = np.zeros((counts[0], len(kernel)), inputs.dtype)
     c, start = np.zeros_like(y), 0
@@ -244,12 +246,12 @@ def _lstm(
 def lstm_step(
     cells: int, gates: str, peepholes: Mapping[str, np.ndarray]
 ) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Returns an LSTM's time step, and the order and signs of its columns of z.
+    """Returns an LSTM's time step, and the order and the signs of z's columns.
 
-    The step expects the columns of z in this order, so that one call computes
-    several sigmoids, and with these signs, because `_sigmoid` takes -z. `gates`
-    has the gates in the order of the weights.
-    `peepholes` has a matrix or a diagonal for each gate but g, or is empty.
+    The order lets one call of `_sigmoid` compute several gates. The signs are
+    needed because `_sigmoid` takes -z. `gates`, such as "ifgo", lists the gates
+    in the column order of the weights. `peepholes` has a matrix or a diagonal
+    for each gate but g, or is empty.
     """
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(
@@ -258,12 +260,12 @@ def lstm_step(
     signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
 
     def add_peephole(gate: str, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds W_p c to a gate's input, which z holds with a minus sign."""
+        """Adds W_p c to a gate's input; z holds the negative input."""
         start, p = order.index(gate) * cells, peepholes[gate]
         z[:, start : start + cells] -= c @ p.T if p.ndim == 2 else c * p
 
     def step(z: np.ndarray, c: np.ndarray, y: np.ndarray) -> None:
-        """Computes eq. (2) of Palangi et al. 2016, the LSTM's new states."""
+        """Computes the LSTM's new states, eq. (2) of Palangi et al. 2016."""
         o = z[:, -2 * cells : -cells]
         for gate in peepholes.keys() - "o":
             add_peephole(gate, z, c)
@@ -283,7 +285,7 @@ def lstm_step(
 
 def _sigmoid(minus_z: np.ndarray) -> None:
     """Replaces -z by the sigmoid of z."""
-    # (1 + tanh(z / 2)) / 2 is faster, but rounds small results to 0.
+    # (1 + tanh(z / 2)) / 2 would be faster, but rounds small results to 0.
     with np.errstate(over="ignore"):  # exp may be infinite
         np.exp(minus_z, out=minus_z)
     minus_z += 1
@@ -343,7 +345,7 @@ _KEY_FACTORS = np.reshape(SKETCH_FACTORS[2:], (3, 1, 1))
 
 
 def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
-    """Returns a function that computes `WordSketch` of each distinct word."""
+    """Returns a function that computes `WordSketch` for each distinct word."""
     width = config["sketch"]
     shape = SKETCH_ROWS, -(-width // 8)  # a bit for each sign
     signs = [
@@ -357,7 +359,7 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
         np.cumsum(sketch_mix(words.ids, np.right_shift), out=sums[1:])
         starts, ends = words.bounds[:-1], words.bounds[1:]
         start_sums = sums[np.minimum(starts + SKETCH_START, ends)]
-        # Two keys for each word: of the whole word and of its start.
+        # Each word has two keys, of the whole word and of the word's start.
         keys = np.array([sums[ends], start_sums + SKETCH_START_OFFSET])
         keys = (keys - sums[starts]) % PRIME
         hashed = sketch_mix(keys * _KEY_FACTORS % PRIME, np.right_shift)
@@ -394,7 +396,7 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function from keys to rows, and to whether keys are known."""
+    """Returns a function from keys to rows, and to booleans for known keys."""
     sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
     scales = weights.array(f"{name}/scales", count)
@@ -423,4 +425,4 @@ PARTS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "CombinedEncoder/towers": _trained_columns,
     "CombinedEncoder/words": _word_sum,
 }
-"""Name of an encoder's part -> such a function of the part."""
+"""Name of an encoder part -> function from config and weights to `Compose`."""

@@ -48,28 +48,28 @@ _MAX_SIZE = 1 << 24  # maximum of a number in an encoder's configuration
 
 
 class LocalModel:
-    """Searches and encodes with one file in this process, as a `Client` does.
+    """Searches and encodes in this process, with one file and no server.
 
-    `encode`, `search`, `explain`, `tags` and `status` have the arguments,
-    results and errors of the methods of `Client`. The models are
-    `query_encoder`, `document_encoder` and, if the file has documents,
-    `retriever`. A hybrid retriever that ranks by terms alone has no encoders.
-    The class needs NumPy and `safetensors`, not TensorFlow. Threads may share a
-    `LocalModel`. In memory the documents' vectors are float32, even if the file
-    stores int8.
+    `encode`, `search`, `explain`, `tags` and `status` have the arguments and
+    results of the methods of `HttpClient`. The models are `query_encoder`,
+    `document_encoder` and, if the file has documents, `retriever`. A hybrid
+    retriever that ranks by terms alone has no encoders. The class needs NumPy
+    and `safetensors`, not TensorFlow. Threads may share a `LocalModel`. The
+    documents' vectors are float32 in memory, even if the file stores int8.
 
     Args:
-        path: A file that `lstm-dssm-export --portable` wrote; or
-            `assets.extra/portable.safetensors` in the folder of an exported
-            retriever's version, which has no `document_encoder`.
+        path: A file that `lstm-dssm-export --portable` wrote; or the file
+            `assets.extra/portable.safetensors` in the folder of a retriever's
+            version. The second file has no `document_encoder`.
 
     Attributes:
         version: Time of the export, in seconds since 1970.
-        card: Facts about the training, such as "date" and "documents".
+        card: Facts about the export, such as "date" and "documents", and about
+            the training run.
 
     Raises:
-        InputError: The file is missing or damaged, or of another version of
-            this package.
+        InputError: The file is missing or damaged, or has another format than
+            this version reads.
 
     Example:
     >>> from lstm_dssm_client import LocalModel
@@ -102,7 +102,10 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id of a document -> searched text; empty without documents."""
+        """Id of a document -> encoded text, or title if the file has no texts.
+
+        Empty without documents.
+        """
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:
@@ -153,7 +156,7 @@ class LocalModel:
         k: int,
         tags: Iterable[str],
     ) -> list[list[tuple[int, float]]]:
-        """Returns numbers and scores of documents, after checking the tags."""
+        """Checks the tags; returns indices and scores of the best documents."""
         tag_text = tags_as_bytes(tags)
         if tag_text and not documents.rows_of_tag:
             raise no_tags(self.target)
@@ -211,7 +214,7 @@ class LocalModel:
         return {self.version: VersionStatus("AVAILABLE", "OK", "")}
 
     def close(self) -> None:
-        """Does nothing: the constructor has read and closed the file."""
+        """Does nothing: the constructor has closed the file."""
 
     def __enter__(self) -> "LocalModel":
         return self
@@ -250,8 +253,9 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Documents with equal vectors share a row of `_vectors`. Copies would
-        # differ in score: a row's position changes the last bits of a product.
+        # Documents with equal vectors share a row of `_vectors`, and have equal
+        # scores. Scores of copies would differ in the last bits, which depend
+        # on a row's position.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -284,7 +288,7 @@ class _Documents:
         k: int,
         tags: bytes,
     ) -> Iterator[list[tuple[int, float]]]:
-        """Yields the numbers and scores of each text's k best documents.
+        """Yields the indices and scores of each text's k best documents.
 
         `queries` are the texts' unit vectors, float32 `[n, d]`, or None if only
         terms rank. `tags` are separated by commas; b"" admits all documents.
@@ -292,7 +296,7 @@ class _Documents:
         tagged = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
             rows = tagged
-            if queries is None:  # documents without a term of the query have 0
+            if queries is None:  # a score of 0 means no term of the query
                 if tagged is None:
                     rows = np.flatnonzero(scores > 0)
                 else:
@@ -307,7 +311,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns documents that have a tag of each group of `by_name`."""
+        """Returns documents with at least one tag of each `by_name` group."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [
@@ -363,7 +367,7 @@ class _Documents:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns the indices of the k largest scores, by score and then index."""
+    """Returns the indices of the k largest scores, by score, then by index."""
     if k < len(scores):
         smallest = np.partition(scores, -k)[-k]
         indices = np.flatnonzero(scores >= smallest)
@@ -381,7 +385,7 @@ def _encoder_names(file: PortableFile) -> list[str]:
 
 
 def _hybrid_encoders(file: PortableFile) -> dict[str, WeightedParts]:
-    """Makes the encoders of a hybrid retriever; none if only terms rank."""
+    """Makes a hybrid retriever's encoders; none if only terms have a weight."""
     weights = read_weights(file.header["hybrid"])
     used = [part for part in (TOWERS, WORDS) if weights[part]]
     encoders = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lstm_dssm_client.errors import InputError
 
-_DAY = 86_400  # gRPC takes a huge timeout for a deadline in the past
+_DAY = 86_400  # seconds; gRPC reads a huge timeout as a past deadline
 
 
 def checked_timeout(timeout: float) -> float:
@@ -55,7 +55,7 @@ def is_loopback(host: str) -> bool:
 def token_headers(
     token: str | None, host: str, encrypted: bool
 ) -> list[tuple[str, str]]:
-    """Returns the HTTP or gRPC header that carries a token, if there is one."""
+    """Returns the HTTP or gRPC header of a token; no header without a token."""
     if token is None:
         return []
     if not token.isascii() or not token.isprintable() or " " in token:
@@ -83,7 +83,8 @@ def read_token(path: str | os.PathLike[str]) -> str:
     """Reads the first token of a file, for a client.
 
     Raises:
-        InputError: The file cannot be read, or has an invalid token or none.
+        InputError: The file cannot be read, has no token, or has an invalid
+            token.
 
     Example:
     >>> _ = Path("tokens.txt").write_text("0123456789abcdef0123456789abcdef")

@@ -30,12 +30,12 @@ PORTABLE_PART = Path("assets.extra", "portable.safetensors")
 """Path of the portable model in the folder of a SavedModel."""
 
 VARIABLES = Path("variables", "variables.data-00000-of-00001")
-"""Path of a SavedModel's file with the raw bytes of all variables."""
+"""Path of the file with the raw bytes of all variables of a SavedModel."""
 
 FORMAT = 3
 """Number of the format. Files with other numbers cannot be read."""
 
-_LEAST_SHARED = 4096  # bytes; smaller arrays are always stored in this file
+_LEAST_SHARED = 4096  # bytes; smaller arrays are not shared with a SavedModel
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
 
@@ -53,7 +53,7 @@ def write_portable(
     arrays = {
         name: values
         for name, values in arrays.items()
-        # Weights that both encoders share are stored once.
+        # Equal weights of both encoders are stored once.
         if not name.startswith(DOCUMENT)
         or not np.array_equal(
             arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
@@ -63,7 +63,7 @@ def write_portable(
     text = json.dumps({"format": FORMAT, **header, "variables": shared})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
     stored = {n: values for n, values in arrays.items() if n not in shared}
-    # Unlike this line, safetensors' `save_file` changes the permissions.
+    # `save_file` of safetensors would change the file's permissions.
     Path(path).write_bytes(save(stored, metadata))
 
 
@@ -175,11 +175,11 @@ class PortableFile:
         for name, location in self.header.get("variables", {}).items():
             self._arrays[name] = _mapped(_variables_of(path), *location)
         if _checksum(text, self._arrays) != metadata[_CHECKSUM]:
-            raise ValueError("it is damaged: its checksum is another")
+            raise ValueError("it is damaged: the checksum differs")
         if self.header["format"] != FORMAT:
             raise ValueError(
                 f"found format {self.header['format']!r:.20}, expected"
-                f" {FORMAT}: train again if it is an earlier one"
+                f" {FORMAT}: if the format is older, train again"
             )
         for name in [*self._arrays]:  # shared weights are stored once
             if name.startswith(QUERY):
@@ -192,7 +192,7 @@ class PortableFile:
     def array(
         self, name: str, *shape: int | None, dtype: Any = np.float32
     ) -> Any:
-        """Returns an array of this dtype and shape. None stands for any size.
+        """Returns the array `name`. In `shape`, None stands for any size.
 
         Raises:
             ValueError: The array has another dtype or shape, or is not finite.
@@ -207,7 +207,7 @@ class PortableFile:
     def scaled(
         self, name: str, rows: int | None, width: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns an array, and the scales of its rows if it is int8."""
+        """Returns an array, and the scales of an int8 array's rows."""
         if f"{name}.scales" not in self:
             half = self._arrays[name].dtype == np.float16
             dtype = np.float16 if half else np.float32
@@ -293,7 +293,7 @@ START_BITS = 23
 """An initial value is limit * k / 2^23, with an integer k."""
 
 _BLOCK = 1 << 17
-"""Number of initial values to compute at once, to fit into a cache."""
+"""Number of initial values to compute at once; these fit into a cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
@@ -316,14 +316,14 @@ def start_unit(limit: float) -> np.float32:
 
 
 def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
-    """Returns keys that `mix` hashes to initial values, uint32 `[n, width]`."""
+    """Returns uint32 keys `[n, width]`; `mix` hashes keys to initial values."""
     mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
     columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
     return mix(numbers ^ mixed_seed, shift)[:, np.newaxis] ^ columns
 
 
 def mix(x: Any, shift: Shift) -> Any:
-    """Hashes uint32 numbers bijectively ("lowbias32", C. Wellons 2018)."""
+    """Hashes uint32 numbers bijectively, like "lowbias32" (C. Wellons 2018)."""
     x = x ^ shift(x, np.uint32(16))
     x = x * np.uint32(0x21F0AAAD)
     x = x ^ shift(x, np.uint32(15))

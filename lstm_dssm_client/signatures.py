@@ -1,6 +1,6 @@
 """Converts texts to inputs of served models, and outputs to hits.
 
-Tags, texts and pairs of texts are checked and converted to UTF-8; texts and
+Texts, pairs of texts and tags are checked and converted to UTF-8. Texts and
 pairs are divided into chunks. A chunk has the texts of one request.
 """
 
@@ -20,7 +20,7 @@ Version = int | str | None
 configuration, such as "canary"), or None for the newest version."""
 
 DEFAULT = "serving_default"
-"""The signature that runs if a request names none."""
+"""Name of the signature for requests that name no signature."""
 
 KEYS = "keys"
 """Signature of a KeyVec that returns key sentences and key words."""
@@ -39,13 +39,14 @@ EXPLAINED_K = 100
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness", "base")
 """Parts of a hybrid retriever's score, in the order of the output `parts`. The
-log-odds of a hit are their sum. All but `base` have a weight."""
+log-odds of a hit are the sum of the parts. Each part except `base` has a
+weight."""
 
 EXPLAINED_PARTS = ("bm25", "numbers", "words")
-"""The parts that are explained for each word of the query."""
+"""The parts of the score that are divided among the words of the query."""
 
 PREDICT = "tensorflow/serving/predict"
-"""Method name of a SavedModel's signatures that Predict can call."""
+"""Method name of all SavedModel signatures that Predict can call."""
 
 
 class TensorInfo(NamedTuple):
@@ -108,7 +109,7 @@ def dtype_name(values: np.ndarray) -> str:
 def describe_misfit(
     arrays: Mapping[str, np.ndarray], signature: Signature | None
 ) -> str:
-    """Describes an input that does not fit the signature, or returns ""."""
+    """Describes an input that does not fit; returns "" if all inputs fit."""
     specs = signature.inputs if signature else {}
     for name in arrays.keys() & specs.keys():
         values, spec = arrays[name], specs[name]
@@ -129,7 +130,7 @@ class Hit(NamedTuple):
             hybrid retriever's score is the probability that the document is
             relevant.
         title: The document's title, or the id if the retriever has no titles;
-            "" if an `Index` made the hit.
+            "" in hits of `keras_lstm_dssm.evaluation.Index`.
 
     Example:
     >>> Hit("d1", 0.83, "hex bolt").title
@@ -152,7 +153,7 @@ class ExplainedHit(NamedTuple):
         words: Name in `EXPLAINED_PARTS` -> word of the query -> the word's
             contribution.
         title: See `Hit`.
-        weak: Whether the score is below the retriever's limit of good matches.
+        weak: Whether the score is below the retriever's limit for weak hits.
 
     Example:
     >>> parts = {"towers": 1.4, "words": 0.2, "bm25": 0.1, "base": -1.0}
@@ -170,7 +171,7 @@ class ExplainedHit(NamedTuple):
 
     @property
     def why(self) -> str:
-        """The contributions of parts and words in one line, without zeros."""
+        """The contributions of parts and words in one line; omits zeros."""
         return ", ".join(
             f"{name} {share:.2f}{_word_list(self.words.get(name, {}))}"
             for name, share in self.parts.items()
@@ -209,8 +210,8 @@ class Prediction(NamedTuple):
 
     Attributes:
         model: The model's name.
-        version: The version's number. None over HTTP if the request did not
-            give a version number, because HTTP replies do not name the version.
+        version: The version's number. Over HTTP, None if the request had no
+            version number, because HTTP replies do not contain the version.
         signature: The signature's name.
         outputs: Arrays by the outputs' names.
 
@@ -247,8 +248,8 @@ class VersionStatus(NamedTuple):
 
 
 Outputs = Mapping[str, tuple[type, int]]
-"""Outputs that a client expects: name -> NumPy dtype and rank, with the batch
-dimension."""
+"""Outputs that a client expects: name -> NumPy dtype and rank. The rank counts
+the batch dimension, too."""
 
 EMBEDDING: Outputs = {"embedding": (np.float32, 2)}
 RANKING: Outputs = {
@@ -265,7 +266,7 @@ EXPLANATION: Outputs = {
 TAG_LIST: Outputs = {"tags": (object, 2), "counts": (np.int32, 2)}
 
 OPTIONAL = frozenset({"titles"})
-"""Outputs that other programs' retrievers may lack."""
+"""Outputs that a retriever may lack."""
 
 SCORE: Outputs = {"score": (np.float32, 1)}
 KEY_PARTS: Outputs = {
@@ -410,7 +411,7 @@ _NEAREST = 3
 
 
 def tag_name(tag: bytes) -> bytes:
-    """Returns the start of a tag, up to its colon if it has one."""
+    """Returns `name:` of a tag `name:value`, or a whole tag without a colon."""
     name, colon, _ = tag.partition(b":")
     return name + colon
 
@@ -482,10 +483,10 @@ def as_bytes(texts: Any) -> list[bytes]:
 
 
 def distinct_values(values: Sequence[Any]) -> tuple[list[int], np.ndarray]:
-    """Finds the distinct values of a sequence, like `np.unique`.
+    """Finds the distinct values of a sequence, in order of first occurrence.
 
-    Returns the index of each distinct value's first occurrence and, for each
-    value, its index among the distinct values, `[n]`.
+    Returns the index of each distinct value's first occurrence and, for each of
+    the n values, an index among the distinct values, `[n]`.
     """
     positions: dict[Any, int] = {}
     inverse = [positions.setdefault(value, len(positions)) for value in values]
@@ -520,7 +521,7 @@ def query_as_bytes(query: Any) -> bytes:
 def pairs_as_bytes(
     queries: Any, documents: Any
 ) -> tuple[list[bytes], list[bytes]]:
-    """Converts equally many queries and documents to UTF-8 bytes."""
+    """Converts n queries and n documents to UTF-8 bytes."""
     sides = as_bytes(queries), as_bytes(documents)
     if len(sides[0]) != len(sides[1]):
         raise InputError(
@@ -565,12 +566,12 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request. Those of exported graphs on hits and explanations are
-# two or more times as large: a batching server adds rows as padding.
+# Limits of one request. The limits of exported graphs on hits and explanations
+# are at least twice as large, because a batching server adds rows as padding.
 _ROWS = 512  # texts
 _BYTES = 1 << 19  # of all texts
 _HITS = 1 << 18  # in the reply
-_EXPLAINED = 1 << 21  # of all texts: a text's bytes times its explained hits
+_EXPLAINED = 1 << 21  # sum over texts of bytes times explained hits
 
 
 def check_count(count: Any, name: str) -> None:
@@ -614,13 +615,13 @@ def chunked_with_count(
 def chunked_to_explain(
     texts: Iterable[str | bytes], k: int, tags: bytes
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Divides texts into requests for explanations of limited size."""
+    """Yields inputs of requests for explanations, limited by `_EXPLAINED`."""
     for rows in chunked(texts, rows_for(k)):
         sizes = [min(k, EXPLAINED_K) * len(text) for text in rows]
-        for part in slices_of_size(sizes, len(rows), _EXPLAINED):
-            count = len(rows[part])
+        for chunk in slices_of_size(sizes, len(rows), _EXPLAINED):
+            count = len(rows[chunk])
             yield {
-                "text": rows[part],
+                "text": rows[chunk],
                 "k": np.full(count, k, np.int32),
                 "tags": np.full(count, tags, object),
             }
@@ -629,7 +630,7 @@ def chunked_to_explain(
 def chunked_pairs(
     queries: Sequence[bytes], documents: Sequence[bytes]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Divides pairs into the inputs `query` and `document` of each request."""
+    """Yields inputs of requests, `query` and `document`, for all pairs."""
     sizes = [
         len(query) + len(document)
         for query, document in zip(queries, documents, strict=True)

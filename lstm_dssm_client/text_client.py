@@ -50,7 +50,7 @@ from lstm_dssm_client.signatures import (
     tags_from_outputs,
 )
 
-_ATTEMPTS = 3  # to encode all texts by one version of a model
+_ATTEMPTS = 3  # to encode or score all texts with one version of a model
 
 
 class Predict(NamedTuple):
@@ -64,14 +64,14 @@ class Predict(NamedTuple):
 
 
 class GetMetadata(NamedTuple):
-    """Request for a model's signatures, answered by a `Metadata`."""
+    """Request for a model's signatures, answered by `Metadata`."""
 
     model: str
     version: Version
 
 
 class GetStatus(NamedTuple):
-    """Request for the states of a model's versions, by version number."""
+    """Request for states of versions; answer: number -> `VersionStatus`."""
 
     model: str
 
@@ -83,14 +83,14 @@ class PredictReply(Protocol):
     """Reply to a `Predict`, with outputs that are not decoded yet."""
 
     version: int | None
-    """Number of the version, or None if the reply does not contain it."""
+    """Number of the version, or None if the reply has no version."""
 
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
         """Decodes the outputs, by name; None if `signature` does not fit.
 
-        A reply over HTTP needs the signature of the version that answered.
+        Over HTTP, only the signature of the version that answered fits.
         """
 
 
@@ -102,7 +102,7 @@ class Metadata(NamedTuple):
 
 
 class AsyncTextClient:
-    """Sends texts to a server's models by the coroutine function `send`."""
+    """Sends texts to a server's models, with the coroutine function `send`."""
 
     def __init__(
         self, send: Callable[[Request], Coroutine[Any, Any, Any]]
@@ -116,7 +116,7 @@ class AsyncTextClient:
         model: str = "query_encoder",
         version: Version = None,
     ) -> np.ndarray:
-        """Encodes texts, all by one version of the model.
+        """Encodes all texts with one version of the model.
 
         If the version changes between two requests, all texts are sent again.
 
@@ -130,8 +130,8 @@ class AsyncTextClient:
             float32 `[n, d]`, rows of unit length.
 
         Raises:
-            InputError: The model is no encoder, or several versions answer in
-                turn, as behind a load balancer during a roll-out.
+            InputError: The model is no encoder; or several versions answer in
+                turn, for example behind a load balancer during a roll-out.
         """
         chunks = [{"text": rows} for rows in chunked(texts)]
         if not chunks:
@@ -166,8 +166,9 @@ class AsyncTextClient:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is not a positive int32, a tag is blank, has a comma
-                or is unknown, or the model is no retriever.
+            InputError: k is not a positive int32, a tag is blank or unknown or
+                has a comma, or the model is no retriever.
+            ServingError: `tags` are given, and the retriever has no tags.
         """
         hits: list[list[Hit]] = []
         tag_text = tags_as_bytes(tags)
@@ -190,7 +191,7 @@ class AsyncTextClient:
             version: See `search`.
 
         Raises:
-            ServingError: The retriever has no tags, FAILED_PRECONDITION.
+            ServingError: The retriever has no tags.
 
         Example:
             >>> client.tags()
@@ -216,7 +217,7 @@ class AsyncTextClient:
         `lstm-dssm-export --hybrid` wrote. A k above 100 counts as 100.
 
         Returns:
-            n lists of `ExplainedHit`, with the documents that `search` returns.
+            n lists of `ExplainedHit`, with the same documents as `search`.
 
         Raises:
             InputError: See `search`; or the model is no hybrid retriever.
@@ -231,7 +232,7 @@ class AsyncTextClient:
         for inputs in chunked_to_explain(texts, k, tag_text):
             cached = self._cache.get((model, version))
             if cached is None or EXPLAINED not in cached.signatures:
-                # A new version may have the signature.
+                # A new version of the model may have the signature.
                 if EXPLAINED not in await self.signatures(model, version):
                     raise no_explanations(model)
             outputs = await self._outputs(
@@ -271,7 +272,7 @@ class AsyncTextClient:
 
         Returns:
             float32 `[n]`, in the order of the documents. One version of the
-            scorer computes all scores. Only their order has a meaning.
+            scorer computes all scores. Only the order of scores has a meaning.
 
         Raises:
             InputError: `query` is not one text, `documents` are no texts, the
@@ -293,13 +294,13 @@ class AsyncTextClient:
         model: str = "scorer",
         version: Version = None,
     ) -> np.ndarray:
-        """Returns the scores of n queries for n documents, float32 `[n]`.
+        """Returns the scores of n pairs of a query and a document.
 
-        See `score` for `model`, `version` and the scores.
+        See `score` for `model`, `version` and the scores, float32 `[n]`.
 
         Raises:
-            InputError: The numbers of queries and documents differ; or see
-                `score`.
+            InputError: The numbers of queries and documents differ. See `score`
+                for other reasons.
         """
         chunks = list(chunked_pairs(*pairs_as_bytes(queries, documents)))
         if not chunks:
@@ -316,10 +317,10 @@ class AsyncTextClient:
         """Returns the key sentences and the key words of documents.
 
         Args:
-            texts: Any number of documents, each one string.
-            n: Number of sentences, and number of words, of each document, by
-                default 5; the server returns at most 250. A short document has
-                fewer sentences.
+            texts: Documents, each as one string.
+            n: Number of sentences, and of words, to return for each document,
+                by default 5; the server returns at most 250. A short document
+                has fewer sentences.
             model: The name of the KeyVec on the server.
             version: Number or label of the KeyVec's version, by default the
                 newest version.
@@ -372,11 +373,11 @@ class AsyncTextClient:
         name = signature or DEFAULT
         arrays = {key: np.asarray(values) for key, values in inputs.items()}
         for key, values in arrays.items():
-            if values.ndim and not len(values):  # a scalar is one row
+            if values.ndim and not len(values):  # a scalar has no length
                 raise InputError(
                     f"input {key!r} has no rows; expected one or more"
                 )
-        # On a server that batches, a wrong request makes others fail.
+        # On a server that batches, a wrong request makes other requests fail.
         cached = self._cache.get((model, version))
         if not cached or describe_misfit(arrays, cached.signatures.get(name)):
             # A new version may have other inputs.
@@ -442,11 +443,11 @@ class AsyncTextClient:
         outputs: Outputs,
         version: Version,
     ) -> np.ndarray:
-        """Computes an output of all chunks by the same version of the model.
+        """Computes an output for all chunks with one version of the model.
 
-        The requests name the version's number, because vectors or scores of two
-        versions cannot be compared. If the server unloads the version, all
-        requests are sent again with the number of the next version.
+        Vectors or scores of two versions cannot be compared. All requests
+        therefore have the same version number. If the server unloads that
+        version, all requests are sent again with the number of the next one.
         """
         if len(chunks) == 1 or isinstance(version, int):
             return await self._joined(model, chunks, outputs, version)
@@ -488,7 +489,7 @@ class AsyncTextClient:
         signature: str = "",
     ) -> dict[str, np.ndarray]:
         """Runs a signature, and checks and returns its outputs."""
-        # A server rejects a request that names an output it does not have.
+        # A server rejects a request for an output that the model lacks.
         names = () if OPTIONAL & outputs.keys() else outputs
         prediction = await self.predict(
             model, inputs, names, version, signature
@@ -498,13 +499,13 @@ class AsyncTextClient:
 
 
 class Transport(Protocol):
-    """Sends requests to one server; threads may share it."""
+    """Sends requests to one server; threads may share a transport."""
 
     target: str
     timeout: float
 
     def send(self, request: Request) -> Any:
-        """Returns the `PredictReply`, `Metadata` or states of versions."""
+        """Returns a `PredictReply`, a `Metadata` or the states of versions."""
 
     def close(self) -> None:
         """Closes the connections."""
@@ -559,7 +560,7 @@ class TextClient:
         self.timeout = transport.timeout
 
     def close(self) -> None:
-        """Closes the connections, as leaving the `with` block does."""
+        """Closes the connections; `with` closes them at the block's end."""
         self._transport.close()
 
     encode = _blocking(AsyncTextClient.encode)

@@ -29,20 +29,22 @@ class Part(NamedTuple):
 
 
 class WeightedParts:
-    """Concatenates the vectors behind the score sum_i w_i cos_i(Q, D).
+    """Concatenates unit vectors; inner products are weighted sums of cosines.
 
-    With unit vectors v_i of the parts and the sum W of the weights, the vector
-    of a text is `[sqrt(w_1/W) v_1, sqrt(w_2/W) v_2, ...]`. The inner product of
-    two such vectors is sum_i w_i cos_i / W.
+    Part i has the weight w_i and encodes a text as a unit vector v_i. W is the
+    sum of the weights. The vector of the text is `[sqrt(w_1/W) v_1,
+    sqrt(w_2/W) v_2, ...]`. The inner product of the vectors of a query Q and a
+    document D is sum_i w_i cos_i(Q, D) / W.
 
     Args:
         parts: The parts. Parts with weight 0 are left out.
 
     Attributes:
         vectors: The parts (`Part`, not arrays) with a weight above 0.
-        vector_weight: W.
+        vector_weight: W, the sum of the weights.
         scales: sqrt(w_i/W) of each part of `vectors`, float32.
-        columns: Name of a part -> its columns, if all parts have a `width`.
+        columns: Name of a part -> the columns of its vector; valid only if all
+            parts have a `width`.
         dimension: The sum of the widths.
 
     Example:
@@ -67,7 +69,7 @@ class WeightedParts:
             self.dimension = end
 
     def scaled(self, vectors: Iterable[Any]) -> list[Any]:
-        """Multiplies each part's array or tensor of vectors by its scale."""
+        """Multiplies the vectors of each part by the scale of the part."""
         return [s * v for s, v in zip(self.scales, vectors, strict=True)]
 
     def encode(self, texts: Any) -> np.ndarray:

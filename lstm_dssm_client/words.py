@@ -4,10 +4,11 @@
 with TF.Text and RE2. `unicode_tables` records how TF.Text and RE2 treat each
 code point, because the versions of Python have different versions of Unicode.
 
-Unicode's form NFKC replaces many signs (trademarks, fractions, primes) by
+Unicode's form NFKC replaces many signs (trademarks, fractions, superscripts) by
 letters and digits, without a space: `Quikrete™` would become `quikretetm`, and
-`3½` the numbers `31` and `2`. `SignRules` prevent this by regular expressions
-that Python and RE2 interpret alike. docs/words.md explains each rule.
+`3½` the numbers `31` and `2`. `SignRules` prevents such results, with regular
+expressions that Python and RE2 interpret in the same way. docs/words.md
+explains each rule.
 """
 
 import functools
@@ -45,7 +46,7 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters with rules of their own, which `signs` of the tables omit."""
+"""Characters with their own rules, not in `signs` of `unicode_tables`."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -77,7 +78,7 @@ _LETTERS = (
 )
 _NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
 
-# ASCII signs. A space beside such a sign would divide a word.
+# ASCII signs. A space next to one of these signs would divide a word.
 _TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
@@ -88,8 +89,8 @@ class Rule(NamedTuple):
     replacement: str
 
 
-# Repetitions that may fail late have a maximum: Python retries a match from
-# each character, so an unlimited repetition would take quadratic time.
+# Repetitions before a possible mismatch have a maximum: Python retries a match
+# from each character, so an unlimited repetition would take quadratic time.
 def _number(digits: str, others: str) -> str:
     return f"[{others}]{{0,3}}[{digits}][{digits}{others}]*"
 
@@ -110,15 +111,15 @@ def _without_thousands(
 ) -> Rule:
     """Returns the rule that removes thousands separators below 10^15.
 
-    The last alternative of the pattern matches other numbers as a whole, after
-    `prefix`, because a match must not begin inside of a number.
+    A match must not begin inside of a number. The last alternative of the
+    pattern therefore matches any other number as a whole, after `prefix`.
     """
     group = f"[{separators}]([{_DIGITS}]{{3}})"
     return Rule(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # The end of a number that is too long for the first alternative.
+        # The rest of a number that is too long for the first alternative.
         f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -215,8 +216,7 @@ class SignRules:
             f"(?:[^{all_signs}{_ALL_COMMAS}]|[{_ALL_COMMAS}]+[{_AFTER_COMMAS}])*"
             f"[{_ALL_COMMAS}]?"
         )
-        """Regular expression of texts that no rule changes, without invalid
-        UTF-8."""
+        """Regular expression of valid UTF-8 texts that no rule changes."""
         self._sign = re.compile(
             f"[{all_signs}]|[{_ALL_COMMAS}][^{_AFTER_COMMAS}]"
         )
@@ -237,11 +237,11 @@ class SignRules:
 
 
 PLAIN = r"(?:[\x00-+\--_a-\x7f]|,+[ A-Za-z])*,?"
-"""Regular expression of ASCII texts that no rule changes, as most texts are."""
+"""Regular expression of ASCII texts that no rule changes. Most texts match."""
 
 
 def _characters(bounds: Sequence[int]) -> str:
-    """Writes ranges `[start, end, start, ...]` as part of a character class."""
+    """Converts ranges `[start, end, ...]` to part of a character class."""
     return "".join(
         f"{chr(start)}-{chr(end - 1)}"
         for start, end in zip(bounds[::2], bounds[1::2], strict=True)
@@ -249,7 +249,7 @@ def _characters(bounds: Sequence[int]) -> str:
 
 
 def _compiled(rules: Iterable[Rule]) -> list[tuple[re.Pattern[str], str]]:
-    # ASCII, because RE2's \b knows ASCII letters only.
+    # The flag ASCII, because RE2's \b knows only ASCII letters.
     return [(re.compile(rule.pattern, re.ASCII), rule[1]) for rule in rules]
 
 
@@ -264,10 +264,11 @@ EMPTY_TEXT = "#"
 
 MAX_BYTES_PER_WORD = 64
 """With `max_words`, only the first 64 * max_words bytes of a text are read. The
-default of 128 words limits texts to 8 KiB, or 2,700 Chinese characters."""
+encoders' default of 128 words limits texts to 8 KiB, or 2,700 Chinese
+characters."""
 
 MAX_LETTERS = 1024
-"""Only this many letters of a word, from its start, are hashed."""
+"""Maximum number of hashed letters of a word, from the start of the word."""
 
 LETTERS = "#" + string.ascii_lowercase + string.digits
 """The 37 letters. The code of a letter is its index. `#` delimits a word."""
@@ -286,8 +287,9 @@ TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""Sizes of the layer `WordSketch`: rows of each of its two sign tables, number
-of document frequencies, and number of trigrams in the start of a word."""
+"""Sizes of the layer `WordSketch`: number of rows of each of two sign tables,
+number of document frequencies, and number of trigrams in the start of a
+word."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
@@ -309,12 +311,12 @@ def sketch_mix(numbers: Any, shift: Shift) -> Any:
 
 
 OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
-"""White space that NFKC does not change, except the plain space: part of a
+"""White space, except the plain space, that NFKC does not change; as part of a
 character class."""
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# Argument of `bytes.translate`: replaces word separators and capitals.
+# Arguments of `bytes.translate`: separators become spaces, capitals lower case.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -331,7 +333,7 @@ class _Tables(NamedTuple):
     """Content of `unicode_tables`. Ranges are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    folded: dict[str, str]  # the same after case folding, if it differs
+    folded: dict[str, str]  # decomposition after case folding, if different
     ignored: list[int]  # ranges that case folding removes
     order: list[str]  # marks of each combining class, ascending
     composed: dict[str, str]  # two characters -> the composed character
@@ -425,7 +427,7 @@ class Normalizer:
 
 
 class _Filled(dict[int, str]):
-    """Code point -> text, as `function` computes it at the first access."""
+    """Code point -> text; `function` computes a text at the first access."""
 
     def __init__(
         self,

@@ -172,9 +172,7 @@ if __name__ == "__main__":
     lines = [
         f'"{name}": {json.dumps(table)}' for name, table in tables().items()
     ]
-    head = (
-        '"""Unicode in TF.Text; release/unicode_tables.py writes this file."""'
-    )
+    head = '"""Unicode tables of TF.Text, by release/unicode_tables.py."""'
     table = "{\n" + ",\n".join(lines) + "\n}"
     text = f'{head}\n\nTABLES = r"""{table}"""\n'
     Path(sys.argv[1]).write_text(text, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Many documents: files of them, encoded parts, shards, approximate indexes."""
+"""Reads, encodes and stores many documents: files, parts and shards."""

@@ -89,7 +89,7 @@ class DocumentRows(NamedTuple):
 
 
 def check_documents(documents: Documents) -> None:
-    """Raises `InputError` for no documents, empty ids or invalid tags."""
+    """Raises `InputError` for no documents, or wrong ids, titles or tags."""
     ids, tags = documents.ids, documents.tags
     titles = len(documents.titles)
     if titles == 0 or len(ids) != titles:
@@ -102,13 +102,13 @@ def check_documents(documents: Documents) -> None:
         raise InputError(f"the id of document {row} (counted from 0) is empty")
     if len(tags) not in (0, len(ids)):
         raise InputError(
-            f"found tags of {len(tags)} documents, expected those of"
+            f"found tags of {len(tags)} documents, expected tags of"
             f" {len(ids)}: give an empty list to each document without tags"
         )
     if len(documents.display) not in (0, len(ids)):
         raise InputError(
             f"found display titles of {len(documents.display)} documents,"
-            f" expected those of {len(ids)}: give each document its own"
+            f" expected titles of {len(ids)}: give each document a title"
         )
     for row, document_tags in enumerate(tags):
         try:
@@ -139,10 +139,10 @@ def read_documents(
     r"""Reads documents, one in each line: a title, or an id, a tab and a title.
 
     A title without an id is also the id. A third field has the tags, separated
-    by commas. A repeated line of a text file is read once, and blank lines are
+    by commas. Repeated lines of a text file are read once, and blank lines are
     skipped. Folders, and files that end in `.jsonl`, hold documents of many
-    sentences (see docs/documents.md), and a repeated `_id` is an error. Empty
-    lines join the sentences of such a document to its text.
+    sentences (see docs/documents.md). The text of such a document is its
+    sentences with empty lines between them. A repeated `_id` is an error.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
@@ -154,8 +154,8 @@ def read_documents(
 
     Raises:
         InputError: The file is missing or has no document; a line is not
-            UTF-8, has more than two tabs or a blank id, title or tag, or is no
-            document in JSON; two different documents have the same id.
+            UTF-8, has more than two tabs or a blank id, title or tag, or is not
+            a document in JSON; two different documents have the same id.
 
     Example:
     >>> _ = Path("titles.tsv").write_text("d1\thex bolt\nd2\twood glue\n")
@@ -220,9 +220,10 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    `distinct` maps ids to the documents that all readers have read. Repeated
-    documents are left out; two different documents with the same id are an
-    error. With `None` all documents are read, also repeated documents.
+    `distinct` maps the id of each document to the document, and several readers
+    may share this dictionary. Repeated documents are left out, and two
+    different documents with the same id are an error. With `None`, repeated
+    documents are read, too.
     """
 
     def __init__(
@@ -237,7 +238,7 @@ class DocumentReader(ABC):
 
     @abstractmethod
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Reads documents as `take` does, but yields lists of rows."""
+        """Yields the documents of `take` as lists of rows."""
 
     @abstractmethod
     def skip(self, lines: int) -> None:
@@ -273,8 +274,8 @@ def open_document_file(
     if path.removesuffix(".gz").endswith((".csv", ".json", ".ndjson")):
         raise InputError(
             f"{path}: found a catalogue, expected titles (.txt, .tsv, .jsonl or"
-            " .parquet): make a folder of it with lstm-dssm-prepare"
-            " --catalogue, and give this by --data"
+            " .parquet): convert the catalogue to a folder with"
+            " lstm-dssm-prepare --catalogue, and give the folder by --data"
         )
     return TextDocuments(path, distinct)
 
@@ -290,7 +291,7 @@ def count_lines(path: str) -> int:
 
 
 class TextDocuments(DocumentReader):
-    """Reads a text file of titles or of JSON (`.jsonl`), or `.gz` of either."""
+    """Reads titles, or JSON documents (`.jsonl`), from a text or `.gz` file."""
 
     def __init__(
         self, path: str, distinct: dict[str, _Row] | None = None
@@ -332,7 +333,7 @@ class TextDocuments(DocumentReader):
             self._line += count
 
     def _row(self, line: bytes) -> _Row | None:
-        """Parses a line; returns None if it is blank or repeated."""
+        """Parses a line; returns None for a blank or repeated line."""
         self._line += 1
         try:
             row = _parse_json(line) if self._is_json else _parse_title(line)
@@ -348,7 +349,7 @@ class TextDocuments(DocumentReader):
 
 
 def _parse_title(line: bytes) -> _Row | None:
-    """Parses a title; or an id, a title and maybe tags, separated by tabs."""
+    """Parses a title, or an id, a title and optional tags between tabs."""
     try:
         text = line.decode()
     except UnicodeDecodeError:
@@ -361,9 +362,8 @@ def _parse_title(line: bytes) -> _Row | None:
     tags = fields[2].split(",") if len(fields) == 3 else []
     if len(fields) > 3 or not all(fields) or not all(map(str.strip, tags)):
         raise InputError(
-            f"found {text!r:.80}, expected a title, or an id, one tab and a "
-            "title, or these, one more tab and tags that are separated by "
-            "commas"
+            f"found {text!r:.80}, expected a title, or id TAB title, or id TAB"
+            " title TAB tags, with commas between tags"
         )
     title = fields[min(1, len(fields) - 1)]
     return fields[0], title, [], checked_tags(tags) if tags else (), title
@@ -379,16 +379,17 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Returns a document as a row; its title may be the first sentence."""
+    """Converts a document to a row; the title may be the first sentence."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title
 
 
 class ParquetDocuments(DocumentReader):
-    """Reads a parquet file with the columns `title` and maybe `id` and `tags`.
+    """Reads a parquet file with the columns `title`, `id` and `tags`.
 
-    Tags are a list of strings, or a string of tags separated by commas.
+    `id` and `tags` are optional. `tags` has lists of strings, or strings with
+    commas between tags.
     """
 
     def __init__(
@@ -441,7 +442,7 @@ class ParquetDocuments(DocumentReader):
         self._next_row = min(self._next_row + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Returns row groups up to row `stop`, and the rows to skip first."""
+        """Returns the row groups to read, and how many rows to skip first."""
         groups: list[int] = []
         group_start = skipped = 0
         for number in range(self._file.num_row_groups):

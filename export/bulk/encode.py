@@ -1,9 +1,10 @@
 """Encodes large files of documents into parts, in shards or on Ray.
 
-`encode_shard` encodes the parts of a shard in this process. `encode_with_ray`
-makes a Ray dataset with a row for each part, which Ray Data assigns to idle
-actors. Both functions write the same bytes. All machines must see the input and
-the output under the same paths.
+A part is the output for `PartJob.lines` lines of an input file. `encode_shard`
+encodes the parts of a shard in this process. `encode_with_ray` makes a Ray
+dataset with a row for each part; Ray Data assigns the rows to idle actors. Both
+functions write the same bytes. All machines must see the input and the output
+under the same paths.
 
 Source: https://docs.ray.io/en/latest/data/batch_inference.html
 """
@@ -46,7 +47,7 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """Shard `number` of `shards`; parts are assigned to shards in turn."""
+    """Shard `number` of `shards` shards; shards get parts in turn."""
 
     number: int = 0
     shards: int = 1
@@ -70,7 +71,7 @@ class PartJob(NamedTuple):
     files: Sequence[str]  # input
     lines: int  # number of lines in a part
     kind: str  # format of parts, one of `FORMATS`
-    encoder_sha256: str  # fingerprint
+    encoder_sha256: str  # fingerprint of the encoder
 
 
 class PartResult(NamedTuple):
@@ -93,7 +94,7 @@ LoadEncoder = Callable[[], Encode]
 def encode_shard(
     encode: Encode, job: PartJob, shard: Shard | None = None
 ) -> Iterator[PartResult]:
-    """Encodes the parts of a shard, by default of the whole input."""
+    """Encodes the parts of a shard; by default all parts of the input."""
     number, shards = shard or Shard()
     for file_number, path in enumerate(job.files):
         reader, part = open_document_file(path), 0
@@ -112,7 +113,7 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes the next part of `reader`, or checks an already complete part."""
+    """Encodes the next part of `reader`; checks a part that is complete."""
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
         if complete := read_info(job.folder, name):
@@ -186,8 +187,8 @@ def _check(
         )
 
 
-_STORE_BYTES = 200 << 20  # of Ray's object store, which holds no vectors
-# Environment variables of TensorFlow.
+_STORE_BYTES = 200 << 20  # size of Ray's object store, which has no vectors
+# Environment variables that limit TensorFlow to one thread for each actor.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -197,10 +198,11 @@ def encode_with_ray(
     workers: int,
     address: str | None = None,
 ) -> Iterator[PartResult]:
-    """Encodes all incomplete parts with `workers` actors of one CPU each.
+    """Encodes all parts with `workers` actors of one CPU each.
 
-    Without an `address`, the function starts Ray on this machine, unless Ray
-    runs in this process. Yields the result of each part.
+    Complete parts are checked, not encoded again. Without an `address`, the
+    function starts Ray on this machine, unless this process is connected to
+    Ray. Yields the result of each part.
     """
     ray = import_optional("ray", "ray")
     data = import_optional("ray.data", "ray")
@@ -265,9 +267,10 @@ class PartEncoder:
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes the parts of a batch, `file_number` and `part`, int `[n]`.
+        """Encodes n parts, given by `file_number` and `part`, int `[n]`.
 
-        Returns the fields of `PartResult` and `error`, "" or a line, `[n]`.
+        Returns the fields of `PartResult`, `[n]`, and `error`, `[n]`: "" or a
+        message.
         """
         rows = [
             self._row(int(file_number), int(part))
@@ -284,7 +287,7 @@ class PartEncoder:
         try:
             result = self._part(file_number, part)
         except (InputError, OSError) as problem:
-            # The message of an OSError may omit the file.
+            # The message of an OSError may omit the file's path.
             path = getattr(problem, "filename", None)
             error = f"{socket.gethostname()}, {name}: " + (
                 f"{path}: {getattr(problem, 'strerror', problem)}"
@@ -298,7 +301,7 @@ class PartEncoder:
             if self._version != __version__:
                 raise InputError(
                     f"found keras-lstm-dssm {__version__} on this worker, "
-                    f"expected {self._version} as where it was started: "
+                    f"expected {self._version} as in the starting process: "
                     "install the same version"
                 )
             self._encode = self._load_encoder()
@@ -316,7 +319,7 @@ class PartEncoder:
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
-    """Counts the lines of all files, in threads or, with an address, in Ray."""
+    """Counts the lines of each file: in threads, or with an address in Ray."""
     if address is None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [*pool.map(count_lines, job.files)]

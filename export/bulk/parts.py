@@ -1,7 +1,8 @@
 """Vectors of documents on disk: a file `.npy`, or many parts in a folder.
 
-A part is an `npy` or `parquet` file. A `.json` file describes the part and is
-written last. `EncodedParts` reads all parts of a folder.
+A part is a `.parquet` file, or an `.npy` file with the files `.ids`, `.hashes`,
+`.titles` and `.tags`. A `.json` file describes the part and is written last.
+`EncodedParts` reads all parts of a folder.
 """
 
 import fcntl
@@ -37,7 +38,7 @@ _EXPECTED = "as lstm-dssm-encode writes it: restore the part, or encode again"
 
 
 class PartInfo(NamedTuple):
-    """Description of a part: the content of its `.json` file."""
+    """Description of a part, the content of a `.json` file."""
 
     format: str  # one of `FORMATS`
     file: str  # name of the input file, without the folder
@@ -89,7 +90,7 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
 
 
 def write_info(folder: Path, name: str, info: PartInfo) -> None:
-    """Writes the description of a part. This completes the part."""
+    """Writes the description of a part, and so marks the part as complete."""
     write_json(folder / f"{name}.json", info._asdict())
 
 
@@ -130,7 +131,7 @@ class PartRows(NamedTuple):
 
     @property
     def tag_rows(self) -> Sequence[Sequence[str]]:
-        """The tags of each title, none if `tags` is empty."""
+        """The tags of each title; no tags if `tags` is empty."""
         return self.tags or [()] * len(self.ids)
 
 
@@ -146,7 +147,7 @@ class EncodedParts:
             self._infos[path.stem] = info
         if not self._infos:
             raise InputError(
-                f"{folder}: found no part, expected those that "
+                f"{folder}: found no part, expected parts that "
                 "lstm-dssm-encode --shard has written"
             )
         self._check_complete()
@@ -193,7 +194,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # Vectors of equal titles differ in the last bits.
+                # Vectors of equal titles in two parts differ in the last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]
@@ -259,7 +260,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
 def writing_part(
     folder: Path, name: str, kind: str, dimension: int
 ) -> Iterator[Callable[[PartRows], None]]:
-    """Writes the files of a part, which `write_info` must complete."""
+    """Writes the files of a part; afterwards call `write_info`."""
     base = folder / name
     with ExitStack() as files:
         part = _FORMATS[kind](
@@ -281,7 +282,7 @@ def writing_part(
 
 
 class _NpyPart:
-    """Writes and reads a part as files `.npy`, `.ids`, `.hashes` and others."""
+    """Writes and reads a part with vectors in an `.npy` file."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -349,7 +350,7 @@ class _NpyPart:
 
 
 class _ParquetPart:
-    """Writes and reads a part as a parquet file."""
+    """Writes and reads a part as one parquet file."""
 
     def __init__(
         self, open_file: Callable[[str], IO[bytes]], dimension: int
@@ -365,7 +366,7 @@ class _ParquetPart:
                 ("tags", arrow.list_(arrow.string())),
             ]
         )
-        # Vectors and hashes are random bits.
+        # Compression would not help: vectors and hashes look like random bits.
         self._parquet = parquet.ParquetWriter(
             open_file("parquet"),
             self._schema,
@@ -396,7 +397,7 @@ class _ParquetPart:
     def finish(self) -> None:
         try:
             self._parquet.close()
-        finally:  # an open writer would write again in its destructor
+        finally:  # the destructor of an open writer would write again
             self._parquet.is_open = False
 
     @staticmethod
@@ -434,7 +435,7 @@ class _ParquetPart:
 
 
 def _check_unpacked(metadata: Any, path: Path) -> None:
-    """Checks that a parquet file cannot fill the memory when it is unpacked."""
+    """Rejects a parquet file that unpacks to more than twice its size."""
     groups = range(metadata.num_row_groups)
     unpacked = sum(metadata.row_group(n).total_byte_size for n in groups)
     if unpacked > 2 * (size := path.stat().st_size):
@@ -464,12 +465,12 @@ def _check_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
 
 
 def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
-    """Writes vectors, float32 `[n, d]`, as `.npy`, for faiss or ScaNN."""
+    """Writes vectors, float32 `[n, d]`, as an `.npy` file."""
     with replacing(path) as partial, partial.open("wb") as file:
         try:
             np.save(file, vectors, allow_pickle=False)
         except OSError as error:
-            # NumPy's error has the number of written bytes, not the reason.
+            # NumPy's error names the number of written bytes, but no reason.
             reason = error.strerror or "the disk is full"
             raise OSError(error.errno or ENOSPC, reason) from error
 
@@ -486,7 +487,7 @@ def read_vectors(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def write_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
-    """Writes an id in each line, in the order of the vectors."""
+    """Writes one id in each line, in the order of the vectors."""
     _check_ids(path, ids)
     with replacing(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
@@ -501,8 +502,7 @@ def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
         rows: The number of vectors, which must be the number of ids.
 
     Raises:
-        InputError: The file cannot be read, or its number of lines is not
-            `rows`.
+        InputError: The file cannot be read, or has other than `rows` lines.
 
     Example:
     >>> _ = Path("ids.txt").write_text("b1\nb2\n")

@@ -1,1 +1,1 @@
-"""Exported SavedModels as graphs: what each kind computes, and signatures."""
+"""TensorFlow graphs of exported models, and their signatures."""

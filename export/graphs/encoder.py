@@ -34,17 +34,16 @@ class GraphEncoder(Protocol):
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Returns the unit vector of one short text, `[1, d]`, in less time."""
+        """Encodes one short text, `[1, d]`, faster than `unit_vectors`."""
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is a single text for `unit_vector`."""
+        """Returns whether a batch has a single, short text."""
 
 
 class EncoderModule(EncodingModule):
     """A trained encoder, float32 or float64.
 
-    With a teacher, `encode_all` returns the teacher's vectors of texts that the
-    teacher knows.
+    If the teacher has a vector for a text, `encode_all` returns this vector.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Methods, because TensorFlow would save a Keras object in an attribute.
+        # Not the encoder: TensorFlow would save a Keras object in an attribute.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
@@ -84,7 +83,10 @@ class EncoderModule(EncodingModule):
 
 
 class HybridEncoderModule(EncoderModule):
-    """Concatenates the vectors of a hybrid's parts, towers and words."""
+    """Concatenates the vectors of a hybrid retriever's towers and words.
+
+    If the teacher has a vector for a text, the words part is this vector.
+    """
 
     def __init__(
         self, encoder: HybridEncoder, teacher: TeacherVectors | None = None
@@ -93,7 +95,7 @@ class HybridEncoderModule(EncoderModule):
         self.weighted = encoder.weighted
         self._words_teacher = teacher if WORDS in encoder.parts else None
         hashing = encoder.hashing
-        # For the signature `explained` of the retriever.
+        # The retriever's signature `explained` uses `words_rule`, `word_rows`.
         self.words_rule = hashing and (hashing.split, hashing.max_words)
         self.word_rows = encoder.word_rows
 

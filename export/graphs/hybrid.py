@@ -46,9 +46,9 @@ SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 class HybridModule(SearchModule):
     """Ranks all documents by the probability that they are relevant.
 
-    See `lstm_dssm_client.hybrid.Hybrid` for the log-odds. Without an encoder,
-    only terms have a weight. `hubness` is float32 `[documents]`. `kind` is one
-    of `settings.fields.VECTORS`.
+    See `lstm_dssm_client.hybrid.Hybrid` for the probability. Without an
+    encoder, only terms have a weight. `hubness` is float32 `[documents]`.
+    `kind`, one of `settings.fields.VECTORS`, says how vectors are stored.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share this graph. The lambda hides it: as an
-            # attribute, TensorFlow would save it a second time.
+            # All signatures share the graph of `encode`. The lambda hides the
+            # graph from TensorFlow, which would save an attribute once more.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -104,7 +104,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes the settings, and how many forms of words map to terms."""
+        """Writes the settings, and the numbers of terms and of their forms."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),
@@ -129,9 +129,9 @@ class HybridModule(SearchModule):
 
         - `parts`: float32 `[batch, width, 6]`, in the order of `HYBRID_PARTS`.
           The sum of the parts is the log-odds of the score.
-        - `words`: strings `[batch, width]`, the share of each word of the query
-          in the parts, as JSON such as `{"bm25": {"bolt": 0.3}, "numbers": {},
-          "words": {"bolt": 0.2}}`.
+        - `words`: strings `[batch, width]`, the contribution of each word of
+          the query to `EXPLAINED_PARTS`, as JSON such as `{"bm25": {"bolt":
+          0.3}, "numbers": {}, "words": {"bolt": 0.2}}`.
         - `weak`: int32 `[batch, width]`, 1 if the score is below
           `HybridSettings.weak`, else 0.
 
@@ -229,7 +229,7 @@ class HybridModule(SearchModule):
         scores, rows = best_rows(scores_of, vectors, self._edges, width, mask)
         if not explained:
             return [scores, rows]
-        # One query at a time, to limit the memory of words times hits.
+        # Explains one query at a time: memory grows with words times hits.
         parts, words = tf.map_fn(
             lambda query: self._reasons(*query),
             (texts, vectors, rows),
@@ -275,7 +275,7 @@ class HybridModule(SearchModule):
     def _words_as_json(
         self, text: tf.Tensor, documents: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
-        """Divides the part `words` of each hit among the words of the query."""
+        """Divides the part `words` of each hit among the query's words."""
         assert self._words_rule is not None, self._parts.columns
         words, _ = flat_words(text[tf.newaxis], *self._words_rule)
         vectors = self._word_rows(words)
@@ -287,7 +287,7 @@ class HybridModule(SearchModule):
 
     @property
     def _max_read_bytes(self) -> int | None:
-        """Number of bytes that `explained` reads of a query; `None` for all."""
+        """Maximum number of bytes of a query that are read; `None` for all."""
         _, max_words = self._words_rule or ("", MAX_WORDS)
         if max_words is None:
             return None
@@ -295,7 +295,7 @@ class HybridModule(SearchModule):
 
 
 def describe_published(version: Path) -> str:
-    """Describes an exported hybrid retriever in a line."""
+    """Describes a version of an exported hybrid retriever in one line."""
     record = read_json(version / SETTINGS_FILE)
     with damage_named(version / SETTINGS_FILE, "export the model again"):
         settings = HybridSettings.from_dict(record["settings"])

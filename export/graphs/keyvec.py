@@ -21,7 +21,7 @@ from keras_lstm_dssm.text.sentences import graph_sentences
 from keras_lstm_dssm.text.word_hashing import as_strings
 
 MAX_N = 250
-"""Maximum number of sentences and of words in a reply of `KEYS`."""
+"""Maximum number of sentences, and of words, that `keys` returns for a text."""
 
 
 class KeyVecModule(EncodingModule):
@@ -34,7 +34,7 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Methods, because TensorFlow would save a Keras model in an attribute.
+        # Not the model: TensorFlow would save a Keras model in an attribute.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
@@ -90,8 +90,8 @@ class KeyVecModule(EncodingModule):
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """Computes sentences, vectors and p_i, once for all signatures."""
-        # An empty batch gets an empty document, because the LSTM needs a text.
+        """Computes sentences, vectors and p_i, for all signatures."""
+        # An empty batch gets an empty document, because the LSTM needs one row.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
         texts = tf.concat([text, tf.fill([extra], "")], axis=0)
         sentences = graph_sentences(texts)
@@ -101,7 +101,7 @@ class KeyVecModule(EncodingModule):
     def _key_sentences(
         self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the sentences with the largest p_i, and these p_i."""
+        """Returns the sentences with the largest p_i, and their p_i."""
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:
             lengths = tf.minimum(lengths, self._max_sentences)

@@ -10,16 +10,17 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of rows of a request times its largest k (or n). A single row
-may exceed this maximum."""
+"""Maximum number of results of a request: its rows times its largest k (or n).
+A request of a single row may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
-"""Maximum of the sum over the rows of `explained` of k times the text's bytes.
-A reply has about 5 bytes for each unit of the sum, 20 MB, or at most 55 MB."""
+"""Maximum size of a request for `explained`: the sum, over its rows, of k times
+the text's bytes. A reply has about 5 bytes for each unit of this sum: at the
+maximum about 20 MB, and never more than 55 MB."""
 
 MAX_REPLY_BYTES = 2**28
 """Maximum bytes of the ids and titles of a reply, 268 MB. The check assumes
-that each row gets the model's k longest."""
+that each row gets the k longest ids and titles of the model."""
 
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
 """TF Serving's message if inputs have unequal numbers of rows
@@ -31,7 +32,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Extracts this module's line from an error, or returns the message."""
+    """Extracts the line that this module wrote, or returns the message."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 
@@ -63,10 +64,10 @@ def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 def refuse_many_hits(
     text: tf.Tensor, width: tf.Tensor, widest: int, name: str = "k"
 ) -> list[tf.Tensor]:
-    """Returns `text` and `width`; rejects too many results of all rows.
+    """Returns `text` and `width`; rejects a request for too many results.
 
-    A single row may always have the model's largest width `widest`. Error
-    messages call the width `name`.
+    A request of a single row may have up to `widest` results, the maximum of
+    the model. Error messages call the width `name`.
     """
     rows = tf.shape(text, tf.int64)[0]
     hits = rows * tf.cast(width, tf.int64)
@@ -84,8 +85,8 @@ def refuse_long_titles(
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large.
 
-    `longest[i]` is the total bytes of the i longest ids and titles, int64
-    `[widest + 1]`. A single row may have as many results as the model allows.
+    `longest[i]` is the total bytes of the i longest pairs of id and title,
+    int64 `[widest + 1]`. A request of a single row is never rejected.
     """
     rows = tf.shape(text, tf.int64)[0]
     total = rows * longest[width]
@@ -102,10 +103,10 @@ def refuse_long_titles(
 def refuse_long_reasons(
     text: tf.Tensor, k: tf.Tensor, max_bytes: int | None
 ) -> tf.Tensor:
-    """Returns `text`; rejects texts with too many bytes to explain for k hits.
+    """Returns `text`; rejects a request for too long explanations.
 
-    `k` has the number of results of each row. `max_bytes` is the number of
-    bytes of a text that the model reads, None for all.
+    `k` has the number of results of each row. `max_bytes` is the maximum number
+    of bytes of a text that the model reads; None for all bytes.
     """
     sizes = tf.strings.length(text)
     if max_bytes is not None:

@@ -44,7 +44,7 @@ _UNREACHABLE = 127  # more tags than a document can have, int8
 
 
 class DocumentTags(tf.Module):
-    """Tags of documents as numbers; those of one `tag_name` are consecutive."""
+    """Tags of documents as numbers, sorted by `tag_name`."""
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class DocumentTags(tf.Module):
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(distinct), np.int32)
         for row, row_tags in enumerate(encoded):
-            # A document can have a tag in two forms of Unicode.
+            # A document can have one tag in two forms of Unicode.
             row_numbers = sorted({tag_numbers[composed[t]] for t in row_tags})
             numbers[row, : len(row_numbers)] = row_numbers
         self._width = width
@@ -79,7 +79,7 @@ class DocumentTags(tf.Module):
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
         self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
         self._groups = len(name_numbers)
-        # Number of a tag -> number of its name. The extra last item is for the
+        # Number of a tag -> number of the tag's name. The last item is for the
         # number that means "no tag".
         self.group_of = tf.Variable(
             [*(name_numbers[name] for name in names), self._groups],
@@ -103,7 +103,7 @@ class DocumentTags(tf.Module):
         batch = tf.shape(tags)[0]
 
         def occur(numbers: tf.Tensor, count: int) -> tf.Tensor:
-            """Returns for each query which numbers below `count` occur."""
+            """Returns which numbers below `count` occur in each query."""
             occurs = tf.math.unsorted_segment_max(
                 tf.ones_like(numbers), rows * count + numbers, batch * count
             )
@@ -126,7 +126,7 @@ class DocumentTags(tf.Module):
             has_name = tf.zeros([batch, stop - start], tf.bool)
             # Column by column, because [batch, block, width] may be large.
             for column in range(self._width):
-                if column:  # a match of the same name counts once
+                if column:  # several matches of one name count once
                     has_name &= names[:, column] == names[:, column - 1]
                 matches = tf.gather(has_tag, block[:, column], axis=1)
                 count += tf.cast(matches & ~has_name, tf.int8)
@@ -144,9 +144,9 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 class EqualVectors(NamedTuple):
     """An order of documents in which documents with equal vectors are adjacent.
 
-    A shared vector is stored and multiplied once, so that its documents have
-    equal scores: the last bits of a matrix product depend on a row's position.
-    Distinct vectors are in the order of their first documents.
+    A shared vector is stored and multiplied once. Its documents therefore have
+    equal scores, although the last bits of a matrix product depend on a row's
+    position. Distinct vectors are in the order of their first documents.
     """
 
     order: np.ndarray  # position -> document, integers [n]
@@ -155,7 +155,7 @@ class EqualVectors(NamedTuple):
 
     @classmethod
     def find(cls, vectors: np.ndarray) -> "EqualVectors":
-        """Finds the rows of float `[n, d]` that are equal bit for bit."""
+        """Finds equal rows of a float array `[n, d]`."""
         keys = np.array([hash(row.tobytes()) for row in vectors], np.int64)
         _, first, key = np.unique(keys, return_index=True, return_inverse=True)
         order = np.argsort(first[key], kind="stable")
@@ -176,12 +176,12 @@ class StoredVectors:
 
     Args:
         vectors: The vector of each document, float32 `[n, d]`.
-        kind: One of `VECTORS`.
+        kind: The stored dtype, a key of `VECTORS`.
 
     Attributes:
-        equal: The order of the documents, and which have equal vectors.
-        arrays: The distinct vectors, as in a portable file: `vectors`, float32
-            `[m, d]`; or `vectors`, int8, and `vectors.scales`.
+        equal: The order of the documents, and which documents share a vector.
+        arrays: The m distinct vectors, named as in a portable file: `vectors`,
+            float32 `[m, d]`; or `vectors`, int8, and `vectors.scales`, `[m]`.
     """
 
     def __init__(self, vectors: np.ndarray, kind: str) -> None:
@@ -195,7 +195,7 @@ class StoredVectors:
 
 
 class DocumentVectors(tf.Module):
-    """Base class of the graphs that search stored vectors."""
+    """Base class of stored vectors in a graph, with cosines of queries."""
 
     def __init__(self, stored: StoredVectors) -> None:
         super().__init__()
@@ -258,8 +258,8 @@ class Int8Vectors(DocumentVectors):
     """Stores vectors as integers from -127 to 127, int8.
 
     The number with the largest absolute value of each vector becomes 127 or
-    -127. A score is the exact cosine of the query and the rounded vector. Of
-    the ten best titles by float32, on 53,489 products, 99.3 % are found.
+    -127. A score is the exact cosine of the query and the rounded vector. On
+    53,489 products, int8 finds 99.3 % of the ten best titles of float32.
     """
 
     def _store(self, *arrays: np.ndarray) -> None:
@@ -271,7 +271,7 @@ class Int8Vectors(DocumentVectors):
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
         # CPU kernels multiply only floats. A block of floats fits into the
-        # cache, so that only int8 numbers are read from memory.
+        # cache; only the int8 numbers are read from memory.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
@@ -282,11 +282,11 @@ class Int8Vectors(DocumentVectors):
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors to int8 codes, with scales that make unit vectors."""
+    """Rounds vectors to int8 codes; codes times scales are unit vectors."""
     codes = np.empty(vectors.shape, np.int8)
     lengths = np.empty(len(vectors), np.float32)
-    # In blocks that fit into the cache: rounding all vectors at once would copy
-    # them three times.
+    # Blocks fit into the cache. Rounding all vectors at once would make three
+    # copies of the vectors.
     for start in range(0, len(vectors), _CODED_ROWS):
         rows = slice(start, start + _CODED_ROWS)
         largest = np.abs(vectors[rows]).max(axis=1, keepdims=True)
@@ -311,10 +311,11 @@ BLOCK = 16_384
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
     """Divides documents into blocks of at most `BLOCK`; returns the edges.
 
-    Up to `BLOCK` documents with one vector are in one block. More of them fill
-    several blocks without other documents; each then multiplies only this
-    vector, so that the scores have equal bits. `vector_of` is ascending, see
-    `EqualVectors`; for documents without vectors it is 0, 1, 2 and so on.
+    Documents that share a vector must get equal scores, and are therefore in
+    one block. If more than `BLOCK` documents share a vector, these documents
+    fill several blocks alone, and each block multiplies only the shared vector.
+    `vector_of` is ascending, see `EqualVectors`; for documents without vectors,
+    `vector_of` is 0, 1, 2 and so on.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -334,7 +335,7 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
 _BLOCKS_AT_ONCE = 2
 
 PADDING_COSINE = -2.0
-"""Score in the columns beyond the k of a query, lower than any cosine."""
+"""Score in columns beyond the k of a query; lower than any cosine."""
 
 MASKED = float(np.finfo(np.float32).min)
 """Score of a document outside of a mask."""
@@ -357,7 +358,7 @@ def best_rows(
         queries: A tensor with a row for each query.
         edges: See `block_edges`.
         width: Number of documents to find.
-        mask: Documents that each query may find; by default all.
+        mask: Which documents each query may find; by default all.
 
     Returns:
         Scores, descending, and numbers of documents, both `[batch, width]`.
@@ -374,7 +375,7 @@ def best_rows(
         block_scores, columns = tf.math.top_k(
             block_scores, tf.minimum(width, stop - start)
         )
-        # `top_k` keeps the order of equal scores: earlier blocks come first.
+        # `top_k` keeps the order of equal scores: earlier documents come first.
         scores = tf.concat([scores, block_scores], axis=1)
         numbers = tf.concat([numbers, start + columns], axis=1)
         scores, best = tf.math.top_k(
@@ -440,7 +441,7 @@ class SearchModule(ServedModule):
             return
         self.tags = DocumentTags(tags)
 
-        # Not methods, which would also be saved in retrievers without tags.
+        # Not methods: these would be saved in retrievers without tags, too.
         @signature(text=tf.string, k=tf.int32, tags=tf.string)
         def filtered(
             text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
@@ -492,7 +493,7 @@ class SearchModule(ServedModule):
         """Returns the outputs of `serve` or, with tags, of `filtered`."""
 
     def _mask(self, tags: tf.Tensor) -> TagMask:
-        """Returns a mask for queries' tags, also if no document has tags."""
+        """Returns a mask for queries' tags. Documents may have no tags."""
         if hasattr(self, "tags"):
             return self.tags.mask(tags)
         all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]
@@ -501,7 +502,7 @@ class SearchModule(ServedModule):
     def _admitted(
         self, text: tf.Tensor, k: tf.Tensor, widest: int
     ) -> list[tf.Tensor]:
-        """Checks a request's size; returns texts and the outputs' width."""
+        """Checks a request's size; returns `text` and the outputs' width."""
         width = tf.minimum(tf.reduce_max(tf.concat([k, [0]], axis=0)), widest)
         text, width = refuse_many_hits(text, width, widest)
         return [refuse_long_titles(text, width, self.longest), width]
@@ -533,7 +534,7 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # Not the encoder itself: TensorFlow would save its signatures too.
+        # Not the encoder itself: TensorFlow would save its signatures, too.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 
@@ -565,7 +566,10 @@ def retriever_graph(
     progress: bool,
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of documents, or no model without documents."""
+    """Returns the retriever of documents; no model if there are no documents.
+
+    `portable` returns the function that writes the file for `LocalModel`.
+    """
     if documents is None:
         return {}
 
@@ -576,8 +580,8 @@ def retriever_graph(
                 raise InputError(
                     f"{documents.folder}: found titles encoded by the encoder"
                     f" {documents.encoder_sha256:.12}, expected {sha256:.12}"
-                    " as in the run: encode them with the document_encoder of"
-                    " this run"
+                    " as in the run: encode the titles with the"
+                    " document_encoder of this run"
                 )
             rows = documents.read()
         else:

@@ -1,4 +1,4 @@
-"""Declares, writes and reads the signatures of SavedModels."""
+"""Base classes of exported models; variables and signatures of SavedModels."""
 
 import functools
 import logging
@@ -42,11 +42,11 @@ from lstm_dssm_client.signatures import (
 _LOG = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
-"""Path of an encoder's fingerprint, in the folder of a version. Encoders with
+"""Path of an encoder's fingerprint in the folder of a version. Encoders with
 equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
-"""Path of the hashes of a retriever's ids, in the folder of a version."""
+"""Path of the hashes of a retriever's ids in the folder of a version."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature for the method `serve` of an exported model."""
@@ -57,7 +57,7 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
     The graph checks the ranks and the numbers of rows of its inputs, and fails
     with INVALID_ARGUMENT. TF Serving does not check shapes, and some kernels of
-    TF.Text crash the server if they get a scalar.
+    TF.Text crash the server when a client sends a scalar.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -103,8 +103,9 @@ class ServedModule(tf.Module):
 class ServedWeights:
     """The variables of exported models.
 
-    Only rows of trigram tables that differ from their initial values
-    (`HashedUniform`) are stored. Graphs traced within `reading` compute all
+    Most rows of a trigram table may still have their initial values
+    (`HashedUniform`). If less than half of the rows have changed, only changed
+    rows are stored, and graphs that are traced within `reading` compute the
     other rows when a text needs them. A module must have `variables` as an
     attribute, because TF Serving restores only variables in attributes.
     """
@@ -120,8 +121,8 @@ class ServedWeights:
                 )
         self._tables: list[_ChangedRows] = []
         for model in dict.fromkeys(models):
-            # Layers of a model read the same trigrams. Tables with equal
-            # changed rows can therefore share an index of these rows.
+            # Layers of a model read the same trigrams. Tables in which the same
+            # rows have changed can therefore share an index of these rows.
             by_rows: dict[bytes, list[TrigramEmbedding]] = {}
             for layer in trigram_embeddings(model):
                 rows = layer.changed_rows()
@@ -195,8 +196,8 @@ class _ChangedRows:
             layer.read_rows = None
 
     def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
-        """Returns rows of table `number`; all tables are read together."""
-        # A graph cannot use the tensors of another graph.
+        """Returns rows of table `number`; the first call reads all tables."""
+        # The key has the graph: a graph cannot use tensors of another graph.
         key = (rows.ref(), tf.compat.v1.get_default_graph())
         if key not in self._rows:
             self._rows[key] = self._read_tables(rows)
@@ -230,8 +231,8 @@ class _ChangedRows:
 class EncodingModule(ServedModule):
     """Base class of exported encoders, with the graph of `encode`.
 
-    `resources` are stateful objects of the graph that are no variables, such as
-    a vocabulary table. A server cannot load a graph without these objects.
+    `resources` are stateful objects other than variables, such as a vocabulary
+    table. A server cannot load a graph without its resources.
     """
 
     reads_sentences = False
@@ -239,7 +240,7 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # Not a tf.Module: TensorFlow would save the Keras layers.
+        # `ServedWeights` is no tf.Module: TensorFlow would save Keras layers.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         self.resources = list(resources)
@@ -255,7 +256,7 @@ class EncodingModule(ServedModule):
         self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
         """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
-        # Once each: the last bits of a vector depend on the batch.
+        # Encodes equal texts once: a vector's last bits depend on the batch.
         first, inverse = distinct_values(
             [tuple(t) if isinstance(t, list) else t for t in texts]
         )
@@ -304,7 +305,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, also TensorFlow's internal ones."""
+    """Reads all signatures of a SavedModel, with TensorFlow's internal ones."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:
@@ -323,7 +324,7 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
 
 
 def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
-    """Reads the signatures that Predict can call, sorted by name."""
+    """Reads the signatures of a SavedModel that Predict can call, by name."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
 

@@ -28,9 +28,9 @@ class ScorerModule(ServedModule):
             )
         self._served = ServedWeights(model)
         self.weights = self._served.variables
-        # A vocabulary's table, which TensorFlow must find in an attribute.
+        # TensorFlow must find the vocabulary's table in an attribute.
         self.resources = model.words.resources
-        # If an attribute held the Keras model, TensorFlow would save it, too.
+        # Not an attribute: TensorFlow would save the Keras model, too.
         self._score = lambda *pair: model.call(pair, training=False)
 
     @signature(query=tf.string, document=tf.string)
@@ -39,7 +39,7 @@ class ScorerModule(ServedModule):
     ) -> dict[str, tf.Tensor]:
         """Signature `serving_default`: float32 scores of pairs, `[batch]`."""
         rows = tf.shape(query)[0]
-        # An empty batch gets one pair, because convolutions need a text.
+        # An empty batch gets one empty pair, because convolutions need a row.
         extra = tf.fill([tf.cast(tf.equal(rows, 0), tf.int32)], "")
         with self._served.reading():
             scores = self._score(

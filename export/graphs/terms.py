@@ -1,4 +1,4 @@
-"""Scores of query terms in a graph: sums over the postings of documents."""
+"""BM25 and number scores in a graph: sums over the postings of documents."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,16 +21,16 @@ from lstm_dssm_client.bm25 import (
 )
 
 POSTINGS = 2**21
-"""Number of postings to read at once, about 100 MB with their sums: a batch of
-long queries may have billions. All postings of one term are read at once, so
-that equal documents have equal scores."""
+"""Number of postings to read at once, which take about 100 MB. A batch of long
+queries may have billions of postings. All postings of one term are read at
+once, so that equal documents have equal scores."""
 
 
 class Matches(NamedTuple):
     """The words and terms of a batch of queries, and their postings.
 
     A posting is a document with a term, and the term's score in the document.
-    The postings of the batch are numbered from 0, term after term.
+    The postings of the batch are numbered from 0, in the order of `terms`.
     """
 
     words: tf.Tensor  # strings [words]
@@ -38,7 +38,7 @@ class Matches(NamedTuple):
     word_of: tf.Tensor  # index of each term's word, int32 [terms]
     terms: tf.Tensor  # the number of each term, int32 [terms]
     scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
-    ends: tf.Tensor  # the number after each term's last posting, int64 [terms]
+    ends: tf.Tensor  # 1 + the number of each term's last posting, int64 [terms]
     shift: tf.Tensor  # stored index minus number of a posting, int64 [terms]
 
 
@@ -51,7 +51,7 @@ class TermGraph(tf.Module):
         self.count = postings.size
         self._letters = scores.kind == TRIGRAMS
         self._words = postings.words
-        # The key "" is there because a table may not be empty.
+        # A table may not be empty, therefore the key "".
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 as_strings(["", *postings.term_of]),
@@ -101,7 +101,7 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns terms of numbers, their words, and 1 for each number."""
+        """Returns terms and words of possible numbers, and 1.0 for numbers."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
@@ -118,7 +118,7 @@ class TermGraph(tf.Module):
         return terms, word_of, is_number
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
-        """Sums the scores of each query in all documents, `[batch, count]`."""
+        """Sums each query's scores for all documents, `[batch, count]`."""
         first = tf.gather(matches.rows, matches.word_of) * self.count
         flat = self._cell_sums(
             matches,
@@ -128,13 +128,13 @@ class TermGraph(tf.Module):
         return tf.reshape(flat, [batch, self.count])
 
     def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the contributions of a query's terms to documents' scores.
+        """Returns the contributions of a query's terms to k documents' scores.
 
-        `numbers` are the documents' numbers, int32 `[k]`. The contributions to
-        each of `TERM_PARTS` are float32 `[terms, k]`.
+        `numbers` are the rows of the documents, int32 `[k]`. The result has a
+        float32 array `[terms, k]` for each of `TERM_PARTS`.
         """
         k = tf.size(numbers)
-        # Columns 0 to k - 1 are `numbers`, column k all other documents.
+        # Columns 0 to k - 1 are the k documents; column k is for all others.
         columns = tf.tensor_scatter_nd_update(
             tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
         )
@@ -158,8 +158,9 @@ class TermGraph(tf.Module):
     ) -> tf.Tensor:
         """Sums the scores of all postings by cell, float32 `[size]`.
 
-        `cells_of` computes the cell of each posting from two tensors, int32
-        `[postings]`: the index of the term in `matches`, and the document.
+        A cell is an index of the result. `cells_of` computes the cell of each
+        posting from two tensors, int32 `[postings]`: the index of the posting's
+        term in `matches`, and the document.
         """
 
         def add_terms(
@@ -170,7 +171,7 @@ class TermGraph(tf.Module):
             stop = tf.maximum(stop, start + 1)
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
-            # Every term has postings: each end but the last starts a term.
+            # Every term has postings: each end but the last begins a term.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),
@@ -198,7 +199,7 @@ def flat_words(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Splits strings `[batch]`; returns words and the row of each word."""
     words = normalize_and_split(texts, max_words, split)
-    # Equals `words.value_rowids()`, with a third of the operations.
+    # The same as `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
     return words.flat_values, tf.cast(rows, tf.int32)
 
@@ -211,7 +212,10 @@ def unaccented(words: tf.Tensor) -> tf.Tensor:
 
 
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists `bm25.letter_grams` of plain words, and the word of each gram."""
+    """Lists the letter trigrams of words, and the index of each trigram's word.
+
+    `words` have no accents. `bm25.letter_grams` lists the same trigrams.
+    """
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values
     word_of = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]
@@ -229,15 +233,15 @@ def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
     """Writes the contributions of a query's words to k scores as JSON objects.
 
     Args:
-        words: Strings `[words]`. Repeated words are summed.
-        shares: Float32 `[words, k]`. Numbers that round to 0 are left out.
+        words: Strings `[words]`. Contributions of equal words are added.
+        shares: Float32 `[words, k]`. Sums that round to 0 are left out.
 
     Returns:
         Strings `[k]`, such as `{"bolt": 0.2500}`.
     """
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
-    # JSON demands this for words with quotes or control characters.
+    # JSON allows no plain quotes, backslashes or control characters.
     escaped = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
     escaped = tf.strings.regex_replace(escaped, r"[\x00-\x1f]", "")
     entries = tf.strings.join(

@@ -1,4 +1,4 @@
-"""Writes `models.config`, `batching.config` and README.md beside models.
+"""Writes `models.config`, `batching.config` and README.md for a server.
 
 `server_readme.md.jinja` is the template of the README for a server's operator.
 """
@@ -52,19 +52,20 @@ from keras_lstm_dssm.pages import Cell, Table, render
 from keras_lstm_dssm.plain_files import read_array
 from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 
-# Servers from 2.12 on can load the models, but have older Unicode tables.
+# Older servers, from 2.12 on, can load the models, but have older Unicode
+# tables.
 IMAGE = "tensorflow/serving:2.20.0"
 
 ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
-_STRING_BYTES = 24  # of a string in a tensor, without the characters
+_STRING_BYTES = 24  # memory of a string in a tensor, without its characters
 
-# Memory of a loaded graph divided by the size of its file. A server holds nodes
-# and string tables several times: as a message, in the session, as kernels.
+# Memory of a loaded graph divided by the size of the graph's file. A server has
+# nodes and string tables several times: in messages, sessions and kernels.
 _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
-"""Megabytes of threads and kernels that all models of a process share."""
+"""Megabytes that a server uses once for all models, for threads and kernels."""
 
 
 _EXAMPLES = {
@@ -87,8 +88,8 @@ _EXAMPLES = {
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
 }  # fmt: skip
-"""Name of a signature and names of the inputs -> a call of a `Client` up to the
-argument `model`, and the JSON of `inputs` in a REST request."""
+"""Name of a signature and names of its inputs -> a call of a `Client`, without
+the last argument `model`, and the JSON of `inputs` in a REST request."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:
@@ -183,7 +184,7 @@ def _cell(tensors: Mapping[str, TensorInfo]) -> str:
 def publish_models(
     models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
 ) -> list[Path]:
-    """Publishes modules and server files, within `publication(models_dir)`."""
+    """Publishes modules and server files; call within `publication`."""
     sizes = warmup_sizes(models_dir)
     writers = {
         name: saved_model_writer(module, name, sizes)
@@ -199,7 +200,10 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that server files can be written after an export of `names`."""
+    """Checks that server files can be written after models are exported.
+
+    `names` are the names of the models to export.
+    """
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base
@@ -215,8 +219,8 @@ def write_server_files(
 ) -> None:
     """Writes `batching.config`, `README.md` and, last, `models.config`.
 
-    `models.config` is replaced as a whole, so that a server sees all versions
-    of an export together. An existing `batching.config` does not change.
+    `models.config` is replaced as a whole: a server sees all new versions of an
+    export together. An existing `batching.config` does not change.
     """
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
@@ -229,12 +233,12 @@ def write_server_files(
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int]
 ) -> None:
-    """Updates the versions of exports in a file; adds missing models."""
+    """Writes versions of exported models to a file; adds missing models."""
     config = read_models_config(path)
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # An operator's own version numbers have no such comment.
+        # A number without this comment is an operator's, and does not change.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",
@@ -277,7 +281,8 @@ def _with_entries(text: str, entries: str) -> str:
     if not config.model_config_list.config:
         return new_list
     # Entries are added before the closing brace. If the text does not end with
-    # the brace of the list, a new text loses the operator's comments.
+    # the brace of the list, the configuration is written again without the
+    # operator's comments.
     old_texts = text, text_format.MessageToString(config)
     config.MergeFrom(text_format.Parse(new_list, ModelServerConfig()))
     for old_text in old_texts:
@@ -295,10 +300,10 @@ MOST_CHANGED = 0.2
 
 
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
-    """Checks that ids are mostly the ids of the served retriever, if any.
+    """Checks that most ids are the ids of the served retriever, if any.
 
     `path` is the folder of the retriever or of a version. Raises `InputError`
-    if more than `MOST_CHANGED` of the ids have changed.
+    if the removed and new ids are more than `MOST_CHANGED` of the served ids.
     """
     folder = served_version(path) or Path(path)
     if not (folder / IDS_FILE).exists():

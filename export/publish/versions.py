@@ -50,8 +50,8 @@ def publish(
     """Publishes a SavedModel as a new version, by default the next number.
 
     A running server loads a version as soon as its folder appears. `write`
-    therefore fills a hidden folder, which is renamed when all files and the
-    manifest are on the disk, or removed if writing fails.
+    therefore writes to a hidden folder. The folder is renamed when all files
+    and the manifest are on the disk; if writing fails, the folder is removed.
     """
     base = Path(base)
     if version is not None and not 1 <= version < MAX_VERSION:
@@ -92,7 +92,7 @@ def _publish(
             if number >= MAX_VERSION:
                 raise InputError(
                     f"{next(iter(writers))}: the next version is 2**63, above "
-                    "what TF Serving reads; remove the version below it"
+                    "what TF Serving reads; remove version 2**63 - 1"
                 )
             try:
                 return _rename(folders, str(number))
@@ -110,8 +110,8 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
     with hidden_folder(base, _HIDDEN) as hidden:
-        # A subfolder: other users, such as a server's, cannot read the hidden
-        # folder itself.
+        # A subfolder: only this user may read the hidden folder itself, but a
+        # server's user must read the version.
         version = hidden / "version"
         try:
             write(version)
@@ -177,7 +177,7 @@ def saved_model_writer(
 
 
 MANIFEST = "MANIFEST.sha256"
-"""Name of the file of digests in a version's folder, for `sha256sum -c`."""
+"""Name of a version's file of digests; `sha256sum -c` can check the digests."""
 
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 _MAX_BYTES = 1 << 24
@@ -187,7 +187,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
     """Writes the digest and the path of each file in a folder.
 
     Args:
-        folder: A version's folder with all other files.
+        folder: A version's folder, with all files except the manifest.
 
     Returns:
         The file, `folder/MANIFEST.sha256`.
@@ -209,13 +209,13 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
     try:
         path.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
-        error.filename = str(path)  # OSError of a full disk has none
+        error.filename = str(path)  # the error of a full disk has no path
         raise
     return path
 
 
 def verify_manifest(folder: str | os.PathLike[str]) -> None:
-    """Checks that a folder has exactly the files of its manifest.
+    """Checks that a folder has exactly the files that its manifest lists.
 
     The check finds files that are damaged, missing or added. An attacker who
     can write in the folder can also change the manifest.
@@ -224,8 +224,8 @@ def verify_manifest(folder: str | os.PathLike[str]) -> None:
         folder: A version's folder.
 
     Raises:
-        InputError: There is no manifest, it cannot be read, or a file is
-            missing, different, not listed or no plain file.
+        InputError: The manifest is missing or cannot be read; or a file is
+            missing, has changed, is not listed or is no plain file.
 
     Example:
         >>> verify_manifest("models/retriever/1")
@@ -281,7 +281,7 @@ def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
             )
         if not name.isprintable() or "\\" in name:
             raise InputError(
-                f"{root}: found the name {name!r}, expected one without line"
+                f"{root}: found the name {name!r}, expected a name without line"
                 " breaks and backslashes"
             )
         if name != MANIFEST:

@@ -1,9 +1,9 @@
 """Warm-up requests of a version, and the sizes of a server's batches.
 
 A graph's first calls are slow, because memory is allocated and kernels are
-created. TF Serving runs the requests in
-`assets.extra/tf_serving_warmup_requests` before it serves a version, and
-rejects the version if a request has more rows than `batching.config` allows.
+created. Before TF Serving serves a version, it runs the requests in
+`assets.extra/tf_serving_warmup_requests`. TF Serving rejects the version if a
+request has more rows than `batching.config` allows.
 
 Source: https://www.tensorflow.org/tfx/serving/saved_model_warmup
 """
@@ -34,14 +34,14 @@ WARMUP_SIZES = (1, 8, 64)
 
 BATCHING_CONFIG = "batching.config"
 
-# A batch has the requests of a millisecond. The last of `allowed_batch_sizes`
-# must be `max_batch_size`.
+# A batch collects the requests of one millisecond. The last number of
+# `allowed_batch_sizes` must be `max_batch_size`.
 BATCHING_TEXT = f"""\
 # Exports never change this file, so you can edit it. TF Serving rejects
 # a version if one of its warm-up requests has more rows than max_batch_size.
-# The largest has {WARMUP_SIZES[-1]} rows. To set max_batch_size below
-# {WARMUP_SIZES[-1]}, change it here, then export again: the new version has
-# smaller warm-up requests.
+# The largest request has {WARMUP_SIZES[-1]} rows. To set max_batch_size below
+# {WARMUP_SIZES[-1]}, change this file, then export again: the new version has
+# smaller warm-up requests. max_batch_size must be the last allowed batch size.
 max_batch_size {{ value: {BATCH_SIZES[-1]} }}
 batch_timeout_micros {{ value: 1000 }}
 max_enqueued_batches {{ value: 100 }}
@@ -49,7 +49,7 @@ num_batch_threads {{ value: 2 }}
 """ + "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
 """The content of `batching.config` for a new folder of models."""
 
-_MAX_RECORDS = 1000  # a server rejects a version with more
+_MAX_RECORDS = 1000  # a server rejects a version with more requests
 _K = 10
 
 
@@ -71,8 +71,8 @@ def write_warmup(
 ) -> Path:
     """Writes a request for each signature and each number of rows.
 
-    A server rejects a version if a request fails. The SavedModel is therefore
-    loaded and runs every request first: limits of a graph depend on the rows.
+    A server rejects a version if a request fails. `write_warmup` therefore
+    loads the SavedModel, and runs every request before writing it.
     """
     requests = [
         _request(name, key, signature, rows)
@@ -99,7 +99,7 @@ def write_warmup(
 
 def _load(version: str | os.PathLike[str]) -> Any:
     level = logging.get_verbosity()
-    # Hides TensorFlow's warning that the export has no gradients.
+    # Hides TensorFlow's warning that the SavedModel has no gradients.
     logging.set_verbosity(logging.ERROR)
     try:
         return tf.saved_model.load(os.fspath(version))

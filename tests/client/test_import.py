@@ -124,6 +124,6 @@ def test_names_are_imported_when_they_are_asked_for(monkeypatch):
             with pytest.raises(ImportError) as error:
                 getattr(lstm_dssm_client, wanted)
         assert str(error.value) == (
-            f"{package} is not installed, which {wanted} needs: pip install "
+            f"{wanted} needs {package}, which is not installed: pip install "
             f'"lstm-dssm-client[{extra}]"'
         )

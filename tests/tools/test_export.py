@@ -209,7 +209,7 @@ def test_parts_become_a_retriever(
         assert len(hits) == count
         assert hits == pytest.approx(others, abs=1e-6)
     for run, output, message in (
-        (other_run, "output=new", "encode them with the document_encoder of"),
+        (other_run, "output=new", "encode the titles with the document_enc"),
         (trained_run, "portable=x.safetensors", "name the file"),
     ):
         words = [f"--run={run}", f"--documents={parts}", f"--{output}"]

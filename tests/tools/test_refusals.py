@@ -152,7 +152,7 @@ REFUSED = {
     --run={scorer_run} --documents={titles} glue -> found a pair scorer, expec
     --models={tmp_path} glue -> no SavedModel
     --models={trained_run} glue -> found the folder of a run, expected one that
-    --server=http://localhost:1 glue -> expected HOST:PORT of its gRPC, which
+    --server=http://localhost:1 glue -> expected HOST:PORT of gRPC, which
     --models={models} -> no query
     --models={models} --k=3000000000 glue -> k is 3000000000
     --models={models}/retriever --model=../retriever glue

@@ -54,7 +54,7 @@ def test_tags_of_titles(tmp_path):
     (b"x\ty\n\tz\n", "titles:2"),
     (b"a\tb\tx\na\tb\ty\n", "titles:2: id 'a' has other tags above"),
     (b"a\tb\tx,,y\n", "titles:1: found 'a.tb.tx,,y', expected a title"),
-    (b"a\tb\t \n", "one more tab and tags that are separated by commas"),
+    (b"a\tb\t \n", "title TAB tags, with commas between tags"),
     (b"a\tb\t" + b",".join(b"%d" % i for i in range(33)), "found 33 tag"),
     (b"a\tb\na\tc\n", "titles:2: id 'a' has another title"),
     (b"\n \n", "found an empty file"),

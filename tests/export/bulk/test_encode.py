@@ -261,7 +261,7 @@ def test_wrong_names(tmp_path):
         with pytest.raises(InputError, match="expected a number, a slash"):
             Shard.parse(text)
     assert Shard.parse("3/16") == Shard(3, 16)
-    with pytest.raises(InputError, match="found no part, expected those"):
+    with pytest.raises(InputError, match="found no part, expected parts"):
         EncodedParts(tmp_path)
 
 

@@ -91,7 +91,7 @@ def test_what_an_actor_cannot_do_is_one_line(job, tiny_models):
     model = partial(load_encoder, str(tiny_models / "query_encoder"))
     batch = {"file_number": [0], "part": [0]}
     for actor, message in (
-        (PartEncoder(model, job, "0.0.1"), "expected 0.0.1 as where it was"),
+        (PartEncoder(model, job, "0.0.1"), "expected 0.0.1 as in the start"),
         (PartEncoder(partial(load_encoder, "nothing"), job),
          "no SavedModel here"),
         (PartEncoder(model, job._replace(files=["gone.tsv"])),

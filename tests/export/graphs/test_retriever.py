@@ -305,7 +305,7 @@ def test_tags_match_in_all_forms_of_unicode():
 
 
 @pytest.mark.parametrize(("tags", "message"), [
-    ([["a"]], "found tags of 1 documents, expected those of 50: give an"),
+    ([["a"]], "found tags of 1 documents, expected tags of 50: give an"),
     ([["a,b"]] * 50, "found the tag b'a,b', expected a tag that is not"),
     ([[" "]] * 50, "found the tag b' '"),
     ([[*map(str, range(33))]] * 50,
