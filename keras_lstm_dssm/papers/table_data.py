@@ -83,10 +83,10 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     choices: dict[str, Any] = document_tasks(folder, "dev", min_grade)
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:
+        needs = "qrels/dev.tsv" if mode == RETRIEVE else "two classes of dev"
         raise InputError(
-            f"{folder.folder}: found no qrels/dev.tsv, expected judgements for"
-            " choices on dev, as test has judgements: add qrels/dev.tsv, or"
-            " remove qrels/test.tsv"
+            f"{folder.folder}: found no {needs}, expected {needs} for choices,"
+            " as test has such: add them, or remove those of test"
         )
     dev = choices[mode]
     sizes = {"documents": folder.count(), "train_documents": len(texts)}
