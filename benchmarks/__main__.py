@@ -8,8 +8,8 @@ Suites, several separated by commas, or `all`:
   encode  titles/s of two towers, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
   load    latency of many clients of lstm-dssm-serve, half over gRPC and half
-          over HTTP, while new versions are published; latency of a single
-          client, compared with a server that always sends the same reply
+          over HTTP, while new versions are published; of a single client, also
+          with a server that always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -53,8 +53,8 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. The suite `documents` reads `api_documents`; if no other suite but "
-    "`prepare` runs, a folder of documents can be named.",
+    "files. The suite `documents` reads `api_documents`; with no other suites, "
+    "or with `prepare`, --data can be a folder of documents.",
 )
 program.integer(
     "batch_size", 1024, "Pairs in a training step and texts encoded at once.", 2
@@ -64,9 +64,9 @@ program.integer(
     "documents", 32, "Documents in a training step of `documents`.", 1
 )
 program.integer("steps", 30, "Training steps in one measurement.", 1)
-program.integer("rounds", 5, "Number of measurements; prints the median.", 1)
+program.integer("rounds", 5, "Measurements, of which the median counts.", 1)
 program.integer("titles", 20_480, "Largest number of titles to encode.", 1)
-program.integer("queries", 500, "Number of distinct queries that are sent.", 1)
+program.integer("queries", 500, "Largest number of distinct queries.", 1)
 program.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
 program.float(
     "seconds", 60.0, "Duration of `load` for each number of clients.", 0.1

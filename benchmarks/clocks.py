@@ -1,4 +1,4 @@
-"""Clocks and medians; needs NumPy only, for peers without TensorFlow."""
+"""Clocks and medians. Peers use them, too, so that they need NumPy only."""
 
 import statistics
 import time
@@ -15,10 +15,7 @@ WARM_STEPS = 3
 def interleaved_medians(
     measurements: Mapping[str, Callable[[], Any]], rounds: int
 ) -> dict[str, Any]:
-    """Runs each measurement once a round; returns name -> median of the rounds.
-
-    An additional first round is a warm-up, and is discarded.
-    """
+    """Repeats measurements in turn, after a warm-up; returns name -> median."""
     values: dict[str, list[Any]] = {name: [] for name in measurements}
     for _ in range(rounds + 1):
         for name, measurement in measurements.items():
@@ -42,10 +39,7 @@ def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def timed_steps(
     step: Callable[..., Any], batches: Sequence[Sequence[Any]]
 ) -> np.ndarray:
-    """Returns the mean wall and processor seconds of a training step.
-
-    The first `WARM_STEPS` batches are a warm-up. Shape `[2]`.
-    """
+    """Returns mean wall and processor seconds of a step after the warm-up."""
     for batch in batches[:WARM_STEPS]:
         step(*batch)
 
@@ -71,7 +65,7 @@ def wall_and_cpu(run: Callable[[], Any]) -> np.ndarray:
 
 
 def read_clocks() -> np.ndarray:
-    """Returns wall time and processor time, in seconds."""
+    """Returns wall time, and processor time of all threads, in seconds."""
     return np.array([time.perf_counter(), time.process_time()])
 
 

@@ -27,7 +27,7 @@ def describe_machine() -> dict[str, Any]:
 
     `gemm_flops` is the FLOP/s of float32 matrix products, and `copy_bytes` the
     bytes read and written per second, both on all cores. `load` is the mean
-    load of the last minute, before this function measures anything.
+    load of the minute before.
     """
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]
@@ -89,13 +89,13 @@ def _cpu() -> str:
 
 
 class StepWork(NamedTuple):
-    """The estimated minimum of computation and memory traffic of a step."""
+    """The estimated minimum of operations and memory traffic of a step."""
 
     flops: int  # floating point operations in matrix products
     bytes: int  # bytes read and written
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
-        """Returns the seconds of the products plus the seconds of the bytes."""
+        """Returns the time of the operations plus the time of the traffic."""
         return self.flops / gemm_flops + self.bytes / copy_bytes
 
 
@@ -127,10 +127,9 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives.
 
-    This is the work of both towers, and of the cosines of B queries with D
-    distinct documents: three matrix products of 2 B D H operations, for H
-    cells. Cosines, softmax and gradient are each written once and read once
-    (6 B D floats).
+    To the work of both towers, the cosines of B queries with D distinct
+    documents add three matrix products of 2 B D H operations. Cosines, softmax
+    and gradient are each written once and read once (6 B D floats).
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))

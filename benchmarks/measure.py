@@ -1,16 +1,14 @@
 """Measures time and memory, repeatedly or in separate processes.
 
 A contender is a program that is measured: a model of this package, or its peer
-in another library. A work is a measurement with a name, such as `train`: a
-function without arguments that returns numbers.
+in another library. A work, such as `train`, is a function without arguments
+that measures something. In all of `benchmarks`, `batch_size` is the number of
+examples in a training step and of texts encoded at once, `steps` the number of
+training steps in a measurement, `rounds` the number of measurements.
 
     python -m benchmarks.measure FILE
 
-is the program of a contender of this package; `ours` writes FILE.
-
-In all of `benchmarks`, `batch_size` is the number of examples in a training
-step and of texts encoded at once, `steps` the number of training steps in a
-measurement, and `rounds` the number of measurements. Results are medians.
+runs a contender of this package; `ours` writes FILE.
 """
 
 import importlib
@@ -61,7 +59,7 @@ def allocators() -> dict[str, dict[str, str]]:
     """Returns name of an allocator -> environment that selects it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
-        # Here malloc does not return the memory of large arrays to the system.
+        # Does not return the memory of large arrays to the system.
         "malloc that keeps memory": {
             "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
             "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
@@ -154,7 +152,7 @@ def program_command(name: str, *flags: str) -> list[str]:
 
 
 class Worker:
-    """A process of a contender. It ends with the `with` block."""
+    """A process of a contender, which ends with the `with` block."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str]
@@ -201,10 +199,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender that calls a function which returns name -> work.
-
-    Writes the function's name and arguments, as JSON, to `FOLDER/NAME.json`.
-    """
+    """Returns a contender with the works that a function returns by name."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -232,8 +227,7 @@ def compare(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Runs a work of each contender in turn, each in its fastest environment.
 
-    Returns name of a contender -> median result, and name of a contender ->
-    name of the fastest environment.
+    Returns name -> median result, and name -> name of the environment.
     """
     fastest = {
         name: best_environment(contender, work)

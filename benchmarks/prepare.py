@@ -38,8 +38,7 @@ TO '{folder}/clicks.csv'"""
 def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
     """Times `prepare` and one statement of DuckDB on the same random files.
 
-    There are ten times as many clicks as products. Returns median seconds, the
-    ratio, and the peak memory of this process in `megabytes`.
+    Returns median seconds, the ratio, and the peak memory of this process.
     """
     import duckdb
 

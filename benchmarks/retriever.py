@@ -3,9 +3,8 @@
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 
 measures one method of search in a new process, so that only its memory counts.
-METHOD is `float32`, `int8` or `numpy`, see `measure_search`. FOLDER is a folder
-of `write_retrievers`: `titles.npy` (the vectors of the titles), `queries.txt`
-and `models/`. QUERIES is the number of queries to search for.
+METHOD is `float32`, `int8` or `numpy`, see `measure_search`; `write_retrievers`
+writes FOLDER; QUERIES is the number of queries to search for.
 """
 
 import json
@@ -49,10 +48,9 @@ def measure_retriever(
 ) -> dict[str, Any]:
     """Searches many titles with float32 and int8 retrievers and with NumPy.
 
-    Returns method -> the results of `measure_search`. The results of retrievers
-    also have the recall compared with exact search, `disk_megabytes`, and
-    `ratio_numpy`: NumPy's p50 divided by the retriever's p50. `make_seconds` is
-    the time of `write_retrievers`.
+    Returns method -> the results of `measure_search`; for retrievers also the
+    recall compared with exact search, `disk_megabytes`, and `ratio_numpy`:
+    NumPy's p50 divided by the retriever's p50.
     """
     if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(
@@ -90,10 +88,7 @@ def measure_retriever(
 def write_retrievers(
     log: ClickLog, title_count: int, query_count: int, folder: Path
 ) -> None:
-    """Trains two towers; writes vectors of titles, queries and models.
-
-    If the log has too few titles, `fill_up_titles` adds random titles.
-    """
+    """Trains two towers; writes queries, models, and the vectors of titles."""
     model = new_model()
     batches = training_batches(log, _BATCH, epochs=_EPOCHS, seed=_SEED)
     model.fit(batches, shuffle=False, verbose=0)

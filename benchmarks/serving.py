@@ -1,8 +1,8 @@
 """The suites `serve`, `batch` and `load`: requests to the local server.
 
-`load` also sends the requests of a single client to an echo server, which reads
-a request and always sends the same reply. The latency of the echo server is the
-overhead of gRPC or HTTP. To start an echo server that sends the file REPLY:
+`load` also sends the requests of a single client to an echo server, which
+always sends the same reply. The latency of the echo server is the overhead of
+gRPC or HTTP. To start an echo server that sends the file REPLY:
 
     python -m benchmarks.serving grpc REPLY
     python -m benchmarks.serving http REPLY
@@ -136,9 +136,8 @@ def measure_load(
     """Sends requests of concurrent clients to a process of `lstm-dssm-serve`.
 
     Half of the clients use gRPC and half HTTP, while a new version of the model
-    is published every `swap_seconds`. The results `one_client` (gRPC) and
-    `one_http_client` compare a single client with an echo server, without new
-    versions.
+    is published every `swap_seconds`. `one_client` (gRPC) and `one_http_client`
+    compare a single client with an echo server, without new versions.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -378,8 +377,7 @@ async def run_http_client(
 ) -> None:
     """Sends requests on one connection until `time.perf_counter()` is `end`.
 
-    Appends the latency of each successful request to `milliseconds`, and a
-    message for each failed request to `errors`. Connects again after an error.
+    Connects again after an error.
     """
     host, _, port = address.rpartition(":")
     requests = [

@@ -55,7 +55,7 @@ BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 HASHING = LetterTrigrams()
 
-# Kind of operations -> endings of the types of these operations.
+# Kind of operations -> how the types of these operations end.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -157,11 +157,7 @@ def contenders(
     batch_size: int,
     steps: int,
 ) -> dict[str, Contender]:
-    """Returns name -> contender: our towers, and peers that are installed.
-
-    `paths` and `batches` are the clicks to train on, `titles` the titles to
-    encode; either can be empty.
-    """
+    """Returns name -> contender: our towers, and peers that are installed."""
     arguments = [*map(str, paths)], list(titles), batch_size, steps, CELLS
     result = {
         form: ours(folder, form, tower_works, form, *arguments)
@@ -236,9 +232,8 @@ def tower_works(
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Returns all rates, and `ratio_NAME`: our rate divided by a peer's rate.
 
-    `keras` and `torch` are the larger rates of the two Keras and of the two
-    PyTorch forms. `ratio_exported` is the exported encoder's rate divided by
-    ours.
+    `keras` and `torch` are the rates of the faster forms. `ratio_exported` is
+    the exported encoder's rate divided by ours.
     """
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
@@ -273,8 +268,7 @@ def measure_profile(
 ) -> dict[str, Any]:
     """Times training steps of several sizes, and the operations of a step.
 
-    All results are milliseconds a step: by kind of operation (`parts`), and by
-    number of cells, words a title and pairs a batch.
+    Results are milliseconds a step; `parts` is by kind of operation.
     """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]

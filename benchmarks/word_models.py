@@ -1,7 +1,4 @@
-"""The suites `matching` and `documents`: pair scorers and KeyVec, with peers.
-
-The peers in PyTorch are in `benchmarks.peers.torch_word_models`.
-"""
+"""The suites `matching` and `documents`: pair scorers and KeyVec, and peers."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,7 +61,7 @@ LENGTHS = (8, 40, 200, 1000)
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
     max_sentences=LENGTHS[-1], skip_gram=False, key_word_start=0.0
 )
-_SENTENCES = 8000  # in a batch of `measure_growth`, for each length
+_SENTENCES = 8000  # in a batch of `measure_growth`
 _GROWTH_STEPS = 3
 _KEY_WORDS = 10
 
@@ -74,8 +71,7 @@ def measure_matching(
 ) -> dict[str, Any]:
     """Times pair scorers and peers: training on triples, scoring of candidates.
 
-    The result of each preset has `score`: milliseconds to score 1,000
-    candidates of a query.
+    `score` has the milliseconds to score 1,000 candidates of a query.
     """
     batches = triple_batches(triples, batch_size, steps)
     query, documents = _query_and_documents(triples)
@@ -304,8 +300,7 @@ def _document_rates(
 ) -> dict[str, Any]:
     """Returns rates and milliseconds by model, and ratios to the fastest peer.
 
-    `taken` is model -> wall and processor seconds for `documents` documents
-    with `sentences` sentences; `fastest` is model -> environment.
+    `taken` is model -> wall and processor seconds for all documents.
     """
     return {
         "documents": documents,
@@ -431,10 +426,9 @@ def measure_growth(
 ) -> dict[str, Any]:
     """Measures how the time for a sentence grows with the length of documents.
 
-    About 8,000 sentences are divided into documents of each length of
-    `LENGTHS`. The documents of one length are one batch. Returns length ->
-    microseconds for a sentence, and `ratio`: the time for the longest documents
-    divided by the time for the shortest documents.
+    About 8,000 sentences make one batch of documents of each length. Returns
+    length -> microseconds for a sentence, and `ratio`: the time for the longest
+    documents divided by the time for the shortest documents.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]

@@ -1,10 +1,9 @@
 """The protocol of peers, which run in separate processes.
 
-A peer is the same model in another library. A work is a measurement with a
-name, such as `train` or `encode`. The process prints "ready", then reads names
-of works from standard input, one a line, and prints the result of each work as
-JSON. The peers in PyTorch and JAX read settings and hashed texts from a folder,
-so that they need no TensorFlow.
+A peer is the same model in another library. The process prints "ready", then
+reads names of measurements, such as `train` or `encode`, from standard input,
+one a line, and prints each result as JSON. The peers in PyTorch and JAX read
+settings and hashed texts from a folder, so that they need no TensorFlow.
 """
 
 import json
@@ -99,10 +98,9 @@ def answer_as_towers(
 ) -> None:
     """Runs the works `train` and `encode` of two towers, see `answer`.
 
-    `prepare` turns hashed texts into an input of a tower. `train` gets all
-    batches, each with the inputs of both towers, and returns the result to
-    print. `encode` gets all batches of titles; its wall and processor seconds
-    are printed.
+    `prepare` turns hashed texts into an input of a tower. `train` gets batches
+    of queries and titles, and returns the result. `encode` gets batches of
+    titles, and is timed.
     """
     pairs, titles = (
         [

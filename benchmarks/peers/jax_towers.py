@@ -1,9 +1,9 @@
 """The JAX peer of two towers; a training step is one jitted function.
 
-The function computes the training step of a `TwoTower` of the preset `lstm_96`
-with in-batch negatives; a test compares losses and weights. `jit` compiles for
-fixed shapes, so that batches are padded to a few shapes. Hashing and
-compilation take place before the clock starts, an advantage for this peer.
+A test compares its losses and weights with those of the preset `lstm_96` with
+in-batch negatives. `jit` compiles for fixed shapes, so that batches are padded
+to a few shapes. Hashing and compilation take place before the clock starts, an
+advantage for this peer.
 """
 
 import sys
@@ -23,11 +23,7 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """A batch of hashed texts, padded; each distinct text and word once.
-
-    There are u distinct texts, n distinct words and m trigrams of the distinct
-    words, each with padding.
-    """
+    """u distinct texts of n distinct words with m trigrams, all padded."""
 
     trigram_ids: np.ndarray  # int32 `[m]`
     # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.

@@ -1,9 +1,8 @@
 """The Keras peer of two towers, built from stock Keras layers.
 
-`tf.data` computes trigram ids, and `Embedding` has a vector for each trigram.
-`PaddedTower` and `SegmentTower` sum these vectors by word in two ways.
-`keras.layers.LSTM` reads the words, and `keras.optimizers.SGD` has Nesterov
-momentum.
+`tf.data` computes trigram ids. `PaddedTower` and `SegmentTower` sum the rows of
+an `Embedding` by word in two ways. `keras.layers.LSTM` reads the words, and
+`keras.optimizers.SGD` has Nesterov momentum.
 """
 
 from typing import Any

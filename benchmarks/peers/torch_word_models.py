@@ -233,10 +233,7 @@ class TorchKeyVec(torch.nn.Module):
     def forward(
         self, documents: TorchDocuments
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Computes the vectors of documents, and the logits of all p_i.
-
-        p_i is the probability that sentence i is key.
-        """
+        """Computes vectors of documents, and logits of key sentences."""
         states = self._states(self._sentences(documents), documents)
         logits = self.score(states)[..., 0]
         log_p = functional.logsigmoid(logits)

@@ -33,7 +33,7 @@ class ChanceComparison(NamedTuple):
 
     value: float  # for the model's choice
     chance: float  # the mean over random choices
-    p: float  # two-sided p-value
+    p: float  # the two-sided p-value
     number: int  # the number of texts or words that are compared
 
 
@@ -155,26 +155,19 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """The active cells of texts, and n words that are assigned to the cells.
+    """Words and cells: `word[i]` is assigned to `active[text[i], slot[i]]`."""
 
-    The i-th word, `word[i]`, is assigned to cell `active[text[i], slot[i]]`.
-    """
-
-    active: np.ndarray  # int `[texts, slots]`: positions in the text's vector
+    active: np.ndarray  # int `[texts, slots]`: active cells of each text
     text: np.ndarray  # int `[n]`: row of `active`
     slot: np.ndarray  # int `[n]`: column of `active`
     word: np.ndarray  # str `[n]`
-    cells: int  # the number of all cells, active or not
+    cells: int  # the number of all cells
 
 
 def assign_words(
     encoder: TextEncoder, texts: Sequence[str], cells: int, change: float
 ) -> WordAssignments:
-    """Assigns the words of texts to the active cells of each text.
-
-    `cells` is the number of active cells of a text in each direction of
-    reading, and `change` the threshold of `assigned`.
-    """
+    """Assigns words to the active cells of their texts, as `topics` does."""
     active: list[list[int]] = []
     assignments: list[tuple[int, int, str]] = []
     cell_count = 0
@@ -329,12 +322,10 @@ def measure_claims(
 ) -> list[ClaimResult]:
     """Measures whether encoders attenuate stop words and cells have topics.
 
-    The same measures of an untrained copy of the model show which effects do
-    not come from training. Cosines that remain with some of the words are
-    measured for the trained model only. Claims about cells need recurrent
-    encoders. `contexts` are texts that tell which words have similar meanings;
-    `keywords` has `cells`, `change` and `share`. Raises `InputError` if `pairs`
-    (query, title) is empty.
+    An untrained copy of the model shows which effects do not come from
+    training. Words that share `contexts` count as similar. For `cells`,
+    `change` and `share` see `keywords`. Raises `InputError` if `pairs` (query,
+    title) is empty.
     """
     if not pairs:
         raise InputError(
@@ -380,7 +371,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # No layer of the copy is frozen, even if the model has such layers.
+            # Layers of the model may be frozen. No layer of the copy is.
             if not weight.trainable:
                 weight.assign(value)
     return copy
@@ -394,7 +385,6 @@ def _word_comparisons(
     change: float,
     share: float,
 ) -> Iterator[tuple[str, ChanceComparison]]:
-    """Yields (claim, comparison) for each claim about the words of texts."""
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]

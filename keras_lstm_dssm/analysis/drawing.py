@@ -1,4 +1,4 @@
-"""Draws charts, legible in print and with colour blindness, by matplotlib."""
+"""Draws charts with matplotlib, legible in print and with colour blindness."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,11 +39,10 @@ def drawing(
     widths: Sequence[float] | None = None,
     **options: Any,
 ) -> Iterator[list[Any]]:
-    """Yields `columns` axes side by side; then writes the figure to a PNG file.
+    """Yields `columns` axes side by side, then writes a PNG file.
 
-    The axes share the vertical axis. `widths` are relative to each other, by
-    default equal. `options` are arguments of matplotlib's `Figure`. The folder
-    of the file is created.
+    The axes share the vertical axis, and have relative `widths`. `options` are
+    arguments of matplotlib's `Figure`. The folder of the file is created.
     """
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")
@@ -128,17 +127,14 @@ def draw_activations(
     """Draws the gates, cell states and outputs of one recurrent network.
 
     Each heat map has a row for each cell and a column for each word, as in
-    Figs. 4 and 5 of Palangi et al. 2016. `others` are not drawn: they only make
-    the range of colours and the number of columns equal in several pictures.
-    Columns after the last word are zero.
+    Figs. 4 and 5 of Palangi et al. 2016. Range of colours and number of columns
+    are large enough for `others`, too; columns after the last word are zero.
     """
     arrays, networks = states.arrays, [states, *others]
     limit = max(
-        np.abs(array).max()
-        for network in networks
-        for array in network.arrays.values()
+        np.abs(array).max() for n in networks for array in n.arrays.values()
     )
-    columns = max(len(network.words) for network in networks)
+    columns = max(len(n.words) for n in networks)
     colors = import_optional("matplotlib.colors", "analysis")
     # With square roots, both large c(t) and small y(t) are visible.
     functions = (
@@ -189,10 +185,9 @@ def draw_aligned(
     """Draws the cells of a query and of a title side by side, and the cosine.
 
     The heat maps show y(t) / |y(T)| of the cells that add most to the final
-    cosine. The lines below the heat maps show the cosine with the whole other
-    text after each word and, if the vectors have several parts, what each part
-    adds. `states` are the activations of query and title; without `states` only
-    the lines are drawn.
+    cosine. Lines below the heat maps show the cosine with the whole other text
+    after each word and, if the vectors have several parts, what each part adds.
+    Without the activations of both texts, `states`, only the lines are drawn.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []

@@ -60,14 +60,11 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """A key word of a document, with the probability by the model.
-
-    `rank` and `probability` are None for a word outside the vocabulary.
-    """
+    """A key word of a document, and how probable it is by the model."""
 
     word: str
-    rank: int | None  # 1 for the most probable word of the vocabulary
-    probability: float | None
+    rank: int | None  # 1 for the most probable word
+    probability: float | None  # None, as `rank`, for a word out of vocabulary
 
 
 @dataclass(frozen=True)
@@ -257,9 +254,9 @@ def read_report_documents(
 ) -> ReportDocuments:
     """Reads the documents of a split, and computes the targets.
 
-    The split is the last of train, dev and test that has documents. `theta` is
-    the threshold of the teacher's similarity. By default the threshold is the
-    teacher's own, or computed from the split train.
+    The split is the last of train, dev and test that has documents. `theta`,
+    the threshold of the teacher's similarity, is by default the teacher's own,
+    or computed from the split train.
     """
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
@@ -318,7 +315,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on documents; the sampling of documents has a fixed seed."""
+    """Reports on documents; examples and map are drawn with a fixed seed."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
@@ -409,10 +406,9 @@ def key_sentence_agreements(
 ) -> dict[str, Agreement]:
     """Measures how well two rankings of sentences find the key sentences.
 
-    `model` ranks by p_i, the model's probability that a sentence is key, and
-    `position` by the order in the document. The teacher chooses the key
-    sentences (S* of Bi and Ma 2017) by the summary. Documents without a summary
-    are left out; the result is `{}` if no document has a summary.
+    `model` ranks by the model's probabilities, `position` by the order in the
+    document. Documents without a summary are left out; the result is `{}` if
+    no document has a summary.
     """
     documents = [document for document in documents if document.summary]
     if not documents:

@@ -1,7 +1,4 @@
-"""Lays the vectors of titles or documents out on a plane.
-
-Writes a map as a picture, or vectors as files for TensorBoard's projector.
-"""
+"""Maps of titles and documents, as pictures or for TensorBoard's projector."""
 
 import os
 from collections import Counter
@@ -38,12 +35,11 @@ class TextMap(NamedTuple):
 def title_map(
     titles: Sequence[str], vectors: np.ndarray, method: str = "tsne"
 ) -> TextMap:
-    """Lays titles out on a plane, and groups near titles by HDBSCAN.
+    """Lays titles out on a plane, and clusters the positions by HDBSCAN.
 
-    HDBSCAN clusters the positions on the plane, not the vectors. A cluster has
-    at least 1/80 of all titles, and at least 5 titles. The name of a cluster is
-    its two most distinctive words. Source: Campello et al. 2013, "Density-Based
-    Clustering Based on Hierarchical Density Estimates".
+    A cluster has at least 1/80 of all titles, and at least 5 titles. Its name
+    is the two most distinctive words. Source: Campello et al. 2013,
+    "Density-Based Clustering Based on Hierarchical Density Estimates".
     """
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
@@ -91,9 +87,9 @@ def plane_positions(
 ) -> np.ndarray:
     """Projects unit vectors `[n, dimension]` on a plane, `[n, 2]`.
 
-    `"tsne"` keeps neighbours together; `"pca"` is a linear projection. `name`
-    is a noun for the vectors, for error messages. Source: van der Maaten and
-    Hinton 2008, "Visualizing Data using t-SNE".
+    `"tsne"` keeps neighbours together; `"pca"` is a linear projection. Messages
+    call the vectors `name`. Source: van der Maaten and Hinton 2008,
+    "Visualizing Data using t-SNE".
     """
     if method not in MAP_METHODS:
         raise InputError(
@@ -126,10 +122,7 @@ def _one_thread() -> Any:
 
 
 def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
-    """Draws a map on which each group has a colour, a marker and a name.
-
-    The names are in a legend below the map or, without `legend`, on the map.
-    """
+    """Draws a map, with the names of groups on the map or in a legend below."""
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
     with drawing(path, figsize=(8, 8 if legend else 7)) as (axis,):
@@ -166,10 +159,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
 def write_projector(
     logs: str | os.PathLike[str], titles: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Writes titles and vectors to `logs`, for TensorBoard's projector.
-
-    Raises `InputError` if the numbers of titles and vectors differ.
-    """
+    """Writes titles and vectors to `logs`, for TensorBoard's projector."""
     from tensorboard.plugins import projector
 
     if len(titles) != len(vectors):

@@ -48,10 +48,7 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns the data to report on, `max_bad_lines` and `min_relevant`.
-
-    `settings` come first, then the values of the training.
-    """
+    """Returns data, `max_bad_lines`, `min_relevant`: by default the run's."""
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -65,9 +62,8 @@ def measured_sections(
 ) -> tuple[dict[str, Any], list[Section]]:
     """Measures a model of titles and BM25, and finds failing queries.
 
-    The split is `test`; without `test`, the last split. `depth` is the number
-    of titles that are retrieved for each query. For the results see
-    `failing_queries`.
+    The split is `test`; without `test`, the last split. `depth` titles are
+    retrieved for each query. For the results see `failing_queries`.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
@@ -78,10 +74,9 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Compares a model with BM25, and lists the queries for which it fails.
+    """Compares a model with BM25, and finds the queries for which it fails.
 
-    Returns the results (`verdict` and `failures`), and sections that show the
-    results.
+    Returns `verdict` and `failures`, and the sections that show both.
     """
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
@@ -105,10 +100,9 @@ def training_sections(
 ) -> list[Section]:
     """Returns the sections on training: the loss by epoch, the model card.
 
-    `labels` is column of the run's history -> label of the curve, `unit` the
-    label of the vertical axis. `title`, `caption` and `text` describe the
-    section with the curves; `scales` are properties of the axes. Sections
-    without content, and curves with missing values, are left out.
+    `labels` is column of the history -> label of the curve, `unit` the label of
+    the vertical axis; `scales` are properties of the axes. Empty sections, and
+    curves with missing values, are left out.
     """
     sections = []
     history = run.read_history()
@@ -142,7 +136,7 @@ def card_section(tables: Sequence[Table]) -> Section:
             )
             for table in tables
         ],
-        "From the run's CARD.md, which also has the recipe and the limits.",
+        "From CARD.md of the run, which also has the recipe and the limits.",
     )
 
 

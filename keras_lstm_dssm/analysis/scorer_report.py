@@ -52,11 +52,10 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the best match of MV-LSTM is, in pairs of query and right answer.
+    """Where the two words of the largest cell are, in shares of the pairs.
 
-    The best match is the largest cell of the interaction matrix: a word of the
-    query and a word of the answer. An inner word is neither the first nor the
-    last word of its text. All numbers but `pairs` are shares of the pairs.
+    Pairs are of a query and a right answer. An inner word is neither the first
+    nor the last word of its text.
     """
 
     pairs: int  # the number of pairs
@@ -70,7 +69,7 @@ class BestPositions(NamedTuple):
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
-    """Finds the best match of each query with each of its right answers."""
+    """Finds the largest cell of each query with each of its right answers."""
     pairs = [
         (judged.query, right) for judged in lists for right in judged.positives
     ]
@@ -117,9 +116,9 @@ def compare_scorers(
 ) -> tuple[TwoScorers, list[JudgedList]]:
     """Counts the queries that each of two pair scorers answers right (P@1).
 
-    Also returns the lists that only `scorer` answers right. Their only negative
-    is the wrong answer that `other` scores highest. Lists without a right or
-    without a wrong answer are left out. Raises `InputError` if no list remains.
+    Also returns the lists that only `scorer` answers right, with the wrong
+    answer that `other` scores highest. Lists without a right or without a wrong
+    answer are left out. Raises `InputError` if no list remains.
     """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives
@@ -150,10 +149,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns whether each query is answered right, and its best wrong answer.
-
-    An answer is right if a positive has the highest score of the list.
-    """
+    """Returns whether a positive is first, and the best negative, by list."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -194,8 +190,8 @@ def example_answers(
 ) -> list[ComparedQuery]:
     """Draws queries, each with a right and a wrong answer, by a fixed seed.
 
-    The wrong answer is the negative with the highest score. A list without
-    negatives gets the nearest of `titles` by BM25 as negatives.
+    The wrong answer is the negative with the highest score. If a list has no
+    negatives, the nearest of `titles` by BM25 are its negatives.
     """
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
@@ -238,7 +234,6 @@ def lists_and_titles(
 def _with_negatives(
     lists: Iterator[JudgedList], titles: list[str]
 ) -> Iterator[JudgedList]:
-    """Gives lists without negatives the titles near the query by BM25."""
     for judged in lists:
         negatives = judged.negatives
         if not negatives:
@@ -263,8 +258,7 @@ class WordMatch(NamedTuple):
         query_word: The query's word, as the model reads it.
         document_word: The document's word, as the model reads it.
         value: The value of the cell.
-        slice: The index of the cell's slice, from 0. Only the tensor
-            interaction has more than one slice.
+        slice: The index of the slice, 0 unless the interaction is a tensor.
         query_position: The position of the query's word, from 0.
         document_position: The position of the document's word, from 0.
         contribution: What the cell adds to the score, see `WordMatrix`.
@@ -302,8 +296,8 @@ class WordMatrix(NamedTuple):
         cells: float `[query words, document words, slices]`.
         score: The score of the pair.
         rest: The part of the score that no cell contributes.
-        strongest: The k largest cells of each slice, the largest first. A slice
-            with fewer than k cells has all of its cells here.
+        strongest: The k largest cells of each slice, the largest first; all
+            cells of a slice with fewer than k.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -331,9 +325,6 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
         scorer: A `PairScorer` whose matcher is an `MVLSTM`.
         query: The query's text.
         document: The document's text.
-
-    Returns:
-        The interaction matrix, its strongest cells, and the score.
 
     Raises:
         InputError: The matcher has no interaction matrix.
@@ -440,7 +431,7 @@ def check_matrix(scorer: PairScorer) -> MVLSTM:
 def report_on_scorer(
     scorer: PairScorer, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports on the words that an MV-LSTM matches, in examples and overall."""
+    """Reports on the words that an MV-LSTM matches: examples and statistics."""
     matcher = check_matrix(scorer)
     data, max_bad_lines, min_relevant = report_data(run, settings)
     lists, titles = lists_and_titles(data, min_relevant, max_bad_lines)
@@ -514,11 +505,11 @@ def report_on_scorer(
 
 
 _STATISTICS = {
-    "positions": "Pairs of a query and a right answer, and shares of the pairs:"
-    " the word of the largest cell is neither first nor last in the query, in"
-    " the document, in both, and by chance; or it is last in both",
-    "against": "Queries answered right by both scorers, one or neither; p: test"
-    " of equal P@1",
+    "positions": "The largest cell of each query with each right answer: share"
+    " of pairs whose word is neither first nor last (in the query, in the"
+    " document, in both; chance: in both, for random words); share of pairs"
+    " whose words are both last",
+    "against": "Queries answered right; p: test of equal P@1",
 }
 
 
@@ -552,8 +543,7 @@ def _query_section(
         "The picture has a row for each word of the query and a column for "
         "each word of the document that the model reads. Frames and ranks mark "
         "the largest cells. A cell adds its value times the derivative of the "
-        "score to the score. The row `other` is what biases and cells without "
-        "a rank add.",
+        "score. The row `other` is what biases and cells without a rank add.",
     )
 
 
@@ -583,9 +573,8 @@ def draw_matrices(
 ) -> None:
     """Draws the interaction matrices of one query with several documents.
 
-    A matrix has a row for each word of the query and a column for each word of
-    the document. Slices are drawn one below the other. The strongest cells of
-    each slice have a frame and their rank.
+    Slices are one below the other. The strongest cells of each slice have a
+    frame and their rank.
     """
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
     # With several slices, an empty row above each slice shows its name.

@@ -1,7 +1,4 @@
-"""The report of two towers: results, and section V-A of Palangi et al. 2016.
-
-"The paper" and the numbers of figures and tables refer to Palangi et al. 2016.
-"""
+"""The report of two towers: results, and section V-A of Palangi et al. 2016."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -148,12 +145,12 @@ def _topics_section(
     return Section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
-        f"The words of {len(queries):,} queries, with counts. Each query "
-        f"assigns words to its {settings.topic_cells} most active cells. The "
-        "cells with the most words come first. A cell shows the words that "
-        "distinguish it from other cells. Look for cells whose words belong "
-        "together in meaning. Words that share letters have similar vectors in "
-        "any encoder of letter trigrams." + cell_note(model.query_encoder),
+        f"Words of {len(queries):,} queries that change one of the "
+        f"{settings.topic_cells} most active cells of their query, with counts."
+        " The cells with the most words come first, with the words that "
+        "distinguish the cell. Look for cells whose words belong together in "
+        "meaning. Words that share letters have similar vectors in any encoder "
+        "of letter trigrams." + cell_note(model.query_encoder),
     )
 
 
@@ -207,11 +204,10 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
         [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
         "Chance is the mean over random draws: as many random words of the same"
         " texts or, for cells, the active cells of another text. The p-value is"
-        " two-sided: from the random draws or, for shares of a cosine, from a "
-        "randomisation test with random signs. The last column is the number of"
-        " words or texts. If encoders with random weights show the same effect,"
-        " the effect does not come from training: a short word has few "
-        "trigrams, and changes any vector little.",
+        " two-sided: by these draws or, for shares of a cosine, by a "
+        "randomisation test. The last column is the number of words or texts. "
+        "An effect that untrained encoders show, too, does not come from "
+        "training: a short word, with few trigrams, changes any vector little.",
     )
 
 
@@ -292,8 +288,8 @@ def _aligned_section(
     path = folder / "aligned.png"
     draw_aligned(path, growing, states, settings.cells)
     text = (
-        "The cosine with the whole other text after each word. The cosine "
-        "should rise at words that the pair shares."
+        "The cosine of the first words of a text with the whole other text. "
+        "The cosine should rise at words that the pair shares."
     )
     if len(growing.parts) > 1:
         text += " The dashed lines show what each part of the vector adds."
@@ -392,12 +388,12 @@ def _words_section(
     )
     if states:
         text = (
-            f"The number of the {settings.cells} most active cells that change "
-            f"at the word by at least {settings.change:g} of their final "
-            "output. The first word read changes every cell and has no count. "
-            "Keywords, in bold, are words at which more than "
-            f"{settings.share:.0%} of these cells change, in each direction of "
-            "reading. Next to the counts: "
+            f"How many of the {settings.cells} most active cells change at the "
+            f"word, by at least {settings.change:g} of their final output. The "
+            "first word read changes every cell and has no count. Keywords, in "
+            f"bold, are words at which more than {settings.share:.0%} of the "
+            f"{settings.cells} cells change, in each direction of "
+            "reading. Next to the counts is "
             + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "How much each word counts"

@@ -1,7 +1,4 @@
-"""The words that a vector depends on: keywords, topics, effects of words.
-
-"The paper" is Palangi et al. 2016.
-"""
+"""The words that a vector depends on: keywords, topics, effects of words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -67,10 +64,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts of both encoders' vectors.
-
-    If the encoders have different parts, the only part is the whole vector.
-    """
+    """Returns the parts of both encoders; the whole vector if they differ."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -88,7 +82,7 @@ def part_products(
 
 
 def cell_note(encoder: TextEncoder) -> str:
-    """Returns a note on which components are which cells, or ""."""
+    """Returns a note on which components of a vector are cells, or ""."""
     lstm, *others = encoder.parts().values()
     if others:
         return (
@@ -107,9 +101,6 @@ def cell_note(encoder: TextEncoder) -> str:
 class Growth(NamedTuple):
     """The cosine of a query and a title after each word of one of the texts.
 
-    The other text is always complete, so that the last cosine is the cosine of
-    the pair.
-
     Attributes:
         query_words: The words of the query.
         query_cosines: float `[query words]`, the cosine of the whole title with
@@ -118,10 +109,8 @@ class Growth(NamedTuple):
         document_cosines: float `[document words]`, the cosine of the whole
             query with the title up to each word.
         parts: The names of the parts of the vectors, see `vector_parts`.
-        query_parts: float `[query words, parts]`: what each part adds to
-            `query_cosines`.
-        document_parts: float `[document words, parts]`: what each part adds to
-            `document_cosines`.
+        query_parts: What each part adds, float `[query words, parts]`.
+        document_parts: What each part adds, float `[document words, parts]`.
 
     Example:
     >>> model = dssm.TwoTower(dssm.LSTMEncoder(4), dssm.LSTMEncoder(4))
@@ -156,8 +145,7 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a query and a title after each word of each text.
 
-    The first words of a text are encoded as a text, so that this works for
-    every encoder.
+    Works for every encoder: the first words are encoded as a text.
 
     Args:
         model: A `TwoTower`.
@@ -195,8 +183,8 @@ class WordEffect(NamedTuple):
         word: The word.
         change: 1 - cosine of the vectors with and without the word, from 0 to
             2. If the change is small, the encoder attenuates the word.
-        cosine: What the word adds to the inner product with another vector, or
-            None.
+        cosine: What the word adds to the inner product with another vector;
+            None without another vector.
 
     Example:
     >>> effects = attenuation(dssm.LSTMEncoder(4), "hotels in shanghai")
@@ -314,7 +302,7 @@ class ActiveCell(NamedTuple):
 
 
 class Keyword(NamedTuple):
-    """A word of a text, as in Tables I and II of the paper.
+    """A word of a text, as in Tables I and II of Palangi et al. 2016.
 
     Attributes:
         word: The word.
@@ -368,11 +356,10 @@ def assigned(
 ) -> np.ndarray:
     """Returns whether a word is assigned to a cell, bool `[words, cells]`.
 
-    "Whenever there is a large enough change in cell activation value, we
-    assume an important keyword has been detected" (section V-A2). The paper
-    gives no threshold. This function assigns a word to an active cell if
-    |y(t) - y(t-1)| >= change |y(T)|, where y(T) is the cell's final output. The
-    first word read changes every cell from zero, and is not assigned.
+    A word is assigned to an active cell if |y(t) - y(t-1)| >= change |y(T)|,
+    where y(T) is the cell's final output. The first word read changes every
+    cell from zero, and is not assigned. Section V-A2 of Palangi et al. 2016
+    asks for "a large enough change in cell activation value".
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)
@@ -390,7 +377,7 @@ def keywords(
 ) -> list[Keyword]:
     """Counts the active cells that each word is assigned to.
 
-    Tables I and II of the paper have these counts. Each network of a
+    Tables I and II of Palangi et al. 2016 have these counts. Each network of a
     bidirectional encoder has its own active cells.
 
     Args:
@@ -450,7 +437,7 @@ def topics(
 ) -> dict[int, list[TopicWord]]:
     """Collects the words that are assigned to the active cells of queries.
 
-    See section V-A3 and Table III of the paper.
+    See section V-A3 and Table III of Palangi et al. 2016.
 
     Args:
         encoder: A recurrent encoder.
