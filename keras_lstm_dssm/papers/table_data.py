@@ -83,10 +83,13 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     choices: dict[str, Any] = document_tasks(folder, "dev", min_grade)
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:
-        needs = "qrels/dev.tsv" if mode == RETRIEVE else "two classes of dev"
+        missing, kind = "qrels/dev.tsv", "judgements"
+        if mode == CLUSTER:
+            missing, kind = "two classes in dev", "classes"
         raise InputError(
-            f"{folder.folder}: found no {needs}, expected {needs} for choices,"
-            " as test has such: add them, or remove those of test"
+            f"{folder.folder}: found no {missing}, expected {kind} for"
+            f" choices on dev, as test has {kind}: add {kind} of dev, or"
+            " remove those of test"
         )
     dev = choices[mode]
     sizes = {"documents": folder.count(), "train_documents": len(texts)}
