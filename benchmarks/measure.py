@@ -49,7 +49,7 @@ THREADS = {
 
 _GIGABYTE = 10**9
 _LIBRARIES = {
-    "torch": ("PyTorch", "torch==2.13.0"),
+    "torch": ("PyTorch", "torch==2.14.1"),
     "jax": ("JAX", "jax==0.10.2"),
 }
 
