@@ -223,7 +223,6 @@ def _last_change(folder: Path) -> int:
 
 
 def _status_code(error: BaseException) -> int:
-    """Returns TF Serving's status code for an error."""
     cause: BaseException | None = error
     while cause is not None:
         match cause:
