@@ -94,7 +94,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Reads every n-th run of `_RUN` lines of a compressed file."""
+    """Yields every n-th run of `_RUN` lines of a compressed file."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):
@@ -116,7 +116,7 @@ def _every_nth_run(
 def _range_of_bytes(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Reads the lines that begin in the worker's range of the file's bytes."""
+    """Yields the lines that begin in the worker's range of the file's bytes."""
     with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
         start, end = size * rank // workers, size * (rank + 1) // workers

@@ -124,7 +124,7 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads versions that are not expected; returns whether any was."""
+        """Unloads unexpected versions; returns whether there were any."""
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
         # The old versions stay until an expected version is available, as with
