@@ -71,7 +71,7 @@ class FlagSet:
         self.multi = partial(flags.DEFINE_multi_string, flag_values=self.flags)
 
     def parse_anew(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags (or raises `flags.Error`); returns other arguments."""
+        """Parses flags; returns positional arguments. Raises `flags.Error`."""
         self.flags.unparse_flags()
         for name in self.flags:
             self.flags[name].unparse()
@@ -141,7 +141,7 @@ class Program(FlagSet):
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # `app.run` reads absl's global flags. Verbosity -1 hides warnings.
+        # `app.run` reads absl's global flags. At -1 no INFO is logged.
         flags.FLAGS([argv[0], "--verbosity=-1"])
         logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
         return [argv[0], *self._positional]

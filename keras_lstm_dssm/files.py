@@ -1,7 +1,7 @@
 """Atomic writes of files and folders, checks of paths, a lock of a folder.
 
 A process locks its temporary files and folders. The next process that writes
-the same file or folder removes temporary files whose process was killed.
+the same file or folder removes the temporary files of killed processes.
 """
 
 import csv

@@ -111,7 +111,7 @@ _SLOW_SECONDS = 60.0
 T = TypeVar("T")
 
 _POLLS = 10
-"""Polls of the sockets between two requests; a gRPC call needs some polls."""
+"""Number of polls of the sockets between two requests; gRPC needs several."""
 
 
 class LoopTurns(asyncio.Lock):

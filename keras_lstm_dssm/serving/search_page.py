@@ -426,7 +426,7 @@ class SearchPage:
     def _log_search(
         self, text: str, hits: list[Hit], served: Mapping[str, Any]
     ) -> list[str]:
-        """Logs a search; returns tokens, or `[]` if nothing was logged."""
+        """Returns tokens of the results, `[]` if clicks cannot be logged."""
         if self._clicks is None:
             return []
         ids, titles = [hit.id for hit in hits], [hit.title for hit in hits]

@@ -251,7 +251,7 @@ class HashedTextCache:
         """Hashes an array of `bytes`, outside a graph.
 
         Returns the fields of a `WordBatch`, and the cache's ids of the distinct
-        texts; or no ids, but `None`, if a text does not fit into the cache.
+        texts (`None` if a text does not fit into the cache).
         """
         with self._lock:
             ids = self._text_ids(texts.tolist())
