@@ -53,10 +53,7 @@ class DeadNetwork(ArithmeticError):
 
 
 def check_finite(model: Any) -> None:
-    """Raises `Diverged` if the model or the optimizer has NaN or infinity.
-
-    The loss may still be finite, for example if a gate is saturated.
-    """
+    """Raises `Diverged` for a NaN or infinite variable, whatever the loss."""
     for owner in (*model.layers, model.optimizer):
         is_layer = owner is not model.optimizer
         name = owner.name.replace("_", " ") if is_layer else "optimizer"
@@ -76,13 +73,8 @@ def explain_failure(
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known.
 
-    Args:
-        error: The exception that ended the training.
-        run: The folder of the run, or `None`.
-        model: The trained model.
-        logs: The click logs, read at the start of the training.
-        batches: Function that returns the batches of texts from a given
-            training step on.
+    `error` has ended the training. `logs` were read at the start of the
+    training. `batches` returns the batches of texts from a training step on.
     """
     if isinstance(error, _LOST):
         return
@@ -278,9 +270,10 @@ class RankingEvaluation(BestEpoch):
             of the training. Default `True`.
         patience: Stop after this number of evaluations without a better value.
             Default `None`: never stop.
-        min_relevant: A document of a `Collection` is relevant from this grade
-            on. Default 1.
-        progress: Whether to show a progress bar of encoding. Default `False`.
+        min_relevant: Smallest grade that counts as relevant in a `Collection`.
+            Default 1.
+        progress: Whether to show a progress bar while encoding. Default
+            `False`.
 
     Attributes:
         best: The best value so far, from 0 to 1; `None` before the first
@@ -345,7 +338,7 @@ class RankingEvaluation(BestEpoch):
         return mean(by_query, [self.measure])[self.measure]
 
     def describe(self, epochs: int) -> str:
-        """Describes the kept epoch, and how BM25 does in the same measure."""
+        """Describes the kept epoch, with the metric of BM25 for comparison."""
         line = super().describe(epochs)
         if self.best is None or not isinstance(self.task, Task):
             return line
@@ -355,10 +348,7 @@ class RankingEvaluation(BestEpoch):
 
 
 class ValidationLoss(BestEpoch):
-    """Evaluates the loss on `batches` after epochs, and keeps the best weights.
-
-    The logs get all metrics with the prefix `val_`.
-    """
+    """Evaluates `batches` after epochs (`val_*`); keeps the best weights."""
 
     def __init__(
         self,
@@ -420,8 +410,7 @@ class Checkpoint(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Saves a checkpoint, unless saving would take over 2 % of the time.
 
-        A `needed` epoch and the last epoch are always saved. The best weights
-        are restored only after the last epoch is saved.
+        A `needed` epoch and the last epoch are always saved.
         """
         if (
             self._seconds < _QUICK

@@ -71,10 +71,7 @@ class FlagSet:
         self.multi = partial(flags.DEFINE_multi_string, flag_values=self.flags)
 
     def parse_anew(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags; returns the positional arguments.
-
-        Values of an earlier call are discarded. Raises `flags.Error`.
-        """
+        """Parses flags; returns positional arguments. Raises `flags.Error`."""
         self.flags.unparse_flags()
         for name in self.flags:
             self.flags[name].unparse()
@@ -119,7 +116,7 @@ class Program(FlagSet):
         )
 
     def main(self, main: Main) -> Callable[[list[str]], int]:
-        """Makes a program's `main` return an exit code; a decorator.
+        """Decorates a program's `main` to return an exit code.
 
         The code is 0 for success and 130 after ctrl-c. For `InputError`,
         `OSError` and `flags.Error` the code is 1, and the error is printed in
@@ -140,15 +137,11 @@ class Program(FlagSet):
         return self._main(main_argv) if code is None else code
 
     def parse(self, argv: Sequence[str]) -> list[str]:
-        """Parses flags for `absl.app.run`.
-
-        Returns [program name, *positional arguments].
-        """
+        """Returns [program name, *positional arguments], for `app.run`."""
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # `app.run` reads absl's global flags. At verbosity -1 libraries log
-        # less.
+        # `app.run` reads absl's global flags. At -1 no INFO is logged.
         flags.FLAGS([argv[0], "--verbosity=-1"])
         logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
         return [argv[0], *self._positional]
@@ -206,7 +199,7 @@ class Program(FlagSet):
         return None
 
     def _unknown(self, name: str) -> str:
-        """Returns the message for an unknown flag, with a similar name."""
+        """Returns the message for an unknown flag; suggests a similar name."""
         words = name.split()
         if words[1:] and words[0] in self.flags:  # "--name value" in a flagfile
             return (
@@ -262,11 +255,10 @@ class Program(FlagSet):
                 ):
                     raise InputError(
                         f"--{name}={path} would overwrite the file of"
-                        f" --{other}: give another"
+                        f" --{other}: give another file"
                     )
 
     def _help(self, full: bool) -> str:
-        """Returns the program's docstring and its flags, sorted by name."""
         entries = [*_entries(self.flags), *_COMMON]
         if full and len(self.settings.flags):
             entries.append("\nNames for --set:")

@@ -1,8 +1,7 @@
 """Atomic writes of files and folders, checks of paths, a lock of a folder.
 
-A process locks its temporary files and folders. If the process is killed, the
-locks end. The next process that writes the same file or folder then removes the
-temporary files.
+A process locks its temporary files and folders. The next process that writes
+the same file or folder removes the temporary files of killed processes.
 """
 
 import csv
@@ -284,8 +283,8 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
     """Yields a new folder in `base`, and removes the folder at the end.
 
-    The folder's name begins with `prefix`. Folders with this prefix that killed
-    processes have left are removed first.
+    The folder's name begins with `prefix`. First removes the folders with this
+    prefix that killed processes have left.
     """
     base = base.resolve()
     with _locked_directory(base, fcntl.LOCK_EX):

@@ -24,8 +24,7 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     Args:
         gamma: The scale g, to be chosen on held-out data. Default 10.
-        reduction, name, dtype: See `keras.losses.Loss`. The default reduction
-            is the mean.
+        reduction, name, dtype: See `keras.losses.Loss`. Default: the mean loss.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
@@ -124,8 +123,7 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         word_weight: Factor of L_enc. Default 1.
         normalize: Whether L_read is divided by the number of sentences, and
             L_enc by the number of key words. Default `False`, as in the paper.
-        reduction, name, dtype: See `keras.losses.Loss`. The default reduction
-            is the mean.
+        reduction, name, dtype: See `keras.losses.Loss`. Default: the mean loss.
 
     Call arguments:
         y_true: Float `(documents, 2)`, the numbers of sentences and of key
@@ -230,8 +228,7 @@ class PairwiseHinge(Configured, keras.losses.Loss):
 
     Args:
         margin: Smallest difference of scores with loss 0. Default 1.
-        reduction, name, dtype: See `keras.losses.Loss`. The default reduction
-            is the mean.
+        reduction, name, dtype: See `keras.losses.Loss`. Default: the mean loss.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the single positive of a query, 0

@@ -68,10 +68,7 @@ def _title(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an entry of `model-index` in the card's front matter.
-
-    `name` is the split and the mode, such as `"test/retrieve"`.
-    """
+    """Returns an entry of `model-index` for `name`, such as "test/retrieve"."""
     split, _, mode = name.partition("/")
     values, *_ = entry["systems"].values()
     data = entry["data"]["spec"]
@@ -99,10 +96,7 @@ def _percent(spread: list[float]) -> str:
 def run_card(
     name: str, config: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> str:
-    """Returns a run's card in Markdown.
-
-    `config` and `facts` are the contents of `config.json` and `card.json`.
-    """
+    """Returns a run's card in Markdown, from `config.json` and `card.json`."""
     evaluations = facts.get("evaluations", {})
     head: dict[str, Any] = {
         "library_name": "keras",
@@ -221,7 +215,7 @@ def models_card(facts: Mapping[str, Any]) -> str:
 CARD, FACTS = "CARD.md", "card.json"
 
 _DAMAGED = (
-    "expected what a training or an export records: restore it, or remove it"
+    "expected the record of a training or export: restore it, or remove it"
 )
 
 

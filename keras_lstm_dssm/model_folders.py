@@ -137,7 +137,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy of `config`, or the newest `latest`."""
+    """Selects versions by the policy of `config`, else the newest `latest`."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

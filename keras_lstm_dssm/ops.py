@@ -60,7 +60,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 _gradients: weakref.WeakValueDictionary[str, Gradient] = (
     weakref.WeakValueDictionary()
 )
-"""Registered name -> gradient; an attribute of the graph keeps it alive."""
+"""Registered name -> gradient, which an attribute of its graph keeps alive."""
 
 _unused_names: list[str] = []
 """Registered names that are free, because their graphs were freed."""
@@ -82,8 +82,8 @@ def _new_name() -> str:
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
     def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
-        # When TensorFlow saves a gradient, `op` is None. Otherwise the op's
-        # graph has the gradient; another graph may have got the name since.
+        # When TensorFlow saves a gradient, `op` is None. Otherwise the gradient
+        # is read from the op's graph, because another graph may use the name.
         registered = (
             _gradients.get(name)
             if op is None

@@ -143,10 +143,7 @@ def write_markdown(
 
 
 def render(template: str, **values: Any) -> str:
-    """Renders the file `template` of the folder `templates`.
-
-    A missing value raises `jinja2.UndefinedError`.
-    """
+    """Renders a template; a missing value raises `jinja2.UndefinedError`."""
     return _environment().get_template(template).render(values)
 
 

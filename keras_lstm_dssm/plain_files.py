@@ -179,14 +179,13 @@ _EXPECTED_SIZE = (
 
 
 def _max_unpacked(path: _Path) -> int:
-    """Returns the largest allowed size of an unpacked file, in bytes."""
     return max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.path.getsize(path))
 
 
 def check_unpacked_size(path: _Path) -> None:
     """Checks the unpacked size of an archive, such as a `.keras` file.
 
-    Ignores a file that is missing or no archive; reading it raises an error.
+    Ignores a missing file and a file that is no archive.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -323,8 +322,7 @@ _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 def cleaned(text: str) -> str:
     """Replaces white space and control characters by single spaces.
 
-    Byte order marks and lone surrogates become spaces, too. Spaces at both ends
-    are removed.
+    Also replaces byte order marks and lone surrogates. Strips both ends.
     """
     if text.isprintable():  # most texts
         return one_line(text) if " " in text else text
@@ -337,10 +335,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes lines (with line ends) in UTF-8; compresses a `.gz` file.
-
-    Equal lines give equal bytes.
-    """
+    """Writes lines (with line ends); equal lines give equal `.gz` files."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):

@@ -91,7 +91,7 @@ def shares_strategy(
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns the only replica's variable, which can be assigned by rows."""
+    """Returns the variable of the only replica; its rows can be assigned."""
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values

@@ -20,11 +20,10 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns the arguments of constructors of `base` and its subclasses.
+    """Returns the constructor arguments of `instance`: name -> attribute.
 
-    The result maps name -> attribute of `instance`. Arguments without such an
-    attribute are left out. Keras stores `name` and `dtype`, so these are left
-    out, too.
+    Includes the arguments of base classes, up to `base`. Leaves out arguments
+    without an attribute; and `name` and `dtype`, which Keras stores.
     """
     names = [
         name

@@ -9,7 +9,7 @@ _FEW_CORES = 2
 
 
 def start_tensorflow() -> None:
-    """Switches oneDNN on, imports Keras, and checks that its backend is right.
+    """Switches oneDNN on, and checks that Keras runs on TensorFlow.
 
     By default TensorFlow uses oneDNN only on x86 processors with VNNI; without
     oneDNN a training step of `lstm_96` takes twice as long (docs/speed.md). An

@@ -36,9 +36,8 @@ class JointBatch(NamedTuple):
     """Rows, titles and pairs of the batches of all workers.
 
     All workers have the distinct titles in the same order: titles of worker 0,
-    then further titles of worker 1, and so on. A worker contributes the titles
-    that no earlier worker has: it sends the vectors of these titles to all
-    workers.
+    then further titles of worker 1, and so on. A worker contributes the vectors
+    of the titles that no earlier worker has.
     """
 
     rows: list[JointRows]  # table rows that the batches read, for each tower

@@ -42,12 +42,11 @@ _ENVIRONMENT = {
 def ray_cluster(
     ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
 ) -> Iterator[None]:
-    """Connects to a Ray cluster, or starts Ray on this machine.
+    """Connects to the Ray cluster at `address`, or starts Ray on this machine.
 
-    A Ray that is started here listens to this machine only, because everyone
-    who can reach Ray can run programs. At the end, disconnects from the cluster
-    or stops the Ray that was started here. Does nothing if this process is
-    already connected.
+    The new Ray has the options `local`. It listens to this machine only,
+    because everyone who can reach Ray can run programs. At the end, the new Ray
+    is stopped. Does nothing if this process is already connected.
     """
     if ray.is_initialized():
         yield
@@ -118,8 +117,7 @@ _LIMITS = (
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S",
     "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S",
 )
-"""Environment variables: seconds that Ray waits for a worker to start, or to
-answer."""
+"""Environment variables: seconds that Ray waits for a worker."""
 
 _CAUSES = {
     "worker group startup timed out": "found no room for all workers within "
@@ -162,7 +160,7 @@ def train_on_ray(
         save_minutes: Age of the last checkpoint after which another is saved
             within an epoch. Default `None`: as in `config`, or 10.
         start_minutes: Minutes to wait for the cores of all workers, and for
-            an answer of each worker, before Ray restarts the workers.
+            an answer of each worker, before a restart. Default 5.
         max_failures: Largest number of restarts. Default 3.
         verbose: Whether to print the metrics of each epoch. Default `True`.
 

@@ -24,8 +24,7 @@ class ShardedClickLog(ClickLog):
     Worker r of n reads the files r, r + n, and so on. The last `len(paths) % n`
     files, and all files of `cut`, are divided by lines. A worker reads only its
     own lines of a plain file, but decompresses all lines of a compressed file.
-    The worker's lines of divided files are copied to a temporary file (in
-    `$TMPDIR`).
+    A worker's lines of divided files are copied to a file in `$TMPDIR`.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class ShardedClickLog(ClickLog):
 def _copy_share(
     path: str, rank: int, workers: int, bad: BadLines, target: IO[bytes]
 ) -> int:
-    """Copies a worker's lines of a file, and returns their number."""
     count = 0
     read_share = _every_nth_run if path.endswith(".gz") else _range_of_bytes
     for number_of, chunk in read_share(path, rank, workers, bad):
@@ -84,10 +82,7 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the line number of line `index` in a chunk of the file.
-
-    `position` is the number of bytes before the chunk.
-    """
+    """Returns the number of line `index` of the chunk at byte `position`."""
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):
@@ -99,7 +94,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Reads every n-th run of `_RUN` lines of a compressed file."""
+    """Yields every n-th run of `_RUN` lines of a compressed file."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):
@@ -121,7 +116,7 @@ def _every_nth_run(
 def _range_of_bytes(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Reads the lines that begin in the worker's range of the file's bytes."""
+    """Yields the lines that begin in the worker's range of the file's bytes."""
     with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
         start, end = size * rank // workers, size * (rank + 1) // workers

@@ -1,7 +1,4 @@
-"""What each worker process of a distributed training runs.
-
-Ray Train calls `train_worker` in every process.
-"""
+"""`train_worker`, which Ray Train calls in each process of a training."""
 
 import os
 import time

@@ -31,9 +31,8 @@ class Adagrad(Configured, JointUpdateOptimizer):
 
     W are the weights, g is their gradient, and G starts at 0 (Duchi et al.
     2011; Wan et al. 2016). Rows without a gradient do not change, so the sparse
-    update equals the dense update. Keras's `Adagrad` differs: it computes the
-    root of all rows of G in each training step, and adds epsilon inside the
-    root.
+    update equals the dense update. Keras's `Adagrad` instead computes the root
+    of all rows of G in each training step, and adds epsilon inside the root.
 
     Args:
         learning_rate: A float or a `LearningRateSchedule`. Default 0.03.

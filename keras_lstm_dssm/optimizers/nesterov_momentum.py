@@ -344,10 +344,7 @@ class NesterovMomentum(JointUpdateOptimizer):
     def row_reader(
         self, table: keras.Variable
     ) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Returns the function that reads rows of a lazily updated table.
-
-        Returns `None` for other tables.
-        """
+        """Returns the reader of a lazily updated table, else `None`."""
         lazy = self._tables.active.get(self.variable_key(table))
         return lazy.read if lazy else None
 
@@ -647,7 +644,6 @@ class NesterovSchedule(keras.callbacks.Callback):
         return self.middle if first <= step < end else self.ends
 
     def _done(self) -> int:
-        """Returns the number of updates that the optimizer has made."""
         return int(self._optimizer().iterations.numpy())
 
     def _optimizer(self) -> Any:

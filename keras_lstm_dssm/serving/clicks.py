@@ -61,10 +61,7 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a line; an error leaves the file unchanged.
-
-        With `sync`, waits until the line is on disk.
-        """
+        """Appends a line; `sync` waits for the disk. Errors change nothing."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
             with suppress(FileNotFoundError):  # moved by another program

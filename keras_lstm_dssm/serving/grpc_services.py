@@ -108,7 +108,7 @@ def _checked_spec(request: Any) -> ModelSpec:
 
 
 def _spec(request: Any) -> ModelSpec:
-    """Returns a request's `ModelSpec`, or an empty one for other requests."""
+    """Returns a request's `ModelSpec`; an empty `ModelSpec` if it has none."""
     return getattr(request, "model_spec", ModelSpec())
 
 
@@ -250,7 +250,6 @@ class Calls(grpc.aio.ServerInterceptor):
             return await context.abort(error.code, error.details)
 
     async def _read(self, context: grpc.aio.ServicerContext) -> bytes:
-        """Waits for the message of a call; returns the message's bytes."""
         with self._arrivals.limit():
             data = await context.read()
         if data is grpc.aio.EOF:
@@ -265,7 +264,6 @@ class Calls(grpc.aio.ServerInterceptor):
         context: grpc.aio.ServicerContext,
         start: float,
     ) -> bytes:
-        """Runs the servicer, and adds the call to the metrics."""
         spec = _spec(_parsed(handler, data))
         code = grpc.StatusCode.UNKNOWN
         try:

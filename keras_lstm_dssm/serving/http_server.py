@@ -44,8 +44,7 @@ MAX_BODIES = 1000
 """Maximum number of bodies that arrive at the same time."""
 
 INCOMPLETE_BODIES = 16
-"""Maximum total size of incomplete bodies, as a multiple of the maximum size of
-one body."""
+"""Maximum total size of incomplete bodies, in multiples of `max_bytes`."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
@@ -400,10 +399,7 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Returns a socket that listens on a port, without Nagle's algorithm.
-
-    Port 0 takes a free port.
-    """
+    """Listens on a port (0: a free port), without Nagle's algorithm."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off only if IPPROTO_TCP is given.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -98,13 +98,11 @@ _BYTES = {
 }
 """Number of a dtype -> bytes of an element."""
 
-
 QUICK_BYTES = 1024
 """Size in bytes of the largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""If a request takes at most this time, the next request with the same key runs
-in the event loop."""
+"""Longest time of requests that run in the event loop; see `RequestSlots`."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -112,10 +110,8 @@ _SLOW_SECONDS = 60.0
 
 T = TypeVar("T")
 
-
 _POLLS = 10
-"""Polls of the sockets between two requests; accepting a gRPC call needs
-several."""
+"""Number of polls of the sockets between two requests; gRPC needs several."""
 
 
 class LoopTurns(asyncio.Lock):
@@ -130,8 +126,7 @@ class LoopTurns(asyncio.Lock):
         """Waits until the caller may run its request in the event loop."""
         await self.acquire()
         polls = asyncio.create_task(self._poll())
-        # A `finally` in `_poll` would not run if the task were cancelled before
-        # it starts.
+        # A task that is cancelled before its start runs no `finally`.
         polls.add_done_callback(lambda _: self.release())
 
     async def _poll(self) -> None:

@@ -124,7 +124,7 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads versions that are not expected; returns whether any was."""
+        """Unloads unexpected versions; returns whether there were any."""
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
         # The old versions stay until an expected version is available, as with
@@ -223,7 +223,6 @@ def _last_change(folder: Path) -> int:
 
 
 def _status_code(error: BaseException) -> int:
-    """Returns TF Serving's status code for an error."""
     cause: BaseException | None = error
     while cause is not None:
         match cause:

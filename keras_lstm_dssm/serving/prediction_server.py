@@ -177,7 +177,6 @@ class PredictionServer:
             )
 
     def _statuses(self) -> dict[str, int]:
-        """Returns the state of each service and model for `Health`."""
         serves = dict.fromkeys(_SERVICES, True)
         serves[""] = not self.models.unavailable()
         for name in self.models.names():

@@ -32,14 +32,12 @@ from lstm_dssm_client.words import split_words
 Request = Mapping[str, Any]
 
 MAX_TEXTS = 2048
-"""Maximum number of texts of a request, as in OpenAI's API. A larger
-`Bounds.max_rows` raises the limit."""
+"""Maximum number of texts of a request, unless `Bounds.max_rows` is larger."""
 
 _CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name for both encoders. To encode texts, a request must also name the
-side, query or document."""
+"""Model name for both encoders. To encode, also say query or document."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")

@@ -74,10 +74,7 @@ class Reply(NamedTuple):
 
 
 class RestApi:
-    """Answers requests of TF Serving's REST API, and requests to `ROUTES`.
-
-    Threads may share the object.
-    """
+    """Answers TF Serving's REST API and `ROUTES`; threads may share it."""
 
     def __init__(
         self,

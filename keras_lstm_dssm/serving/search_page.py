@@ -173,8 +173,8 @@ _PART_LABELS = {
 def reasons(hit: ExplainedHit) -> list[str]:
     """Returns a line for each positive part of a score, the largest first.
 
-    A line has the part's share of the sum, in percent, and the part's words
-    without stop words.
+    A line has the part's share of the sum of these parts, in percent, and the
+    part's words without stop words.
     """
     parts = {name: share for name, share in hit.parts.items() if share > 0}
     lines = []
@@ -264,10 +264,7 @@ _DOCUMENT_ENCODERS = ("document_encoder", "keyvec")
 
 
 class SearchPage:
-    """Searches retrievers for the page; threads may share it.
-
-    Clicked results are written to the click log `clicks`.
-    """
+    """Searches retrievers, and logs clicked results; threads may share it."""
 
     def __init__(
         self,
@@ -336,10 +333,7 @@ class SearchPage:
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
-        """Makes example queries from the first words of titles.
-
-        In the last query, two letters of a word are exchanged.
-        """
+        """Makes queries from the first words of titles, the last misspelled."""
         call = servable.default(_INPUTS)
         assert call is not None
         hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)
@@ -359,8 +353,8 @@ class SearchPage:
         """Searches one model for `text`; returns the results as JSON.
 
         `tags` restrict the search; see `Client.search`. With `letters`, words
-        are compared by letters only. The page does this to compare a model with
-        another that has no encoders.
+        are compared by letters only. The page sets `letters` to show two models
+        side by side, because one model may have no encoders.
 
         The reply has `words`, the result of `nearest_words`, and `more`,
         whether a larger k may find more hits. A hit has `why`, lines that
@@ -432,10 +426,7 @@ class SearchPage:
     def _log_search(
         self, text: str, hits: list[Hit], served: Mapping[str, Any]
     ) -> list[str]:
-        """Logs a search; returns tokens of its results, if clicks are logged.
-
-        A search is answered even if writing the log fails.
-        """
+        """Returns tokens of the results, `[]` if clicks cannot be logged."""
         if self._clicks is None:
             return []
         ids, titles = [hit.id for hit in hits], [hit.title for hit in hits]
@@ -464,15 +455,12 @@ class SearchPage:
         # A broken model may return NaN, which browsers cannot parse.
         scores = np.nan_to_num(outputs["scores"][row]).tolist()
         titles = _texts(outputs.get("titles", outputs["ids"])[row])
-        return [*map(Hit, ids, scores, titles)]  # columns beyond ids are empty
+        return [*map(Hit, ids, scores, titles)]  # padding has no ids
 
     def _cosines(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> np.ndarray | None:
-        """Compares the words of the query with the words of the titles.
-
-        Returns None if no encoders have the retriever's version.
-        """
+        """Returns cosines `[n, m]`; None if no encoders have this version."""
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
         if query_vectors is None or vectors is None:

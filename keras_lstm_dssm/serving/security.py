@@ -247,10 +247,7 @@ class Security(NamedTuple):
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether a request with these headers may be answered.
-
-        `authorizations` are the values of the headers `authorization`.
-        """
+        """Returns whether the headers `authorization` admit a request."""
         if self.tokens is None:
             return True
         return len(authorizations) == 1 and self.tokens.allows(

@@ -187,8 +187,8 @@ def _wrong_shape(
 
 
 def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
-    # `_array` reports sizes below 0. `unknown_rank` is not read: a tensor
-    # without sizes is a scalar.
+    # Sizes below 0 pass, and `_array` refuses them. A tensor without sizes is
+    # a scalar, even if `unknown_rank` is set.
     dims = proto.tensor_shape.dim
     sizes = [None if dim.size < 0 else dim.size for dim in dims]
     return spec.shape.is_compatible_with(sizes)

@@ -251,7 +251,7 @@ class HashedTextCache:
         """Hashes an array of `bytes`, outside a graph.
 
         Returns the fields of a `WordBatch`, and the cache's ids of the distinct
-        texts, or `None` in place of the ids if a text does not fit in.
+        texts (`None` if a text does not fit into the cache).
         """
         with self._lock:
             ids = self._text_ids(texts.tolist())
@@ -263,7 +263,6 @@ class HashedTextCache:
         return (*fields, order), None
 
     def _uncached(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes strings `[batch]` without the cache."""
         rules = self.oov_buckets, self.max_words, self.split
         return _traced(distinct_words, *rules)(texts)
 
@@ -290,7 +289,7 @@ class HashedTextCache:
         return (*trigram_fields, *text_fields, trigram_order), distinct
 
     def _trigrams(self, words: np.ndarray) -> Fields:
-        """Returns the four fields of a `WordBatch` about trigrams."""
+        """Returns all fields of a `WordBatch` that refer to trigrams."""
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
         trigrams, index = _unique(trigrams, trigrams.max(initial=-1) + 1)
         order = _stable_argsort(index, len(trigrams))
@@ -356,7 +355,6 @@ class _Rows:
         self._rows += len(lengths)
 
     def lengths(self, rows: np.ndarray) -> np.ndarray:
-        """Returns the number of values in each row, int32."""
         return (self._ends[rows + 1] - self._ends[rows]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -437,7 +437,7 @@ def distinct_texts(
 def text_fingerprints(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tf.Tensor:
-    """Hashes each text to int64, `[batch]`, with equal results everywhere.
+    """Hashes each text to int64, `[batch]`, equally in all processes.
 
     Texts with equal normalised words have equal hashes. A text collides with
     one of a million other texts with probability 1e-13.
@@ -458,10 +458,9 @@ def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
 _SPACE = ord(" ")
 
 _MOST_BYTES = 127
-"""Maximum size of a short text, in bytes of UTF-8.
+"""Maximum size of a short text, in bytes: no word exceeds `MAX_LETTERS`.
 
-Normalising turns three bytes into at most 18 characters (U+FDFA), so no word of
-a short text has more than `MAX_LETTERS` letters.
+Normalising turns three bytes into at most 18 characters (U+FDFA).
 """
 
 
@@ -479,9 +478,8 @@ def hash_single_text(
 ) -> WordBatch:
     """Hashes one short text, with a third of `distinct_words`' operations.
 
-    A repeated word occurs twice in the `WordBatch`; the text's vector is the
-    same. The static shape [1, None] of `words` tells layers that there is no
-    padding.
+    The `WordBatch` has a repeated word twice, which changes no vector. The
+    static shape [1, None] of `words` tells layers that there is no padding.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values

@@ -1,5 +1,5 @@
-// The search page. Texts of the server are only ever set as textContent, and
-// all addresses are relative: the page may lie below a path of a proxy.
+// The search page. Texts from the server are set as textContent, never as HTML.
+// All addresses are relative, because a proxy may add a path before the page.
 
 const RESULTS = 10;
 const DEBOUNCE_MS = 120;
@@ -73,14 +73,14 @@ class Column {
     });
   }
 
-  // What is chosen, "NAME" for the newest version or "NAME:VERSION".
+  // The chosen model: "NAME" for the newest version, or "NAME:VERSION".
   get model() {
     return this.select.value.replace(/:$/, "");
   }
 
-  // Chooses a model; an unknown one is an error.
+  // Chooses a model; an unknown name is an error.
   set model(name) {
-    if (!name && !this.optional) return; // this server has none
+    if (!name && !this.optional) return; // this server has no models
     const value = !name || name.includes(":") ? name : `${name}:`;
     const options = [...this.select.options];
     if (!options.some((option) => option.value === value)) {
@@ -89,7 +89,7 @@ class Column {
     this.select.value = value;
   }
 
-  // Fills the list of models; keeps what was chosen if it still exists.
+  // Fills the list of models; keeps the chosen model if it still exists.
   offer(models) {
     const chosen = this.select.value;
     const options = this.optional ? [new Option("nothing", "")] : [];
@@ -107,7 +107,7 @@ class Column {
     }
   }
 
-  // Replies to earlier queries are dropped, whenever they arrive.
+  // Sends a query. Late replies to earlier queries are ignored.
   async search(text) {
     this.number += 1;
     const number = this.number;
@@ -146,7 +146,7 @@ class Column {
   }
 }
 
-// Tags by name, of a model that can be restricted to them.
+// Returns a model's tags by name, {} for a model without tags.
 function tagsOf(name) {
   return models.find((model) => model.name === name)?.tags || {};
 }
@@ -156,8 +156,8 @@ function chosenTags() {
   return chosen.map(({ value }) => value).filter(Boolean);
 }
 
-// Offers a choice for each name of tags. What was chosen stays; a tag that no
-// choice has, such as one of very many of an address, is a button to remove it.
+// Shows a menu for each name of tags. Chosen tags stay chosen. A chosen tag
+// that is in no menu, such as a tag of the address, gets a button to remove it.
 function offerTags(chosen = chosenTags()) {
   const facets = Object.entries(tagsOf(left.model.split(":")[0]));
   const others = new Set(chosen);
@@ -188,7 +188,7 @@ function offerTags(chosen = chosenTags()) {
   filters.replaceChildren(...labels, ...buttons);
 }
 
-// Says what a word was understood as that no title has.
+// Returns a line about a query word that no title has.
 function wordLine([word, nearest]) {
   const quoted = nearest.map((near) => `“${near}”`).join(", ");
   return element(
@@ -275,14 +275,14 @@ function searchSoon() {
   searchTimer = setTimeout(searchAnew, DEBOUNCE_MS);
 }
 
-// Another query, model or tag: the first results again.
+// Searches after a change of query, model or tags: shows the first results.
 function searchAnew() {
   wanted = RESULTS;
   searchNow();
 }
 
-// A query that has stayed for a second has an entry of its own in the
-// history; while one is typed, the entry changes with it.
+// Stores the search in the address. A query that stays for a second keeps its
+// entry in the browser's history; while a query is typed, the entry changes.
 function remember(text) {
   const kept = new URLSearchParams();
   if (text.trim()) kept.set("q", text);
@@ -387,7 +387,7 @@ function show() {
   more.hidden = !columns.some(({ reply }) => reply?.more);
 }
 
-// Results of another query would be taken for the results of this one.
+// Old results would be taken for the results of this query.
 function failed(error) {
   for (const column of columns) column.reply = null;
   show();
@@ -411,7 +411,7 @@ async function loadModels() {
   offerTags();
 }
 
-// Moves to the next title, or the one before; above the first is the query.
+// Moves to the next or the previous title; above the first title is the query.
 function move(step) {
   const titles = [...main.querySelectorAll(".title")];
   const item = document.activeElement.closest(".results > li");
