@@ -62,8 +62,8 @@ def main(_: list[str]) -> None:
     for old in (shop, folder, models):
         if old.exists() and not catalogue.exists():
             raise InputError(
-                f"{old}: found a folder that no earlier demo wrote, and that"
-                " this demo would remove: give another --output"
+                f"{old}: found a folder that is not of an earlier demo, and"
+                " that this demo would remove: give another --output"
             )
         shutil.rmtree(old, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,6 @@ from keras_lstm_dssm.settings.fields import (
 
 
 def _arguments() -> Any:
-    """Declares a field of constructor arguments, without a flag."""
     return dataclasses.field(default_factory=dict, metadata={"flag": False})
 
 
