@@ -59,7 +59,7 @@ class PrepareSettings(Settings):
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
         seed: Seed of the division of queries into splits.
-        test_after: The clicks from this time on are the test split: a date,
+        test_after: Time from which clicks are the test split: a date,
             YYYY-MM-DD, or a time of ISO 8601. By default the test split is
             `test_percent` of the queries.
         max_bad_percent: Largest percentage of bad rows: rows that cannot be

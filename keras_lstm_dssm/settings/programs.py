@@ -246,8 +246,8 @@ class TableSettings:
         learning_rates: Learning rates to choose from on dev.
         gammas: Scales of the cosines to choose from on dev. The learning rate
             is chosen with the first scale.
-        search: Number of epochs of each trial training, from which settings are
-            chosen on dev, as a share of all epochs.
+        search: Epochs of each trial training (to choose settings on dev), as a
+            share of all epochs.
         dev_evaluations: Number of evaluations on dev during a training.
         misspelled: Also measure with these shares of the query words
             misspelled, such as 0.1,0.2.

@@ -88,11 +88,11 @@ class Recipe(ModelRecipe):
         gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
         learning_rate: The constant learning rate, epsilon in (6) of the paper.
         threshold: Largest norm of a tower's gradient (th_G of Algorithm 1 of
-            the paper). A larger gradient is scaled down. `None`: no limit.
+            the paper). A larger gradient is scaled to it. `None`: no limit.
         momentum_ends: Momentum mu in the first and the last training steps.
         momentum_middle: Momentum mu in the training steps in between.
-        momentum_fraction: Share of all training steps at the start, and share
-            at the end, that have the momentum `momentum_ends`.
+        momentum_fraction: Share of the training steps at the start, and again
+            at the end, with the momentum `momentum_ends`.
         epochs: Passes over the training pairs. 0 only for a `WordSumEncoder`,
             whose weights are computed from the vectors of a sentence encoder
             (see lstm-dssm-teach) without gradient training.
@@ -252,7 +252,7 @@ class KeyVecRecipe(WordsRecipe):
         max_sentences: Number of sentences to read of each document.
         min_count: Least number of occurrences in the training documents. Rarer
             words are left out of all vocabularies.
-        vocabulary_size: Largest size of the vocabulary, by word frequency.
+        vocabulary_size: Largest number of words; the most frequent are kept.
         skip_gram: Whether word vectors start from skip-gram vectors of the
             training documents, as in the paper, or are random.
         skip_gram_epochs: Passes over the documents for skip-gram vectors.

@@ -130,7 +130,7 @@ class TrainingConfig(Settings):
             documents, to skip; with more bad lines the training does not start.
         negatives_from: Pair scorers trained on click files: folder of a run of
             two towers, which find the negatives (titles near the query). By
-            default BM25 does. In Python also a `TwoTower`.
+            default BM25 finds the negatives. In Python also a `TwoTower`.
         salience: KeyVec: method that marks the salient sentences of a document,
             which the model learns to recognise. `"bm25"` (the default),
             `"trigrams"` or, as in the paper, a trained encoder (run folder of
@@ -141,8 +141,8 @@ class TrainingConfig(Settings):
         replay: With `init`, two towers: old click files, a colon and the number
             of old clicks that each epoch draws for each new click, such as
             old.tsv:0.2. In Python also a pair of log and number.
-        init: Folder of an earlier run, for the first weights and, by default,
-            the recipe (docs/train.md). In Python also a trained model.
+        init: Folder of an earlier run: the new run starts from its weights, by
+            default with its recipe (docs/train.md). In Python also a model.
         seed: Seed of the weights, the order and all random draws.
         titles: Two towers: titles in addition to the titles of `data`, for the
             statistics of words and for synthetic pairs.
