@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields public name -> origin: (module, definition; `None`: a module)."""
+    """Yields public name -> (module, definition), or (module, `None`)."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):

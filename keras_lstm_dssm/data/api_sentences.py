@@ -183,7 +183,7 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns (first answer, pair) and all answers by query, normalised."""
+    """Returns query -> (first answer, pair), and query -> all answers."""
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
     answers = normalize((pair.answer for pair in pairs), "alphanumeric")

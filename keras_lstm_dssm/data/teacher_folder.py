@@ -120,7 +120,7 @@ class TeacherVectors:
         folder: The folder, as a string, or `None`.
 
     Raises:
-        InputError: Texts and vectors do not match, or a vector is not finite.
+        InputError: Not one vector for each text, or a vector is not finite.
 
     Example:
     >>> teacher = TeacherVectors(["hex bolt", "wood glue"], np.eye(2))

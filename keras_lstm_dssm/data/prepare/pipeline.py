@@ -283,7 +283,7 @@ class _Builder:
         write_json(folder / DATA_FILE, data)
 
     def _open(self, source: Any, is_log: bool = True) -> tables.Table:
-        """Opens a source. Usual names or names of settings mark a header."""
+        """Opens a source; a first line with a known name is a header."""
         names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
             if isinstance(value, str | tuple):
@@ -498,7 +498,7 @@ class _Builder:
         )
 
     def _report_rows(self, bad: tables.BadRows, opened: list[logs.Log]) -> int:
-        """Reports and checks new rows; returns all logs' training clicks."""
+        """Reports and checks rows; returns the number of training clicks."""
         clicks = grades.first_clicks(self.con, self.old_logs, _SHOWN)
         for query, key, title in clicks:
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")

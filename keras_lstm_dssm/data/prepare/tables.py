@@ -58,7 +58,7 @@ class Table(NamedTuple):
     """A relation of DuckDB, and its columns.
 
     Attributes:
-        sql: SQL for the relation after FROM. The column `FILE` is added.
+        sql: SQL for the relation after FROM, with the column `FILE`.
         columns: Name -> SQL expression for the column's text.
         sample: The first rows.
         files: The paths of the files with rows; empty for a DataFrame.
@@ -260,7 +260,7 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Returns the delimiter with the most equal widths, and first records."""
+    """Returns the delimiter that gives most rows equal widths, and the rows."""
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
     for delimiter in _DELIMITERS:
