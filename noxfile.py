@@ -29,10 +29,7 @@ nox.options.error_on_missing_interpreters = False
 
 
 def lowest(path: str = "pyproject.toml") -> list[str]:
-    """Returns pins to the lowest allowed versions.
-
-    All requirements of the package and its extras with a bound `>=` are pinned.
-    """
+    """Returns a pin for each bound `>=` of the package and its extras."""
     project = tomllib.loads(Path(path).read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"].values()
     pins = {}

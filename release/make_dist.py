@@ -2,8 +2,7 @@
 
 Builds the last commit twice, and compares the files. Changes that are not
 committed are left out. All times in the archives are the time of the commit, or
-`SOURCE_DATE_EPOCH` if this variable is set. Needs the version of setuptools in
-constraints.txt.
+`SOURCE_DATE_EPOCH` if set. Needs setuptools as in constraints.txt.
 
 Example:
   python release/make_dist.py dist

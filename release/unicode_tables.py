@@ -1,7 +1,6 @@
 """Writes `lstm_dssm_client/unicode_tables.py`: what TF.Text does with Unicode.
 
-Run the program again for a new version of TF.Text, which may have a newer
-version of Unicode.
+Run the program again for a new TF.Text, which may have a newer Unicode.
 
 Example:
   python release/unicode_tables.py lstm_dssm_client/unicode_tables.py

@@ -2,8 +2,7 @@
 
 Writes the docstrings of installed Python packages as a shop's data: a catalogue
 of functions and a log of clicks. Then runs prepare, train, evaluate, export,
-search and analyze, and prints their command lines. `make demo` runs this
-program.
+search and analyze, and prints their command lines. Run by `make demo`.
 
 Example:
   python tools/demo.py --output=build/demo
@@ -64,7 +63,7 @@ def main(_: list[str]) -> None:
         if old.exists() and not catalogue.exists():
             raise InputError(
                 f"{old}: found a folder that is not of an earlier demo, and"
-                " that the demo would remove: give another --output"
+                " that this demo would remove: give another --output"
             )
         shutil.rmtree(old, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)

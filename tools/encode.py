@@ -55,15 +55,14 @@ program.enum(
 program.string(
     "saved_model", None,
     "Folder of an exported encoder or KeyVec, or the folder of one version. "
-    "Without a version, the newest that models.config serves is used.",
+    "Without a version: the newest version that models.config serves.",
 )  # fmt: skip
 program.string(
     "input", None,
     "File of texts, one text a line; or documents in JSON. For parts: one "
     "title a line, or an id, a tab and a title, and optionally a tab and tags; "
-    "also "
-    ".parquet with the columns title, id and tags, globs, and several files "
-    "separated by commas. For keys: a page, or - for standard input.",
+    "also .parquet with the columns title, id and tags, globs, and several "
+    "files separated by commas. For keys: a page, or - for standard input.",
 )  # fmt: skip
 program.string("output", None, "The .npy file to write, or a folder of parts.")
 program.string("ids", None, "File to write the documents' ids to.")

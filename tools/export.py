@@ -14,8 +14,7 @@ accuracy --vectors=int8 costs.
 
 titles.txt has one title a line, or an id, a tab and a title. --documents can
 also be a folder of documents, a file of JSON lines (docs/documents.md), or a
-folder of parts that lstm-dssm-encode has written with the document_encoder of
-the same run.
+folder of parts that lstm-dssm-encode has made with this run's document_encoder.
 
 With --portable the encoders and the documents of two towers are one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.

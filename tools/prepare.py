@@ -12,8 +12,7 @@ Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
 compressed (.gz). Columns with usual names are recognised; flags name other
 columns, by their numbers in a file without a header. Without a catalogue, the
 log must have the titles of the clicked products. Without a log, products can be
-exported (lstm-dssm-export --hybrid), and --append adds a log later. Ids are
-read as text.
+exported (lstm-dssm-export --hybrid); --append adds a log later. Ids are text.
 
 The program prints the columns, five clicks with their products, and the numbers
 of rows that are left out, with examples; --dry_run writes nothing. If more rows

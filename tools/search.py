@@ -1,7 +1,6 @@
 """Search in an exported retriever, on a server, or with the towers of a run.
 
-Prints the best documents for each query: the score, the id, and the title if
-the title is not the id.
+Prints the score, the id and the title of the best documents for each query.
 
 --models is the folder or the file of two towers or of a hybrid. --server is the
 address of TF Serving or lstm-dssm-serve. Neither --models nor --server needs
@@ -67,8 +66,8 @@ program.integer("k", 5, "Number of documents, or of key sentences.", 1)
 program.multi(
     "tags", [],
     "Find only documents with these tags, separated by commas or in several "
-    "flags. A document needs one tag of all NAME:VALUE with the same NAME, and "
-    "all tags without a colon. By default all documents. Not with --run.",
+    "flags. Of tags NAME:VALUE with the same NAME, one is enough. Not with "
+    "--run.",
 )  # fmt: skip
 program.bool(
     "explain", False,

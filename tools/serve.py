@@ -83,8 +83,8 @@ program.string(
 )  # fmt: skip
 program.bool(
     "insecure", False,
-    "Allow connections from other machines even without --tls_cert, or "
-    "without both --token_file and --client_ca.",
+    "Allow connections from other machines even without --tls_cert, or with "
+    "neither --token_file nor --client_ca.",
 )  # fmt: skip
 program.bool(
     "verify", False, "Load only versions that agree with their MANIFEST.sha256."
@@ -167,7 +167,7 @@ def main(_: list[str]) -> None:
         # A normal exit would wait for the threads of these requests.
         print(
             f"{server.unfinished} requests had not ended after "
-            f"{FLAGS.grace_seconds:g} seconds, and are aborted",
+            f"{FLAGS.grace_seconds:g} seconds, and were aborted",
             file=sys.stderr,
             flush=True,
         )
@@ -190,7 +190,6 @@ def _server_tls() -> "ServerTLS | None":
 
 @contextmanager
 def _versions_logged() -> Iterator[None]:
-    """Logs loaded and unloaded versions to standard error."""
     log = logging.getLogger("keras_lstm_dssm")
     handler = logging.StreamHandler()
     log.addHandler(handler)

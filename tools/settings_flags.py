@@ -30,12 +30,11 @@ def define_settings(
     Args:
         program: The program that gets the flags.
         classes: Name in the help -> class. The help of a flag is the field's
-            description in the docstring of the class. If not all classes have
-            the field, the help starts with the names of those that have it.
+            description in the docstring of the class. If only some classes have
+            the field, the help starts with their names.
         named: The fields that have their own flag; other fields are set by
             `--set`. Default `None`: all fields have a flag.
-        defaults: Whether flags have the defaults of the fields. Default
-            `False`: flags are `None` by default.
+        defaults: Whether flags have the fields' defaults. Default `False`.
         only: The fields to define; by default all fields.
     """
     owners: dict[str, list[str]] = {}
@@ -64,10 +63,7 @@ def define_settings(
 def define_field(
     program: FlagSet, field: dataclasses.Field[Any], default: Any, text: str
 ) -> None:
-    """Defines a flag for a field.
-
-    The name of the flag is the field's name, or `flag` in the field's metadata.
-    """
+    """Defines a flag for a field, by the facts that `setting` declares."""
     bounds, types = field.metadata, types_of(field)
     name = bounds.get("flag", field.name)
     if names := bounds.get("choices") or bounds.get("names"):

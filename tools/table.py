@@ -161,7 +161,6 @@ def main(_: list[str]) -> dict[str, Any]:
 
 
 def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Returns the settings of a paper, by defaults and flags, and `--pairs`."""
     settings = dict(TABLE_DEFAULTS[name])
     pairs: tuple[float, ...] = ()
     if FLAGS.pairs is not None:

@@ -17,8 +17,7 @@ killed at any moment; the weights at the end are the same as without a stop.
 keeps the best epoch and stops after 3 evaluations without a better value.
 
 `--preset=best_words` adds word vectors to the encoders of `best`. The word
-vectors are fitted to the vectors that `lstm-dssm-teach` has written to
-`--teacher=TEACH`.
+vectors are fitted to vectors of `lstm-dssm-teach` (`--teacher=TEACH`).
 
 `--init=RUN --data=new.tsv --replay=old.tsv:0.2` starts a new run from the
 weights of another run, on new clicks and a share of old clicks.
@@ -61,15 +60,15 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string("output", None, "Folder of the run.")
-program.bool("resume", False, "Continue the run in --output.")
+program.bool("resume", False, "Continue the run in --output, as it was set.")
 define_settings(program, {"": TrainingConfig}, defaults=True)
 program.enum(
     "preset", "lstm_96",
     [*all_presets()],
     "Recipe: two towers (a system of the paper, `best`, or `best_words` and "
     "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), or "
-    "`keyvec` for documents. Other flags and --set change single values of the "
-    "recipe.",
+    "`keyvec` for documents. Flags such as --epochs, and --set, change single "
+    "values; their defaults are the values of the recipe.",
 )  # fmt: skip
 program.define_set("Another value of the recipe")
 define_settings(

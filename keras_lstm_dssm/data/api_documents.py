@@ -50,8 +50,8 @@ def build_api_documents(
 
     The class of a document is its public package, cut to two names, such as
     "scipy.stats". A query is the docstring of the class's package, and all
-    documents of the class are relevant. Dev and test each have the queries with
-    3 or more relevant documents in the split, so they may share queries.
+    documents of the class are relevant. Dev and test have the queries with 3 or
+    more relevant documents in the split. A query can be in both.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
     (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
@@ -61,8 +61,7 @@ def build_api_documents(
         folder: The folder to write. By default a folder in
             `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`, named by
             a hash of the versions of the packages.
-        progress: Whether to report the building on standard error. Default
-            `False`.
+        progress: Whether to report on standard error. Default `False`.
 
     Returns:
         The folder, with the queries of dev and test.
@@ -88,10 +87,7 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents made of docstrings.
-
-    `definitions` have each module before its functions.
-    """
+    """Writes documents; `definitions` have modules before their functions."""
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:

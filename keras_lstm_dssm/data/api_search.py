@@ -60,7 +60,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for bound_name, (source, item) in _bindings(modules, name):
             public = f"{path}.{bound_name}".lstrip(".")
             if item is None:
-                # Packages export the modules that they import, others do not.
+                # Only packages export the modules that they import.
                 if modules[name].is_package:
                     heapq.heappush(queue, _queue_entry(public, source))
                 continue
@@ -100,10 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields public name -> its origin: (module, definition).
-
-    The definition is `None` if the name means a module.
-    """
+    """Yields public name -> (module, definition), or (module, `None`)."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -214,9 +211,8 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # The hash that decides the split includes punctuation, as in the published
-    # results. Queries that differ only in punctuation all get the split of the
-    # first of them.
+    # Queries that differ only in punctuation get the split of the first query.
+    # Its hash includes punctuation, as in the published results.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)
@@ -240,7 +236,7 @@ def write_api_search(
 def cached_folder(
     name: str, packages: list[Distribution], corpus_format: int
 ) -> str:
-    """Returns the cache folder of a corpus, by the versions of packages."""
+    """Returns the cache folder of a corpus for these versions of packages."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([corpus_format, platform.python_version(), *versions])
     fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -44,8 +44,7 @@ def build_api_sentences(progress: bool = False) -> Collection:
 
     As in Wan et al. 2016, negatives are drawn from the K answers that BM25
     ranks highest for the positive. K is 0.7 % of all answers, but at least 50
-    and at most 1,000. A negative never equals the query or an answer to the
-    query.
+    and at most 1,000. A negative is never the query or one of its answers.
 
     Modules are split 8:1:1 into train, dev and test. Modules with an equal or
     nearly equal sentence are in the same split, see `split_by_groups`.
@@ -88,10 +87,7 @@ def adjacent_sentences(
 def write_lists(
     folder: str | os.PathLike[str], pairs: Iterable[SentencePair]
 ) -> Collection:
-    """Writes the lists of five.
-
-    Raises `InputError` if train, dev or test has fewer than 6 answers.
-    """
+    """Writes lists; raises `InputError` if a split has fewer than 6 answers."""
     lists, all_answers = _lists(pairs)
     splits = split_by_groups(
         [pair.module for _, pair in lists.values()],
@@ -187,10 +183,7 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns query -> (first answer, pair), and query -> all answers.
-
-    The queries and answers are normalised.
-    """
+    """Returns query -> (first answer, pair), and query -> all answers."""
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
     answers = normalize((pair.answer for pair in pairs), "alphanumeric")
@@ -213,8 +206,7 @@ def _drawable(
     """Returns the rows of the answers that negatives are drawn from.
 
     Excluded rows, and rows of other splits than the positive's, are left out.
-    If fewer than 4 rows of `nearest` are left, the 4 best of the whole BM25
-    ranking are returned.
+    If fewer than 4 are left, the 4 best of the whole BM25 ranking are returned.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

@@ -69,10 +69,7 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields the path, and the path in its root, of each file, in fixed order.
-
-    The root is the folder of the standard library or of the packages.
-    """
+    """Yields (path, path in its root folder) of files, in a fixed order."""
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -342,8 +339,7 @@ def first_sentence(doc: str) -> str | None:
     """Returns the first sentence of a docstring in plain words.
 
     Markup, signatures and the full stop are removed. Returns `None` if the
-    sentence has fewer than 3 or more than 32 words, is boilerplate, or is not
-    prose.
+    sentence does not have 3 to 32 words, is boilerplate, or is not prose.
     """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
@@ -428,8 +424,7 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 def prose_sentences(text: str) -> list[str]:
     """Returns the plain sentences of a docstring, with full stops.
 
-    Unlike `sentence_runs`, this function also reads descriptions of arguments
-    and items of lists.
+    Descriptions of arguments and items of lists are read, too.
     """
     return [
         f"{sentence}."

@@ -94,8 +94,7 @@ def title_pairs(
         titles: Titles of documents.
         each: The number of pairs for each title. Default 1.
         seed: Any int; another seed gives other pairs. Default 0.
-        misspelled: Probability that a word is misspelled, see `misspell`.
-            Default 0.2.
+        misspelled: Probability of an error in a word (`misspell`). Default 0.2.
 
     Example:
     >>> list(title_pairs(["rubber garden hose"], misspelled=0.0))

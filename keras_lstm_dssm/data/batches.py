@@ -55,8 +55,7 @@ def training_batches(
         epochs: The number of passes over the log.
         seed: Any int; another seed gives another order.
         first_step: The number of batches to skip at the start. Default 0.
-        shuffle_buffer: The number of lines that are shuffled in memory. Default
-            100,000.
+        shuffle_buffer: The number of lines shuffled in memory. Default 100,000.
         steps_per_epoch: The number of batches in an epoch. Each epoch then
             reads a new random part of the log. Default `None`: the whole log.
 
@@ -64,8 +63,7 @@ def training_batches(
         A dataset of (query, document), string tensors of shape [batch], without
         surrounding white space. If the log has weights (`ClickLog.weighted`), a
         dataset of (query, document, {"sample_weight": float32 [batch]}). The
-        cardinality over all epochs is known. Bad lines that the log allows are
-        left out.
+        cardinality over all epochs is known. Allowed bad lines are left out.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`), or
@@ -194,8 +192,7 @@ def _pair_batches(
 ) -> tf.data.Dataset:
     """Divides arrays of lines into batches, see `training_batches`.
 
-    `epochs` yields the arrays of each epoch; `count` is the total number of
-    batches.
+    `epochs` yields the arrays of each epoch; `count` batches are made.
     """
     columns = 3 if weighted else 2
     # Several batches at a time, because TensorFlow's calls of Python are slow.
@@ -302,16 +299,14 @@ class GivenNegatives(DrawnNegatives):
 
     For each click, k titles of the click's query are drawn with replacement. If
     a query has no titles, k copies of the clicked title are taken; the loss
-    ignores these copies. The draw depends only on the seed and the index of the
-    batch.
+    ignores the copies. The draw depends only on the seed and the batch's index.
 
     Args:
         titles: Query -> the titles to draw from. Queries with equal normalised
             words count as equal.
         k: The number of negatives for each click.
         seed: Any int; another seed gives another draw. Default 0.
-        split: How the encoder separates words, see `normalize_texts`. Default
-            `"space"`.
+        split: How words are separated (`normalize_texts`). Default `"space"`.
         normalized: A cache of normalised queries to share with other objects;
             it must have the same `split`. Default `None`: a new cache.
 
@@ -381,21 +376,17 @@ class CorpusNegatives(DrawnNegatives):
 
     Palangi et al. 2016 draw the n = 4 negatives of a click at random from all
     documents. `TwoTower` with `negatives="corpus"` compares the clicked title
-    with these negatives only. With such a recipe, `dssm.train` attaches the
-    negatives itself.
+    with these negatives only. `dssm.train` attaches the negatives by itself.
 
     For each click k titles are drawn with replacement, uniformly, from all
-    titles except the clicked title. Other titles that were clicked for the same
-    query can be drawn. The draw depends only on the seed and the index of the
-    batch.
+    titles except the clicked title. Other titles that were clicked for the
+    query can be drawn. The draw depends only on the seed and the batch's index.
 
     Args:
-        titles: The titles to draw from. Titles with equal normalised words
-            count as equal.
+        titles: Titles to draw from. Equal normalised words count as one title.
         k: The number of negatives for each click, n in the paper. Default 4.
         seed: Any int; another seed gives another draw. Default 0.
-        split: How the encoder separates words, see `normalize_texts`. Default
-            `"space"`.
+        split: How words are separated (`normalize_texts`). Default `"space"`.
 
     Attributes:
         distinct: The number of titles that differ in their normalised words.
@@ -464,21 +455,18 @@ class ClickFrequencies:
     subtracts `log_q` from the scores (Bengio and Senecal 2008; Yi et al. 2019).
 
     Clicks are counted in buckets by a hash of the title's normalised words, so
-    that memory does not grow with the log. Titles in the same bucket share a
-    count.
+    that memory does not grow with the log. Titles in one bucket share a count.
 
     Args:
         titles: The clicked titles, repeated for each click.
         buckets: The number of counters, 8 bytes each. Default 2^20.
-        split: How the encoder separates words, see `normalize_texts`. Default
-            `"space"`.
+        split: How words are separated (`normalize_texts`). Default `"space"`.
         weights: The weight of each click. Default `None`: 1 for each click.
 
     Attributes:
         counts: int64 `[buckets]`, the number of clicks in each bucket; with
             `weights` float64, the sums of weights.
-        log_q: float32 `[buckets]`, the logarithm of each bucket's share of the
-            clicks.
+        log_q: float32 `[buckets]`, log of each bucket's share of the clicks.
 
     Example:
     >>> frequencies = ClickFrequencies.from_log(log)
@@ -519,7 +507,7 @@ class ClickFrequencies:
     def count(self, counts: np.ndarray) -> None:
         """Sets `counts`, int or float `[buckets]`."""
         self.counts = counts
-        # A title without clicks, such as a mined negative, has half a click.
+        # An unclicked title, such as a mined negative, counts as half a click.
         share = np.maximum(counts, 0.5) / max(1, counts.sum())
         self.log_q = tf.constant(np.log(share), tf.float32)
 

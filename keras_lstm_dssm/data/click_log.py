@@ -105,8 +105,7 @@ def line_field(field: bytes) -> bytes:
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
     """Yields the index and the problem of each bad line of a chunk.
 
-    Checks with NumPy show that most lines are good. Only the lines that fail
-    these fast checks are parsed.
+    Only lines that fail a fast check with NumPy are parsed.
     """
     data = np.frombuffer(chunk, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
@@ -274,10 +273,7 @@ class LineBlocks:
         return lines
 
     def _find_starts(self, file: LogFile) -> np.ndarray:
-        """Returns the offsets of the blocks and of the end of the last block.
-
-        Decompresses a gzip file.
-        """
+        """Returns the offsets of blocks and of the end; decompresses gzip."""
         offset = lines = 0
         target = None
         if file.path.endswith(".gz"):
@@ -328,7 +324,6 @@ class LineBlocks:
 
 
 def _read(descriptor: int, start: int, end: int) -> bytes:
-    """Reads the bytes from `start` to `end`, or to the end of the file."""
     chunks = []
     while start < end:
         data = os.pread(descriptor, min(end - start, _READ_AT_ONCE), start)
@@ -369,16 +364,15 @@ class ClickLog:
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
 
     Attributes:
-        paths: Tuple of str, the files in the given order; the files of a glob
-            are sorted.
+        paths: Tuple of str, the files in the given order; globs are sorted.
         max_bad_lines: The number of bad lines that may be skipped.
 
     Raises:
         InputError: A file does not exist. When the log is read: a file cannot
             be read, gzip data are damaged, or more lines are bad than allowed
             (the message has file and line number). When clicks are counted or
-            batched: there is no click, or a file has a header or a field quoted
-            by a spreadsheet.
+            batched: there is no click, or a file has a header or doubled
+            quotes.
 
     Example:
         >>> log = ClickLog("clicks-*.tsv.gz")  # doctest: +SKIP

@@ -72,9 +72,8 @@ class JudgedQueries:
         """Returns query id -> document id -> score, for a split of `splits`.
 
         Raises:
-            InputError: There is no such split, or a line is wrong: a score
-                that is not a whole number, two scores for one pair, or an
-                unknown id.
+            InputError: There is no such split, or a line is wrong: a score is
+                no whole number, a pair has two scores, or an id is unknown.
         """
         path = self._qrels_path(split)
         if split not in self.splits:
@@ -141,7 +140,6 @@ class JudgedQueries:
         )
 
     def _texts(self, name: str, fields: Sequence[str]) -> dict[str, str]:
-        """Reads id -> texts of the fields, joined by spaces."""
         texts_by_id = self._field_texts(name, fields)
         return {key: _joined(texts) for key, texts in texts_by_id.items()}
 
@@ -180,7 +178,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns a JSON object's id, and its entries, also of "fields"."""
+    """Returns a JSON object's id, and its entries with those in "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -208,8 +206,7 @@ DATA_FILE = "data.json"
 """File with the sources, columns, rules and counts of `prepare`."""
 
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
-"""Files of training clicks that `prepare` writes: all clicks, and the clicks of
-the last `--append`."""
+"""Click files of `prepare`: of all clicks, and of the last `--append`."""
 
 _ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 
@@ -266,10 +263,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def documents(self) -> dict[str, str]:
-        """Document id -> the text that encoders read.
-
-        The texts of the fields, by default title and text, joined by spaces.
-        """
+        """Document id -> its fields (default: title, text) joined by spaces."""
         if self.fields is None:
             return self._texts("corpus.jsonl", ("title", "text"))
         return {key: _joined(texts) for key, texts in self._texts_by_id.items()}
@@ -494,8 +488,7 @@ def write_collection(
         documents: Document id -> title.
         queries: Query id -> text.
         qrels_by_split: Split -> query id -> document id -> score.
-        clicks: A pair (query, title) or a triple (query, title, weight) for
-            each training click.
+        clicks: (query, title) or (query, title, weight) of each training click.
 
     Raises:
         InputError: The folder exists.

@@ -188,9 +188,8 @@ class DocumentFolder(JudgedQueries):
     qrels of a split may only name documents of this split. All files except the
     qrels may be compressed; their names then end in `.gz`.
 
-    A line is bad if it is not a JSON object with these fields, has an empty
-    body, repeats an `_id`, is not UTF-8 or has more than 16 MB. A file without
-    lines counts as one bad line.
+    A line is bad if it is not such a JSON object, has an empty body, repeats an
+    `_id`, is not UTF-8 or has more than 16 MB. An empty file is one bad line.
 
     Args:
         folder: Path of the folder.
@@ -206,8 +205,7 @@ class DocumentFolder(JudgedQueries):
     Raises:
         InputError: There is no `documents.jsonl`, or `max_sentences` is less
             than 1. When documents are read: more lines are bad than allowed
-            (the message has file and line number). When they are counted: all
-            lines are bad.
+            (with file and line number). In `counts`: all lines are bad.
 
     Example:
         >>> folder = DocumentFolder("data/papers")  # doctest: +SKIP
@@ -304,7 +302,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents; updates three attributes of `counts`."""
+        """Yields the documents; updates `split_of`, `cut` and `bad_lines`."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:
@@ -328,8 +326,6 @@ class DocumentFolder(JudgedQueries):
 
 
 class _OfSplit:
-    """Streams the documents of a split; each iteration reads the file again."""
-
     def __init__(self, folder: DocumentFolder, split: str) -> None:
         self._folder, self._split = folder, split
 

@@ -129,9 +129,8 @@ def open_log(
 def training_queries(config: Mapping[str, Any]) -> list[str]:
     """Returns the queries of all training clicks of a run.
 
-    `config` is the content of the run's config.json. A folder or file that is
-    named by both `data` and `replay` is read once. Data that cannot be read are
-    left out.
+    `config` is the run's config.json. A folder or file in both `data` and
+    `replay` is read once. Data that cannot be read are left out.
     """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""

@@ -137,9 +137,8 @@ def alphabet_warning(log: ClickLog) -> str | None:
     """Returns a warning if many words of a log have letters other than a-z.
 
     Without `oov_buckets` an encoder reads each of these letters as `#`. Words
-    of other scripts then differ only in length. The warning is given if, in
-    10,000 random clicks, 1 % of the words or more consist mostly of other
-    letters.
+    of other scripts then differ only in length. The warning is given if 1 % or
+    more of the words of 10,000 random clicks consist mostly of such letters.
     """
     batches = training_batches(log, _CLICKS, epochs=1, seed=0)
     queries, titles, *_ = next(iter(batches))  # weights may follow
@@ -169,8 +168,7 @@ def query_clicks(collection: Collection, split: str) -> dict[str, float]:
     """Returns query id -> number of clicks, for the queries of a split.
 
     Clicks are counted from the judgements if the scores are numbers of clicks,
-    or from the logs that `prepare` has stored. Without either, the result is
-    empty.
+    or from the logs that `prepare` has stored. Otherwise the result is empty.
     """
     qrels = collection.qrels(split)
     if collection.has_click_counts:

@@ -120,8 +120,7 @@ class TeacherVectors:
         folder: The folder, as a string, or `None`.
 
     Raises:
-        InputError: The numbers of texts and vectors differ, or a vector is
-            not finite.
+        InputError: Not one vector for each text, or a vector is not finite.
 
     Example:
     >>> teacher = TeacherVectors(["hex bolt", "wood glue"], np.eye(2))
@@ -149,8 +148,7 @@ class TeacherVectors:
         """Reads a folder that `teach` has written.
 
         Raises:
-            InputError: Vectors are missing in the folder, or a file is
-                damaged.
+            InputError: Vectors are missing, or a file is damaged.
 
         Example:
         >>> teacher = TeacherVectors.open("TEACH")

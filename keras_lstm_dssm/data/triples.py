@@ -159,8 +159,7 @@ class Triples:
         lists: Query, positives and negatives of each list. Negatives that are
             also positives of the query are left out. Lists without positives
             or without negatives are then left out.
-        held_out: Lists of dev and test. Lists with the same queries are left
-            out of `lists`.
+        held_out: Lists of dev and test, whose queries are left out of `lists`.
         name: Name of the lists in error messages.
 
     Attributes:
@@ -170,8 +169,7 @@ class Triples:
         no_negative: The number of lists left out without a negative.
         both_kinds: The number of negatives left out because they are also
             positives of the query.
-        held_out_queries: The number of lists left out because dev or test has
-            the query.
+        held_out_queries: The number of lists left out because of `held_out`.
         shared_answers: The number of distinct positives that are also positives
             in dev or test. These positives are not left out, because a product
             can answer queries of all splits. For questions with unique answers

@@ -1,5 +1,4 @@
 """All choices of users: recipes, options, presets and kinds of models.
 
-No module here imports TensorFlow, Keras or NumPy, so that programs can parse
-their flags quickly.
+No module here imports TensorFlow, Keras or NumPy: flags are parsed fast.
 """

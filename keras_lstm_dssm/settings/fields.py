@@ -108,11 +108,9 @@ def setting(default: Any, **facts: Any) -> Any:
             `each_least`: the least number allowed in a non-empty tuple of ints;
             `path=True`: the value is a path;
             `unused_if`: a dict, name of another field -> value: the declared
-            field has no effect if the other field has this value, see
-            `check_used`;
+            field has no effect if the other field has this value;
             `names`: the only values that the flag accepts; Python accepts more;
-            `flag`: the name of the flag, by default the field's name; `False`
-            for no flag.
+            `flag`: the flag's name, by default the field's; `False`: no flag.
     """
     return dataclasses.field(default=default, metadata=facts)
 
@@ -252,8 +250,7 @@ def _is_list(value: Any) -> bool:
 def help_of(cls: type) -> dict[str, str]:
     """Returns attribute -> description in the class's docstring, for help.
 
-    References such as "see `Recipe`" and sentences that begin with "In Python"
-    are left out.
+    References ("see `Recipe`") and sentences "In Python ..." are left out.
     """
     section = re.search(
         r"^Attributes:\n(.*?)(?=^\S|\Z)",

@@ -26,9 +26,8 @@ class HybridSettings(Settings):
         words: Weight of the cosine of sums of word vectors.
         bm25: Weight of BM25, divided by the IDF of all words of the query.
         numbers: Weight of the share of the query's numbers that the title has.
-        hubness: Weight of the hubness: the mean of the title's largest cosines
-            with training queries. A title near many queries has a large
-            hubness.
+        hubness: Weight of the hubness (large for a title near many queries):
+            the mean of the title's largest cosines with training queries.
         base: Log-odds of a title that matches nothing of the query.
         weak: Probability below which a query's best hit is reported as weak. On
             dev, nine of ten relevant first hits have a higher probability.
@@ -75,15 +74,12 @@ class HybridSettings(Settings):
         The defaults were fitted to the dev splits of four data sets together.
         They are adapted to the number of training clicks:
 
-        - The weight of the towers is multiplied by (clicks / (clicks + 2000))^2
-          because towers that were trained on few clicks are less accurate.
-        - With few clicks, the words part gets most of the weight that the
-          towers lose.
-        - The weight of hubness falls with the number of clicks for each title.
-          If titles have few clicks, a title near many queries is usually wrong;
-          if titles have many clicks, the title is popular.
+        - The weight of towers is multiplied by (clicks / (clicks + 2000))^2.
+        - With few clicks, words get most of the weight that towers lose.
+        - Hubness has less weight if titles have many clicks: a title near many
+          queries is then popular, and otherwise usually wrong.
 
-        With `clicks` 0, for an unknown number, the defaults are returned.
+        If `clicks` is 0 (unknown), the defaults are returned.
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))

@@ -51,8 +51,7 @@ class ModelKind:
             kinds use, this kind among them.
         counted: The attribute of a model that holds the part whose parameters
             papers count. By default the whole model.
-        pipeline_tag: The task on the model card, by its name on the Hugging
-            Face Hub.
+        pipeline_tag: The model card's task, as the Hugging Face Hub names it.
         joint: Whether several workers can train a model.
 
     Example:

@@ -34,14 +34,11 @@ class PrepareSettings(Settings):
         clicks: The log: a row for each click, with the query and the product.
             In Python also a DataFrame. Without a log, products can be exported
             for search, but no model can be trained; `append` adds a log later.
-        ubi: User Behavior Insights: a folder or files of queries and events,
-            in any order.
-        judgements: Rows of query, product and grade, which become the test
-            split.
+        ubi: User Behavior Insights: a folder or files of queries and events.
+        judgements: Rows of query, product and grade: the test split.
         id: Column of the product's id in the catalogue.
         title: Column of the product's title.
-        text: Further columns of the catalogue that the encoders read after
-            the title.
+        text: Columns of the catalogue that encoders read after the title.
         tags: Columns of the catalogue by which a search can be restricted.
             Each value becomes a tag NAME:VALUE.
         query: Column of the query in the log.
@@ -62,15 +59,14 @@ class PrepareSettings(Settings):
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
         seed: Seed of the division of queries into splits.
-        test_after: The clicks from this time on are the test split: a date,
+        test_after: Time from which clicks are the test split: a date,
             YYYY-MM-DD, or a time of ISO 8601. By default the test split is
             `test_percent` of the queries.
         max_bad_percent: Largest percentage of bad rows: rows that cannot be
             read, rows without a query or an id, and rows with a wrong weight or
             time. If more rows are bad, no folder is written.
-        append: Add the sources to an existing data folder, with the columns,
-            rules and splits of the folder. A catalogue replaces the folder's
-            catalogue.
+        append: Add the sources to an existing data folder, with its columns,
+            rules and splits. A catalogue replaces the folder's catalogue.
 
     Raises:
         InputError: A value is out of bounds, or there is no source.

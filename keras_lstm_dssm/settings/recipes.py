@@ -21,16 +21,14 @@ from keras_lstm_dssm.settings.fields import (
 
 
 def _arguments() -> Any:
-    """Declares a field of constructor arguments, without a flag."""
     return dataclasses.field(default_factory=dict, metadata={"flag": False})
 
 
 class ModelRecipe(Settings):
     """Base of the recipes: each kind of model has its own subclass.
 
-    A subclass is a frozen dataclass with `epochs`, `batch_size` and `kind`. The
-    docstring of a subclass describes each field; these descriptions are the
-    help of the flags.
+    A subclass is a frozen dataclass with `epochs`, `batch_size` and `kind`. Its
+    docstring describes each field; the descriptions are the flags' help.
 
     Example:
     >>> dssm.PRESETS["lstm_96"].kind
@@ -65,7 +63,7 @@ class ModelRecipe(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(ModelRecipe):
-    """Recipe of a `TwoTower`: with the data and the seed, fixes the weights.
+    """Recipe of a `TwoTower`. Recipe, data and seed fix the weights.
 
     Defaults are from Palangi et al. 2016, such as 4 random negatives and the
     momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, each encoder has
@@ -90,12 +88,11 @@ class Recipe(ModelRecipe):
         gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
         learning_rate: The constant learning rate, epsilon in (6) of the paper.
         threshold: Largest norm of a tower's gradient (th_G of Algorithm 1 of
-            the paper). A larger gradient is scaled down to this norm. `None`
-            for no limit.
+            the paper). A larger gradient is scaled to it. `None`: no limit.
         momentum_ends: Momentum mu in the first and the last training steps.
         momentum_middle: Momentum mu in the training steps in between.
-        momentum_fraction: Share of all training steps at the start, and share
-            at the end, that have the momentum `momentum_ends`.
+        momentum_fraction: Share of the training steps at the start, and again
+            at the end, with the momentum `momentum_ends`.
         epochs: Passes over the training pairs. 0 only for a `WordSumEncoder`,
             whose weights are computed from the vectors of a sentence encoder
             (see lstm-dssm-teach) without gradient training.
@@ -105,13 +102,11 @@ class Recipe(ModelRecipe):
         title_pairs: Number of synthetic pairs to train on for each title. The
             query of a pair is some words of the title, a fifth of them
             misspelled, see `data.title_pairs`.
-        hard_negatives: Number of mined negatives for each click: titles that
-            are near the query but were not clicked for the query, see
-            `HardNegatives`.
+        hard_negatives: Number of mined negatives for each click: titles near
+            the query, but not clicked for it, see `HardNegatives`.
         mine_every: Number of epochs after which negatives are mined again. The
             first `mine_every` epochs have no mined negatives.
-        mine_top: Number of nearest documents that mined negatives are drawn
-            from.
+        mine_top: Number of nearest documents to draw mined negatives from.
         mine_clusters: Number of clusters of titles that are searched for each
             query, such as 16 in a log of a million titles. With 0 all titles
             are searched, or a sample of a large log, see `mine_negatives`.
@@ -221,7 +216,7 @@ class Recipe(ModelRecipe):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's patience if `patience` is not set, but `dev`."""
+        """Returns the recipe's patience, if `options` have only `dev`."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -242,7 +237,7 @@ class WordsRecipe(ModelRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class KeyVecRecipe(WordsRecipe):
-    """Recipe of a `KeyVec`: with the data and the seed, fixes the weights.
+    """Recipe of a `KeyVec`. Recipe, data and seed fix the weights.
 
     The widths of sentence and document vectors, 150 and 100, are from Bi and Ma
     2017.
@@ -255,20 +250,15 @@ class KeyVecRecipe(WordsRecipe):
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each sentence.
         max_sentences: Number of sentences to read of each document.
-        min_count: Least number of occurrences, counted in the training
-            documents. Rarer words are left out of the vocabularies of words,
-            key words and stems.
-        vocabulary_size: Largest number of words in the vocabulary: the most
-            frequent words.
-        skip_gram: Whether the words of a vocabulary start from skip-gram
-            vectors of the training documents, as in the paper, or from random
-            vectors.
-        skip_gram_epochs: Passes over the training documents for the skip-gram
-            vectors.
+        min_count: Least number of occurrences in the training documents. Rarer
+            words are left out of all vocabularies.
+        vocabulary_size: Largest number of words; the most frequent are kept.
+        skip_gram: Whether word vectors start from skip-gram vectors of the
+            training documents, as in the paper, or are random.
+        skip_gram_epochs: Passes over the documents for skip-gram vectors.
         key_words_of: The text whose words of highest TF-IDF become a document's
             key words: `"summary"`, as in the paper, or `"document"`, the body
-            and the summary. Without a summary, only `"document"` gives key
-            words.
+            and the summary. Without summaries, use `"document"`.
         key_word_start: Scale of the initial output vectors of the key words
             (W_v). The vectors start from the skip-gram vectors, scaled to unit
             length, centred, and multiplied by this number; with 0 they start
@@ -279,22 +269,17 @@ class KeyVecRecipe(WordsRecipe):
         dimension: Width of the documents' vectors.
         weighted: Whether sentences are weighted by p_i, the predicted salience
             of sentence i; with `False` all p_i are 1.
-        read_weight: Weight of L_read, the loss for salient sentences; with 0
-            the loss is left out.
-        word_weight: Weight of L_enc, the loss for key words; with 0 the loss is
-            left out.
-        dropout: Share of the components of the sentence vectors that is set to
-            0 in a training step.
+        read_weight: Weight of L_read, the loss for salient sentences; 0: none.
+        word_weight: Weight of L_enc, the loss for key words; 0: none.
+        dropout: Share of sentence vectors' components that training sets to 0.
         normalize: Whether the losses are means, L_read over sentences and L_enc
             over key words. By default they are sums, as in the paper.
-        excerpt: Largest number of sentences of the excerpts that the model is
-            trained on, see `DocumentExamples.batches`; 0 for whole documents,
-            as in the paper.
+        excerpt: Largest number of sentences of an excerpt to train on, see
+            `DocumentExamples.batches`; 0 for whole documents, as in the paper.
         learning_rate: Learning rate of Adam.
         decay: Whether the learning rate falls to 0 during the training, along
             half a cosine (Loshchilov and Hutter 2017,
-            https://arxiv.org/abs/1608.03983). By default the learning rate is
-            constant.
+            https://arxiv.org/abs/1608.03983). By default it is constant.
         epochs: Passes over the documents.
         patience: Epochs without a smaller validation loss after which the
             training stops and the best epoch becomes the model; with 0 all
@@ -360,7 +345,7 @@ class KeyVecRecipe(WordsRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class ScorerRecipe(WordsRecipe):
-    """Recipe of a `PairScorer`: with the data and the seed, fixes the weights.
+    """Recipe of a `PairScorer`. Recipe, data and seed fix the weights.
 
     The defaults are from Wan et al. 2016.
 
@@ -375,11 +360,10 @@ class ScorerRecipe(WordsRecipe):
             which reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
-        min_count: Least number of occurrences, counted in the training texts.
-            Rarer words are left out of the vocabulary.
-        skip_gram: Whether the words of a vocabulary start from skip-gram
-            vectors of the training texts, as in the paper, or from random
-            vectors.
+        min_count: Least number of occurrences in the training texts. Rarer
+            words are left out of the vocabulary.
+        skip_gram: Whether word vectors start from skip-gram vectors of the
+            training texts, as in the paper, or are random.
         skip_gram_epochs: Passes over the training texts for the skip-gram
             vectors. On few texts, 5 passes leave the vectors near random.
         margin: Margin of the hinge loss, see `PairwiseHinge`.

@@ -93,8 +93,7 @@ class TrainingConfig(Settings):
             KeyVec: documents, `"api_documents"` or a folder of documents. Pair
             scorers learn from the judged lists of a BEIR folder, or from clicks
             with mined negatives. `word_sum` takes no data. In Python also a
-            `ClickLog`, any iterable of (query, clicked title), or a
-            `DocumentFolder`.
+            `ClickLog`, an iterable of (query, title), or a `DocumentFolder`.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
             (pair scorer) or a `KeyVecRecipe`. By default `"best"`, or the
             recipe of the run `init`.
@@ -121,22 +120,20 @@ class TrainingConfig(Settings):
         max_bad_lines: Largest number of bad lines of click files, or of
             documents, to skip; with more bad lines the training does not start.
         negatives_from: Pair scorers trained on click files: folder of a run of
-            two towers, which find the negatives: the titles nearest to each
-            query. By default BM25 finds the negatives. In Python also a
-            `TwoTower`.
+            two towers, which find the negatives (titles near the query). By
+            default BM25 finds the negatives. In Python also a `TwoTower`.
         salience: KeyVec: method that marks the salient sentences of a document,
             which the model learns to recognise. `"bm25"` (the default),
-            `"trigrams"` or, as in the paper, a trained encoder (folder of a
-            run of two towers) compare sentences with the summary; `"lead"`
-            takes the first sentences. In Python also a `TwoTower` or
-            `DocumentTargets`.
-        teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach, to
-            whose vectors the word vectors are fitted.
+            `"trigrams"` or, as in the paper, a trained encoder (run folder of
+            two towers) compare sentences with the summary; `"lead"` takes the
+            first sentences. In Python also a `TwoTower` or `DocumentTargets`.
+        teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach. Word
+            vectors are fitted to its vectors.
         replay: With `init`, two towers: old click files, a colon and the number
             of old clicks that each epoch draws for each new click, such as
             old.tsv:0.2. In Python also a pair of log and number.
-        init: Folder of a run with which the new run starts: the weights and, by
-            default, the recipe (docs/train.md). In Python also a trained model.
+        init: Folder of an earlier run: the new run starts from its weights, by
+            default with its recipe (docs/train.md). In Python also a model.
         seed: Seed of the weights, the order and all random draws.
         titles: Two towers: titles in addition to the titles of `data`, for the
             statistics of words and for synthetic pairs.

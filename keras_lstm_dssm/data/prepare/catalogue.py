@@ -58,8 +58,7 @@ def define_functions(con: Any) -> None:
             THEN from_json(CAST(x AS JSON), '["VARCHAR"]') ELSE [x] END;
         CREATE MACRO in_order(x) AS list_filter(
           x, lambda v, i: v <> '' AND list_position(x, v) = i);
-        -- Exporters write the id 655 as 655.0 if the column has gaps, which
-        -- may be in some files only.
+        -- Exporters write the id 655 as 655.0 if a file has rows without id.
         CREATE MACRO id_of(x) AS nullif(CASE WHEN contains(x, '.0')
           THEN regexp_replace(trim(x), '^(\d+)\.0+$', '\1')
           ELSE trim(x) END, '')""")
@@ -71,9 +70,8 @@ def read_catalogue(
     """Makes the table `product` from a catalogue, with one row for each id.
 
     Columns of `product`: `number` (ascending, with gaps); `id`, for joins with
-    rows of a log; `key`, the id in the data folder; `title`; `text`, the
-    settings' `text` columns joined; `fields`, a struct of these columns; and
-    `tags`.
+    logs; `key`, the id in the data folder; `title`; `text`, the settings'
+    `text` columns joined; `fields`, a struct of these columns; and `tags`.
 
     `id` is the catalogue's id without zeros after a point: `655.0` becomes
     `655`. `key` equals `id`. But if any id of the catalogue has other decimals,
@@ -163,7 +161,6 @@ def read_catalogue(
 
 
 def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
-    """Returns SQL for the tags of a product, each NAME:VALUE."""
     lists = [
         f"list_transform(coalesce(f{fields.index(name)}, []), lambda v:"
         f" {quoted(name + ':')} || one_line(replace(v, ',', ' ')))"

@@ -47,8 +47,7 @@ def find_columns(
     """Returns role -> name of the column, for the roles that have a column.
 
     The settings name a column; otherwise a usual name is looked for. Raises
-    `InputError` if a column that the settings name is missing, or if a `needed`
-    role has no column.
+    `InputError` if a column of the settings or of a `needed` role is missing.
     """
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}

@@ -156,10 +156,7 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Copies test queries with the words of a training query to `SEEN`.
-
-    Other test queries are copied to `UNSEEN`.
-    """
+    """Copies test queries to `SEEN` (words of a training query) or `UNSEEN`."""
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (

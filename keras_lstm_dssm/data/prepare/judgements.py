@@ -117,7 +117,6 @@ def read_judgements(
 
 
 def _first(table: Table, names: Iterable[str]) -> str | None:
-    """Returns the first of the names that is a column of the table."""
     return next((n for n in names if table.column(n) is not None), None)
 
 
@@ -161,7 +160,6 @@ def _with_names(con: Any, table: Table) -> Table:
 
 
 def _renamed(table: Table, names: Sequence[str], select: str) -> Table:
-    """Returns a table of the rows of `select`, with columns of these names."""
     columns = {name: name for name in names}
     return table._replace(sql=f"({select})", columns=columns, has_header=True)
 

@@ -7,8 +7,7 @@ Logs of any form become rows with these columns:
 - `weight`: the weight of the click; 0 for a product that was only shown; NULL
   if the log's weight is not a number from 0 to 1e9;
 - `clicks`: the number of equal clicks; above 1 only in logs without times;
-- `time`: seconds since 1970; NaN if the time cannot be read, NULL if it is
-  missing;
+- `time`: seconds since 1970; NaN if it cannot be read, NULL if it is missing;
 - `client`: a hash of the session;
 - `page`: in UBI, the number of the page of results; otherwise NULL;
 - `position`: in UBI, the product's position on the page, from 1, or 0 if the
@@ -70,8 +69,7 @@ class Log(NamedTuple):
         notes: Lines for the report.
         table: The log's table, with a click in each row; `None` for UBI.
         bad: The lines of UBI that cannot be read.
-        unread_times: SQL for the times that cannot be read, or "" if the log
-            has no times.
+        unread_times: SQL for the times that cannot be read; "" without times.
     """
 
     name: str

@@ -55,10 +55,8 @@ def prepare(
     Args:
         output: The folder to create. If `None`, sources are read, checked and
             reported, but nothing is written.
-        settings: Sources, columns and rules. Default `None`: made from
-            `options`.
-        report: Function that is called with each line of the report. Default
-            `None`: no report.
+        settings: Sources, columns and rules. Default `None`: from `options`.
+        report: Called with each line of the report. Default `None`: no report.
         **options: Fields of `PrepareSettings`. Sources, such as `catalogue`
             and `clicks`, are paths, DataFrames of pandas, polars or Arrow, or
             relations of DuckDB.
@@ -164,8 +162,7 @@ class Prepared(NamedTuple):
     """The result of `prepare`.
 
     Attributes:
-        counts: Counts of rows, products, clicks and queries, as in
-            `data.json`.
+        counts: The counts of rows, products, clicks and queries in `data.json`.
         collection: The data folder; `None` if nothing was written.
     """
 
@@ -176,8 +173,7 @@ class Prepared(NamedTuple):
 class _Builder:
     """Reads the sources of a data folder into DuckDB, and writes the folder.
 
-    With `--append`, `before` is the data folder so far, and `data` the content
-    of its `data.json`.
+    With `--append`, `before` is the old data folder, `data` its `data.json`.
     """
 
     def __init__(
@@ -287,11 +283,7 @@ class _Builder:
         write_json(folder / DATA_FILE, data)
 
     def _open(self, source: Any, is_log: bool = True) -> tables.Table:
-        """Opens a source.
-
-        The first line is a header if it has a usual name of a column or a name
-        in the settings.
-        """
+        """Opens a source; a first line with a known name is a header."""
         names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
             if isinstance(value, str | tuple):
@@ -363,7 +355,6 @@ class _Builder:
         return opened
 
     def _read_products(self, opened: list[logs.Log]) -> None:
-        """Makes the table `product` from the data folder and the new logs."""
         titles = [log.titles for log in opened]
         if self.before is not None and self.data:
             catalogues.read_products(self.con, self.before, self.settings)
@@ -408,8 +399,7 @@ class _Builder:
         """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         The rows of new logs are first written to parquet files, to fix their
-        order. `part` is the number of a row's log, and `n` the number of the
-        row, in the order of all logs.
+        order. `part` is the number of the log, and `n` numbers all rows.
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
@@ -424,7 +414,7 @@ class _Builder:
                 SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({file})""")
-        if self.is_judged:  # numbers judged queries; weight 0: no click
+        if self.is_judged:  # judged queries get numbers; weight 0: no click
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -444,7 +434,6 @@ class _Builder:
         )
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
-        """Raises `InputError` if two logs have the same clicks."""
         has_times = all(log.has_time for log in opened)
         # Times are compared by hours: UBI has times of searches, not of clicks.
         hour = "floor(time / 3600)" if has_times else "NULL"
@@ -509,10 +498,7 @@ class _Builder:
         )
 
     def _report_rows(self, bad: tables.BadRows, opened: list[logs.Log]) -> int:
-        """Reports the new rows by kind, and checks their shares.
-
-        Returns the number of training clicks in all logs.
-        """
+        """Reports and checks rows; returns the number of training clicks."""
         clicks = grades.first_clicks(self.con, self.old_logs, _SHOWN)
         for query, key, title in clicks:
             self.report(f"  {query[:40]} -> {key[:30]}: {title[:60]}")
@@ -584,8 +570,8 @@ class _Builder:
         if pair is None:
             return ""
         return (
-            f"; {pair[0]!r} in the log may be {pair[1]!r} in the catalogue"
-            " without its leading zeros: export the ids as text"
+            f"; {pair[0]!r} in the log and {pair[1]!r} in the catalogue differ"
+            " only in leading zeros: export the ids as text"
         )
 
 

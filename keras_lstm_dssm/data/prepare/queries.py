@@ -21,7 +21,7 @@ def read_queries(con: Any, seed: int) -> None:
 
     `written` has a row for each spelling `q`: `query`, the number of its query;
     `n`, the number of the first row of `entry` with the spelling; and
-    `percent`, a hash of the words from 0 to 99, which decides the split.
+    `percent`, the words' hash (0 to 99), which decides the split.
 
     A query's number and text do not depend on the order of the log.
     """

@@ -58,14 +58,12 @@ class Table(NamedTuple):
     """A relation of DuckDB, and its columns.
 
     Attributes:
-        sql: SQL for the relation, to be used after FROM. The relation also has
-            the column `FILE`.
+        sql: SQL for the relation after FROM, with the column `FILE`.
         columns: Name -> SQL expression for the column's text.
         sample: The first rows.
         files: The paths of the files with rows; empty for a DataFrame.
         has_header: Whether the first line of the files names the columns.
-        is_plain: Whether the files are TSV of two or three columns without a
-            header.
+        is_plain: Whether files are TSV of two or three columns, without header.
         form: The form of the files, see `File`; "parquet" for a DataFrame.
         lines: For JSON, SQL for all lines, even lines that are not JSON.
     """
@@ -262,10 +260,7 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Returns the best delimiter, and the first records that it separates.
-
-    With the best delimiter, the most records have equal widths.
-    """
+    """Returns the delimiter that gives most rows equal widths, and the rows."""
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
     for delimiter in _DELIMITERS:
@@ -281,7 +276,6 @@ def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
 
 
 def _text_table(files: list[File], known: Collection[str]) -> Table:
-    """Reads CSV and TSV files; the order of columns may differ."""
     usual_names = {normal(name) for name in known}
     selects, sample, headers = [], [], []
     for number, file in enumerate(files):
@@ -355,8 +349,7 @@ def json_rows(file: File) -> str:
 
     `row` is `NULL` if `line` is not JSON. Rows are taken out of the objects of
     Elasticsearch dumps (`_source`) and Vespa feeds (`put`), and out of an
-    object with a list as its only value. Action lines of bulk files are left
-    out.
+    object whose only value is a list. Action lines of bulk files are left out.
     """
     path = quoted(file.path)
     if file.form == "parquet":

@@ -155,7 +155,7 @@ def test_unknown_fields_and_teachers_are_refused(shop, tmp_path):
         dssm.train("x.tsv", QUICK.replace(fields=FIELDS), verbose=0)
     titles = shutil.copytree(shop, tmp_path / "TITLES")
     (titles / "clicks.train.tsv").write_text("bolt\thex bolt\n")
-    with pytest.raises(InputError, match="train.tsv: found titles, and the "):
+    with pytest.raises(InputError, match="train.tsv: found titles, but the "):
         dssm.train(titles, QUICK.replace(fields=FIELDS), verbose=0)
     with pytest.raises(InputError, match="fields and teacher are both set"):
         recipe = dssm.PRESETS["best_words"].replace(fields=FIELDS)

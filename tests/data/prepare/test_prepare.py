@@ -611,6 +611,6 @@ def test_ids_without_a_catalogue_are_no_titles(tmp_path):
 
 def test_lost_zeros_of_ids_are_named(tmp_path):
     products = [{**p, "id": f"0{p['id']}"} for p in PRODUCTS]
-    message = "'[0-9]+' in the log may be '0[0-9]+' in the catalogue without"
+    message = "'[0-9]+' in the log and '0[0-9]+' in the catalogue differ only"
     with pytest.raises(InputError, match=message):
         read(tmp_path, clicks(), products)
