@@ -286,7 +286,6 @@ class Hybrid:
 def _trained_mixture(
     system: System, chosen: ChosenWeights, start: float
 ) -> TrainedSystem:
-    """Returns a mixture with its results; training began at time `start`."""
     return TrainedSystem(
         system,
         0,

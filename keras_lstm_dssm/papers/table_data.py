@@ -44,7 +44,7 @@ class TableData:
     dev: Any  # the task on the dev split, for choices
     dev_measure: str  # to maximise on dev
     tests: Mapping[str, Any]  # mode -> the task on the test split
-    sizes: dict[str, int]  # name -> number, such as of documents or queries
+    sizes: dict[str, int]  # name -> number of documents, queries and others
     words: Callable[[], dict[str, float]]  # counts words, for the report
 
     def measure_on_dev(self, system: Any) -> float:
