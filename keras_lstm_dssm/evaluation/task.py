@@ -351,8 +351,8 @@ def document_tasks(
     if not tasks:
         raise InputError(
             f"{folder.folder}: found neither qrels/{split}.tsv nor two classes"
-            f" in split {split!r}, expected one of them to evaluate on: add"
-            " queries or classes, or choose another split"
+            f" in split {split!r}, expected queries or classes: add queries"
+            " or classes, or choose another split"
         )
     return tasks
 

@@ -319,6 +319,6 @@ def _seed_folder(name: str, seed: int, data: TableData) -> Path:
     if not (seed_folder := folder / f"seed_{seed}").exists():
         raise InputError(
             f"{folder}: found no results of {name}, a part of this mixture:"
-            " name it in --systems, too"
+            f" add {name} to --systems"
         )
     return seed_folder

@@ -128,7 +128,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         if split not in collection.splits:
             raise InputError(
                 f"{collection.folder}: found no qrels/{split}.tsv, expected"
-                " the splits dev, for choices, and test: make both from"
+                " the splits dev (for choices) and test: make dev and test from"
                 " clicks by lstm-dssm-prepare"
             )
     min_relevant = settings.min_relevant
