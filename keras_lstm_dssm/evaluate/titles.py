@@ -85,8 +85,8 @@ def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
     """Chooses `settings.mode` if the mode is `None`.
 
     The mode is `"rerank"` if the split has documents of grade 0, otherwise
-    `"retrieve"`: without grade 0, all orders of the judged documents are
-    equally good. The mode of a hybrid is always `"retrieve"`.
+    `"retrieve"`: without grade 0, MRR and MAP are equal for all orders of the
+    judged documents (`min_relevant` 1). A hybrid always has `"retrieve"`.
     """
     if settings.mode is not None:
         return settings

@@ -68,7 +68,7 @@ class RowSystem(Protocol):
     ) -> Hyperparameters | None:
         """Returns the next trial on dev, or `None` after the last trial.
 
-        `tried` are the earlier trials; the entry `dev` has the dev measure.
+        `tried` has the earlier trials, with their dev measure as `dev`.
         """
 
     def train(

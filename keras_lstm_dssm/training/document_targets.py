@@ -151,7 +151,7 @@ class Target(NamedTuple):
 
 @dataclass(eq=False)
 class DocumentTargets:
-    """The targets of all training documents of a `KeyVec`.
+    """The targets of the documents that a `KeyVec` is trained or measured on.
 
     Args:
         targets: Document id -> target.
