@@ -18,8 +18,8 @@ from keras_lstm_dssm.settings.fields import RANDOM_ORDER
 from keras_lstm_dssm.settings.programs import TitleSettings
 
 PAGE = 10  # number of titles on a page of results
-_SHOWN = 3  # number of titles for a query
-_WIDTH = 60  # characters of a title in a terminal
+_SHOWN = 3  # largest number of titles in a list
+_WIDTH = 60  # characters of a text in a terminal
 _LEVEL = 0.05  # a difference is significant if p is smaller
 _RESAMPLES = 10_000
 _USELESS = 0.995  # a task is useless if a random order reaches this value
@@ -34,7 +34,7 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints and returns `verdict` and `failures`; may write an HTML page."""
+    """Prints and returns `verdict` and `failures`; writes `settings.html`."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])
@@ -62,8 +62,8 @@ def tell_failures(
 def compare_with_bm25(measured: Measured) -> dict[str, Any]:
     """Tests whether the evaluated system and BM25 differ significantly.
 
-    Returns `measure`; the `difference` of means; `interval`, half the width of
-    the 95 % interval; `p` of a paired randomisation test; and a `sentence`.
+    Returns `measure`; the `difference` of means; `interval`, the half width of
+    its 95 % interval; `p` of a paired randomisation test; and a `sentence`.
     """
     name, by_query = measured.ranked, measured.by_query
     measure = MAIN_MEASURES[measured.mode]

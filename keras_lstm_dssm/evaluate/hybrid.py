@@ -65,8 +65,8 @@ _BM25_VALUES: dict[str, tuple[Any, ...]] = {
 """Setting of BM25 -> values to try on dev, one setting after another."""
 
 _FIRST = 10  # number of first titles of a query that calibrate probabilities
-_LEAST_SCALE = 1e-3  # a calibration with a smaller scale of scores is not used
-_NOT_WEAK = 0.9  # share of relevant first titles on dev that are above `weak`
+_LEAST_SCALE = 1e-3  # calibrations with a smaller scale are not used
+_NOT_WEAK = 0.9  # share of relevant titles of rank 1 on dev above `weak`
 
 
 def bm25_system(
@@ -261,7 +261,6 @@ def measure_hybrid(
 
 
 def _calibration(measured: Measured) -> Reliability:
-    """Compares the probabilities of the first titles with the judgements."""
     task = measured.task
     scored = [
         (score, task.qrels[query_id].get(d, 0) >= task.min_relevant)

@@ -59,8 +59,7 @@ def evaluate_run(
     Two towers and pair scorers are compared with BM25 and a random order. A
     `KeyVec` is compared with `baselines` on retrieval and clustering. Results
     are added to `CARD.md`, and to `metrics.json` under keys such as `"test"`
-    and `"test/retrieve"`. Results of an outside encoder, which is not a model
-    of this package, are not stored.
+    and `"test/retrieve"`. Results of an outside encoder are not stored.
 
     Args:
         run: The run folder, or an outside encoder, see `open_outside_encoder`.

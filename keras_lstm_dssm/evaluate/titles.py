@@ -85,8 +85,8 @@ def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
     """Chooses `settings.mode` if the mode is `None`.
 
     The mode is `"rerank"` if the split has documents of grade 0, otherwise
-    `"retrieve"`: without grade 0, all orders of the judged documents are
-    equally good. The mode of a hybrid is always `"retrieve"`.
+    `"retrieve"`: without grade 0, MRR and MAP are equal for all orders of the
+    judged documents (`min_relevant` 1). A hybrid always has `"retrieve"`.
     """
     if settings.mode is not None:
         return settings
@@ -117,9 +117,9 @@ def given_weights(settings: TitleSettings) -> dict[str, float] | None:
     for name in mix:
         if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
             raise InputError(
-                f"--mix: found {name!r}, which is named twice or is the name of"
-                " a row of the results; the mixture always has the model of"
-                " --run"
+                f"--mix: found {name!r}, which is given twice or names a row"
+                " of the results: leave it out; the mixture always has the"
+                " model of --run"
             )
     if weights and not mix:
         raise InputError("--mix_weights is for --mix, which is missing")
@@ -334,7 +334,6 @@ def timed_encoder(name: str) -> TimedEncoder | None:
 
 
 def _outside_encoder(flag: str, name: str, expected: str) -> Encode:
-    """Opens an outside encoder; `flag` and `expected` are for the error."""
     try:
         return open_outside_encoder(name)
     except InputError as error:
@@ -345,7 +344,7 @@ def _outside_encoder(flag: str, name: str, expected: str) -> Encode:
 
 
 def _is_run(name: str) -> bool:
-    """Returns whether a name is the folder of a run, not of an encoder."""
+    """Returns whether a name is the folder of a run, not an encoder."""
     folder = RunFolder(name)
     if folder.model.exists() or not folder.config.exists():
         return folder.model.exists()

@@ -73,7 +73,7 @@ def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
     with warnings.catch_warnings():
         # scikit-learn warns of fewer distinct vectors than clusters.
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-        # In float32, rounding would make the clusters depend on the threads.
+        # In float32, rounding would make clusters depend on the threads.
         return model.fit_predict(_unit_rows(vectors).astype(np.float64))
 
 
@@ -202,10 +202,7 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Measures random clusters: means over 20 random clusterings.
-
-        The values are the same for each seed.
-        """
+        """Returns means over 20 random clusterings, equal for all seeds."""
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 
@@ -216,7 +213,6 @@ class ClusterTask(NamedTuple):
 
 @functools.lru_cache(8)
 def _random_measures(labels: tuple[str, ...]) -> dict[str, float]:
-    """Averages the measures of `_RANDOM_DRAWS` random clusterings."""
     clusters = len(set(labels))
     generator = np.random.default_rng(0)
     draws = {

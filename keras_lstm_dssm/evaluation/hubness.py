@@ -51,7 +51,7 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # of the number of pages of a title, over all titles
+    skewness: float  # of the numbers of pages of all titles
 
 
 def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:

@@ -233,14 +233,14 @@ class Index:
                 )
         if len(set(ids)) < len(ids):
             raise InputError(
-                "the ids are not distinct: expected a different one for each"
+                "the ids are not distinct: expected a different id for each"
                 " document"
             )
         vectors = unit_vectors(get_vectors(), "document")
         if len(vectors) != len(ids):
             raise InputError(
                 f"found {len(ids)} ids for {len(vectors)} documents: expected"
-                " one for each"
+                " an id for each document"
             )
         self.ids = ids
         self.vectors = vectors
@@ -369,7 +369,7 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k best titles, and cosines, of each of the clusters."""
+        """Returns the k best titles of each searched cluster, and cosines."""
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k
@@ -419,7 +419,7 @@ class IVFIndex:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Returns the indices in `clusters` of each cluster number."""
+        """Returns, for each cluster, its positions in `clusters`."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])

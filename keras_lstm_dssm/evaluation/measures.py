@@ -1,8 +1,4 @@
-"""NDCG, MRR, MAP, precision and recall of rankings and of random order.
-
-`evaluate_queries` measures rankings without ties. `expected_queries` computes
-exact expectations over all orders of tied scores.
-"""
+"""NDCG, MRR, MAP, precision and recall of rankings and of random order."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -204,7 +200,7 @@ def expected_queries(
     min_relevant: int = 1,
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Computes the measures of each query in expectation over ties.
+    """Computes the means of each query's measures over all orders of ties.
 
     `scores` may have ties, unlike the run of `evaluate_queries`. A score that
     is not finite raises `ValueError`.

@@ -1,7 +1,4 @@
-"""Mixtures: ranking by a weighted sum of the scores of several systems.
-
-`choose_weights` fits the weights to dev queries.
-"""
+"""Mixtures: ranking by a weighted sum of the scores of several systems."""
 
 import itertools
 import math
@@ -182,7 +179,6 @@ class Mixture(System):
             `choose_weights` fits weights to dev.
 
     Attributes:
-        parts: The argument `parts`, as a dictionary.
         weights: Name -> weight, scaled so that the sum is 1.
 
     Raises:
@@ -241,7 +237,7 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned. For BM25, matching documents share a word.
+        one part are returned. BM25 matches documents that share a word.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.
@@ -319,7 +315,6 @@ def choose_weights(
 
     The candidates of a query are its judged documents. If the task searches the
     corpus, the best `CANDIDATES` documents of each part are also candidates.
-    Equal arguments give equal weights.
 
     Args:
         parts: Name -> part, see `Mixture`.

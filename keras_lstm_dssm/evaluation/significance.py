@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-_NORMAL_95 = 1.959964
-"""Half width of a 95 % interval, in standard errors (normal approximation)."""
+_NORMAL_95 = 1.959964  # half width of a 95 % interval, in standard errors
 
 
 def spread_of(

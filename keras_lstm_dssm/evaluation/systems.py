@@ -259,7 +259,7 @@ class CachedEncoder:
             if len(encoded) != len(new):
                 raise InputError(
                     f"found {len(encoded)} vectors for {len(new)} texts,"
-                    " expected one for each"
+                    " expected a vector for each text"
                 )
             self._vectors.update(zip(new, encoded, strict=True))
         return np.stack([self._vectors[text] for text in texts])

@@ -120,9 +120,9 @@ class Task(NamedTuple):
             if mode == RETRIEVE:
                 verb, second = mode, ""
             raise InputError(
-                f"split {split!r} has no query to {verb}: it needs a document"
-                f" of grade {min_relevant} or more{second}; try another mode"
-                " or min_relevant"
+                f"split {split!r} has no query to {verb}: a query needs a"
+                f" document of grade {min_relevant} or more{second}; try"
+                " another mode or min_relevant"
             )
         queries = {query_id: collection.queries[query_id] for query_id in qrels}
         task = cls(
@@ -147,7 +147,7 @@ class Task(NamedTuple):
         Queries without a relevant document are left out.
 
         Args:
-            folder: The folder.
+            folder: The folder of documents.
             split: Name of a split with a qrels file.
             min_relevant: Grade from which a document is relevant.
 
@@ -233,7 +233,6 @@ class Task(NamedTuple):
 
     @property
     def _judged(self) -> dict[str, list[str]]:
-        """Query id -> ids of its judged documents."""
         return {q: list(judged) for q, judged in self.qrels.items()}
 
     def _measure_run(self, run: Run) -> QueryMeasures:
@@ -352,8 +351,8 @@ def document_tasks(
     if not tasks:
         raise InputError(
             f"{folder.folder}: found neither qrels/{split}.tsv nor two classes"
-            f" in split {split!r}, expected one of them to evaluate on: add"
-            " queries or classes, or choose another split"
+            f" in split {split!r}, expected queries or classes: add queries"
+            " or classes, or choose another split"
         )
     return tasks
 

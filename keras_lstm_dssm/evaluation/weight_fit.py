@@ -1,8 +1,4 @@
-"""Fits the weights of a mixture of scores, and calibrates scores.
-
-`fit_weights` fits weights by a listwise loss. `calibrate` turns scores into
-probabilities of relevance, and `reliability` checks probabilities.
-"""
+"""Fits the weights of a mixture of scores, and calibrates scores."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

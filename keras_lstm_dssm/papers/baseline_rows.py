@@ -286,7 +286,6 @@ class Hybrid:
 def _trained_mixture(
     system: System, chosen: ChosenWeights, start: float
 ) -> TrainedSystem:
-    """Returns a mixture with its results; training began at time `start`."""
     return TrainedSystem(
         system,
         0,
@@ -320,6 +319,6 @@ def _seed_folder(name: str, seed: int, data: TableData) -> Path:
     if not (seed_folder := folder / f"seed_{seed}").exists():
         raise InputError(
             f"{folder}: found no results of {name}, a part of this mixture:"
-            " name it in --systems, too"
+            f" add {name} to --systems"
         )
     return seed_folder

@@ -201,7 +201,7 @@ class UnigramLMSystem(CorpusSystem):
         prior = self.mu * total / total.sum()  # mu p(w|C)
         lengths = counts.sum(axis=1, dtype=np.float64)
         # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to the score.
-        # A word that the title has also adds log(1 + tf / (mu p(w|C))).
+        # If the title has the word, it also adds log(1 + tf / (mu p(w|C))).
         norms = np.log(lengths + self.mu)
         for query in queries:
             ids = [
@@ -247,12 +247,11 @@ class _GensimSystem(DenseSystem):
 class Doc2VecSystem(_GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
-    The vectors of queries and titles are inferred in the same way. The
-    defaults are from Palangi et al. 2016. A vector depends on the text, the
-    seed and the training only, and is the same in every process. A text without
-    a known word has a zero vector. Inferred vectors are cached. For the other
-    arguments see `Word2VecSystem`; the default of `min_count` is 1. Needs the
-    extra `[baselines]`.
+    The vectors of queries and titles are inferred. A vector depends only on the
+    text, the seed and the training. A text without a known word has a zero
+    vector. The defaults are from Palangi et al. 2016. For the other arguments
+    see `Word2VecSystem`; the default of `min_count` is 1. Needs the extra
+    `[baselines]`.
 
     Args:
         window: Number of words on each side that predict a word.
@@ -311,7 +310,7 @@ class Doc2VecSystem(_GensimSystem):
         if len(classes) not in (0, len(titles)):
             raise InputError(
                 f"found {len(classes)} classes for {len(titles)} titles,"
-                " expected one for each title, or none"
+                " expected a class for each title, or none"
             )
         words = list(tokenized.vocabulary)
         gensim = import_optional("gensim.models.doc2vec", "baselines")
@@ -377,8 +376,7 @@ class Word2VecSystem(_GensimSystem):
 
     Args:
         vector_size: Width of the vectors. Default 100.
-        window: Largest distance between the words of a training pair. Default
-            5.
+        window: Largest distance between words of a training pair. Default 5.
         negative: Number of negative samples for each pair. Default 5.
         epochs: Passes over the texts. Default 20.
         min_count: Least number of occurrences of a word in training; rarer
@@ -450,16 +448,11 @@ def _lines(texts: Sequence[str]) -> Any:
 
 
 class RandomVectorSystem(DenseSystem):
-    """Ranks by the cosine of random vectors, one for each distinct text.
-
-    Equal texts have equal vectors, in every process.
+    """Ranks by the cosine of random vectors; equal texts have equal vectors.
 
     Args:
         vector_size: Width of the vectors. Default 100.
         seed: Seed of the vectors.
-
-    Attributes:
-        parameters: 0, as nothing is learnt.
 
     Example:
     >>> RandomVectorSystem().encode(["red hat"]).shape

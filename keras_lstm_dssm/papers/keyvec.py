@@ -71,9 +71,7 @@ PUBLISHED: dict[str, Published] = {
     "doc2vec": Published((0.227, 0.177, 0.495), (0.083, 0.553, 0.070)),
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
-"""Name -> published metrics. The paper's row of downloaded word2vec vectors is
-left out."""
-
+"""Name -> published metrics, without the row of downloaded word2vec vectors."""
 
 _RECALL = "recall@10"
 _PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}
@@ -83,13 +81,12 @@ _KEY_SENTENCES = {
     "salience_precision": "R-precision of p",
     "salience_base_rate": "Share of key sentences",
 }
-"""Name of a metric in `result.json` -> heading of its column."""
+"""Metric in `result.json` -> heading of its column."""
 
 
 def _add_further(
     summary: Summary, results: Mapping[str, SystemResults]
 ) -> None:
-    """Adds published metrics, and measures of key sentences."""
     summary["published"] = {
         name: PUBLISHED[name]._asdict() for name in results if name in PUBLISHED
     }
@@ -142,7 +139,6 @@ def _published_cells(name: str, mode: str) -> Sequence[str]:
 
 
 def _key_sentence_table(summary: Summary) -> Table:
-    """Returns a table of how well the systems rank key sentences on test."""
     rows = []
     for system in summary["systems"].values():
         values = [system["key_sentences"][name] for name in _KEY_SENTENCES]

@@ -130,7 +130,7 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Tables 3 and 5, and Table 2, which is empty if all k are 5."""
+    """Returns Tables 3 and 5, and Table 2, which is empty if k is always 5."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [
@@ -160,7 +160,6 @@ def _tables(summary: Summary) -> list[Table]:
 
 
 def _published_cells(name: str) -> Sequence[str]:
-    """Formats the published P@1 and MRR (answers), and P@1 (completion)."""
     if not (metrics := published(name)):
         return ()
     dagger = " †" if metrics.confirmed else ""
@@ -173,7 +172,6 @@ def _published_cells(name: str) -> Sequence[str]:
 
 
 def _is_random(system: Mapping[str, Any], summary: Summary) -> bool:
-    """Returns whether a system's measures are the values of random order."""
     return all(
         abs(system["test"][_MODE][name]["mean"] - value) < 1e-9
         for name, value in summary["random"][_MODE].items()

@@ -147,7 +147,6 @@ class Neural:
     def _measured(
         self, model: Any, data: TableData, results: dict[str, Any]
     ) -> TrainedSystem:
-        """Adds the number of parameters and the speed to results."""
         counted = kind_of(model).counted
         layer = getattr(model, counted) if counted else model
         sizes = map(keras.ops.size, layer.trainable_variables)
@@ -201,7 +200,6 @@ _TIMED_TEXTS = 20_000
 
 
 def _speed(system: System, dev: Any) -> dict[str, Any]:
-    """Measures encoded documents, or scored pairs, per second."""
     if isinstance(system, DenseSystem):
         texts = list(dict.fromkeys(dev.documents.values()))[:_TIMED_TEXTS]
         start = time.perf_counter()
@@ -222,7 +220,6 @@ _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 def _salience_agreement(
     model: KeyVec, folder: DocumentFolder, targets: DocumentTargets
 ) -> dict[str, float]:
-    """Measures how well the model, and sentence order, rank key sentences."""
     documents = list(folder.of("test"))
     agreements = key_sentence_agreements(model, documents, targets)
     if not agreements:

@@ -145,8 +145,7 @@ def summarise(
     """Collects all results, and tests differences for significance.
 
     The tested measures are the `MAIN_MEASURES` of all modes except clustering,
-    and the measures of `compared` (measure -> mode). References without results
-    are left out.
+    and the measures of `compared` (measure -> mode).
     """
     references = [name for name in references if name in results]
     systems = {
@@ -215,7 +214,6 @@ MODE_TITLES = {
     "cluster": "Clusters compared with classes",
 }
 """Mode -> heading of its table and chart."""
-
 
 Results = Mapping[str, SystemResults]
 """Name -> results."""
@@ -512,7 +510,6 @@ def _write_page(
     pictures: Mapping[str, Path],
     notes: Sequence[str],
 ) -> None:
-    """Writes `table.html`, a page of tables, pictures by caption, and notes."""
     charts = [Picture(text, path, text) for text, path in pictures.items()]
     sections = [Section("Tables", tables), Section("Charts", charts)]
     sections = [section for section in sections if section.blocks]
@@ -546,7 +543,6 @@ def difference_cells(
 
 
 def _choices_table(summary: Summary, speed: str, heading: str) -> Table:
-    """Returns the table of parameters, choices on dev and speed."""
     rows = [
         [
             s["label"],

@@ -41,7 +41,7 @@ class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for random order
-    parameters: int  # one tower, or a pair scorer without its word vectors
+    parameters: int  # of one tower, or a pair scorer without word vectors
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without evaluation on dev
     titles_per_second: float | None = None  # speed of a document encoder
@@ -68,7 +68,7 @@ class RowSystem(Protocol):
     ) -> Hyperparameters | None:
         """Returns the next trial on dev, or `None` after the last trial.
 
-        `tried` are the earlier trials; the entry `dev` has the dev measure.
+        `tried` has the earlier trials, with their dev measure as `dev`.
         """
 
     def train(
@@ -183,8 +183,8 @@ def run_systems(
     """Trains and measures the unfinished systems, one after the other.
 
     Each system has its own process: a crash does not end other systems. `rows`
-    and `options` map names to arguments of `run_system`. Returns the name of
-    each failed system -> reason.
+    and `options` map names to arguments of `run_system`. Returns name -> reason
+    of each failed system.
     """
     failed = {}
     for name, row in rows.items():

@@ -85,7 +85,7 @@ def triples(
     """Batches every sentence with the sentences before and after.
 
     Paragraphs of one sentence are left out. The sentences of a batch have
-    similar lengths. Each epoch has another random order.
+    similar lengths. The random order changes from epoch to epoch.
     """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {

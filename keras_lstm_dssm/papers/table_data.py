@@ -44,7 +44,7 @@ class TableData:
     dev: Any  # the task on the dev split, for choices
     dev_measure: str  # to maximise on dev
     tests: Mapping[str, Any]  # mode -> the task on the test split
-    sizes: dict[str, int]  # name -> number, such as of documents or queries
+    sizes: dict[str, int]  # name -> number of documents, queries and others
     words: Callable[[], dict[str, float]]  # counts words, for the report
 
     def measure_on_dev(self, system: Any) -> float:
@@ -131,7 +131,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         if split not in collection.splits:
             raise InputError(
                 f"{collection.folder}: found no qrels/{split}.tsv, expected"
-                " the splits dev, for choices, and test: make both from"
+                " the splits dev (for choices) and test: make dev and test from"
                 " clicks by lstm-dssm-prepare"
             )
     min_relevant = settings.min_relevant

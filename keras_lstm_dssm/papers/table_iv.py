@@ -56,10 +56,7 @@ def train_with_one_gamma(
 def draw_figure_7(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Writes means over seeds to `figure_7.png` and `figure_7.csv`.
-
-    Returns pictures by caption, and what failed -> reason.
-    """
+    """Writes means over seeds to `figure_7.png` and `figure_7.csv`."""
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
     if not shown:
@@ -278,7 +275,6 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
     "hybrid": Row("hybrid of best, words and BM25", Hybrid("best")),
 }
 """Name -> row. A mixture comes after its parts."""
-
 
 FEW_CLICKS = PaperTable(
     title="Few clicks",

@@ -47,15 +47,13 @@ class KeyWords:
 
     Args:
         documents: The training documents, which are streamed once.
-        count: The largest number of key words of a document. Default 30, as in
-            Bi and Ma 2017.
+        count: The largest number of key words of a document. Default 30.
         stop_words: Normalised words that are never chosen. Default: the stop
             words of scikit-learn, which needs the extra `[analysis]`.
         split: Rule that separates words; it must be the rule of the model's
             vocabulary. Default `"alphanumeric"`. See `normalize_texts`.
-        source: The text from which key words are chosen: `"summary"` (default,
-            as in Bi and Ma 2017), or `"document"`, the sentences and the
-            summary.
+        source: The text of the key words: `"summary"` (default, as in Bi and Ma
+            2017), or `"document"`, the sentences and the summary.
 
     Raises:
         InputError: There are no documents, `count` is less than 1, `source`
@@ -125,7 +123,6 @@ class KeyWords:
         return not is_character and word not in self._stop_words
 
     def _words(self, texts: Iterable[Collection[str]]) -> Iterator[list[str]]:
-        """Yields the normalised words of each list of sentences."""
         stream = (" ".join(sentences) for sentences in texts)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
             for text in normalize(block, self._split):
@@ -154,9 +151,7 @@ class Target(NamedTuple):
 
 @dataclass(eq=False)
 class DocumentTargets:
-    """The targets of all training documents of a `KeyVec`.
-
-    A run stores its targets in a file for resuming.
+    """The targets of the documents that a `KeyVec` is trained or measured on.
 
     Args:
         targets: Document id -> target.
@@ -387,7 +382,6 @@ class DocumentExamples:
     def _epoch(
         self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
-        """Returns the documents of each batch of an epoch."""
         order = permutation(len(self), seed, epoch)
         # Documents longer than an excerpt stay in random order.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
@@ -422,7 +416,6 @@ class DocumentExamples:
     def _dataset(
         self, batches: Callable[[], Iterator[_Batch]], count: int
     ) -> tf.data.Dataset:
-        """Makes a dataset of the examples of `count` batches."""
         numbers = tf.TensorSpec([None], tf.int64)
 
         def examples(

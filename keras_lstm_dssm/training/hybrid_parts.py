@@ -132,7 +132,6 @@ def _parts_of(encoder: TextEncoder) -> dict[str, TextEncoder]:
 def _fit_teacher_words(
     folder: str | None, towers: Mapping[str, TextEncoder]
 ) -> WordSumEncoder:
-    """Fits word vectors to a teacher, with the hashing of the towers."""
     hashing: dict[str, Any] = {"oov_buckets": OOV_BUCKETS}
     if TOWERS in towers:
         config = towers[TOWERS].get_config()

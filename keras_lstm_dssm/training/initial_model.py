@@ -82,7 +82,7 @@ class InitialModel(NamedTuple):
         if kind_of(self.model) is not expected:
             raise InputError(
                 f"{self.name}: found a {type(self.model).__name__}, expected "
-                f"a {expected.load('model').__name__}, as the recipe makes it: "
+                f"a {expected.load('model').__name__} as in the recipe: "
                 "leave the preset out, or name another run"
             )
         words = getattr(recipe, "words", None)

@@ -54,7 +54,7 @@ def new_keyvec(
         stems = vocabulary_of(
             sentences, recipe.min_count, recipe.vocabulary_size, recipe.split
         )
-        # The key words are the most frequent words of the stems.
+        # The key word of a stem is the most frequent word with this stem.
         key_words: dict[str, str] = {}
         normal = normalize(vocabulary, recipe.split)
         for stem, word in zip(normal, vocabulary, strict=True):
@@ -159,8 +159,8 @@ class KeyVecTraining(Training):
             needs = {CLUSTER: "two classes", RETRIEVE: "qrels/dev.tsv"}
             raise InputError(
                 f"{spec}: found no {needs[kind]} in the split dev, "
-                f"expected by {config.select}: choose another measure "
-                "(select), or no dev, for the validation loss"
+                f"which {config.select} needs: choose another measure "
+                "(select), or leave dev out, for the validation loss"
             )
         return tasks[kind]
 
@@ -222,7 +222,7 @@ class KeyVecTraining(Training):
         consequence, source = "", "no word"
         if self.recipe.key_words_of == "summary":
             consequence = ", and they have no key words"
-            source = "a summary, but no word of it"
+            source = "a summary without a word"
         for number, problem in (
             (
                 counts.no_summary,
@@ -274,7 +274,6 @@ class KeyVecTraining(Training):
 
 
 def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
-    """Opens the documents; returns the folder and the data specification."""
     data, max_sentences = config.data, config.recipe.max_sentences
     if isinstance(data, DocumentFolder):
         if data.max_sentences != max_sentences:

@@ -39,10 +39,10 @@ def mine_negatives(
     Some of the mined titles are relevant but were never clicked. A larger `top`
     lowers the share of relevant titles among the mined titles.
 
-    Exact search needs queries times titles cosines. If this number exceeds
-    `max_comparisons`, 50,000 titles are sampled, and as many queries as the
-    bound allows. Mine repeatedly, with different seeds, to reach all queries
-    and titles.
+    Exact search computes a cosine for each query and title. For more than
+    `max_comparisons` cosines, 50,000 titles are sampled, and as many queries as
+    the bound allows. Mine repeatedly, with different seeds, to reach all
+    queries and titles.
 
     Args:
         model: A `TwoTower`.
@@ -142,16 +142,14 @@ def _sample(
 class HardNegatives:
     """Mines the negatives of a run every few epochs.
 
-    The mined titles are stored in a file for resumed runs.
-
     Args:
-        path: The file, `.json.gz`.
+        path: File of the mined titles for resumed runs, `.json.gz`.
         clicks: See `mine_negatives`.
         recipe: Its fields `hard_negatives`, `mine_every`, `mine_top` and
             `mine_clusters` are used.
         seed: Seed of mining and of drawing negatives. Default 0.
-        from_start: Whether to mine also before the first epoch, as for a model
-            that is already trained. Default `False`.
+        from_start: `True` for a trained model: mine also before the first
+            epoch. Default `False`.
         known, titles: See `mine_negatives`. `known` is read at each mining.
 
     Example:

@@ -1,7 +1,4 @@
-"""Salient sentences of documents, as training targets of `KeyVec`.
-
-A sentence is salient if it is similar to the document's summary.
-"""
+"""Salient sentences of documents, as training targets of `KeyVec`."""
 
 import itertools
 import os
@@ -32,7 +29,7 @@ _SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
-    """Returns K of Bi and Ma 2017: at most K sentences are salient."""
+    """Returns K, the largest number of salient sentences of a document."""
     return min(MAX_SALIENT, max(1, sentences // 4))
 
 
@@ -161,10 +158,8 @@ def agreement(
 _DOCUMENTS_AT_ONCE = 64
 
 Compare = Callable[[Sequence[Document]], Iterator[np.ndarray]]
-"""Function from documents with summaries to the similarities of sentences.
-
-It yields float `[sentences]` for each document.
-"""
+"""Function from documents with summaries to the similarities of sentences,
+float `[sentences]` for each document."""
 
 
 @dataclass(eq=False)

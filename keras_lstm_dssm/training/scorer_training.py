@@ -55,8 +55,8 @@ class ScorerTraining(Training):
                 if negatives_from is not None:
                     raise InputError(
                         f"negatives_from mines negatives for clicks, but "
-                        f"{self.spec} has judged ones: leave negatives_from "
-                        "out, or give the click files as data"
+                        f"{self.spec} has judged negatives: leave "
+                        "negatives_from out, or give the click files as data"
                     )
                 self.triples = Triples.from_collection(
                     collection, min_relevant=minimum
@@ -150,7 +150,7 @@ class ScorerTraining(Training):
         if self.log is not None and is_collection(self.spec):
             self.print_warning(
                 "no document of the training split is judged not relevant:"
-                " negatives are mined among its titles"
+                " negatives are mined among the clicked titles"
             )
         if shared := self.triples.shared_answers:
             self.print_warning(

@@ -317,10 +317,7 @@ class TowerTraining(Training):
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches until the next mining, and their last epoch.
-
-        With replay, returns the batches of one epoch.
-        """
+        """Returns batches until the next mining, and their last epoch."""
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
@@ -333,7 +330,7 @@ class TowerTraining(Training):
     def _mine(
         self, miner: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines in the first process; the others read the mined negatives."""
+        """Mines in the first process; other processes read the results."""
         clicks = miner.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)

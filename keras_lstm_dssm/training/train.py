@@ -374,7 +374,7 @@ def fit(
         print(
             best.describe(epochs)
             if best
-            else f"kept epoch {epochs}, the last: no dev to choose an epoch by"
+            else f"kept the last epoch, {epochs}: no dev to choose an epoch by"
         )
     return model
 
@@ -441,7 +441,6 @@ class _OneTraining(keras.callbacks.CallbackList):
         self._last_logs = logs
 
     def end(self) -> None:
-        """Calls `on_train_end` of each callback."""
         super().on_train_end(self._last_logs)
 
 
@@ -576,8 +575,8 @@ def resume(
     stored = {"workers": 1, **run.read_config()}
     if stored["workers"] != 1:
         raise InputError(
-            f"{run.path}: found a run of {stored['workers']} workers, expected "
-            f"as many to resume it: give --workers={stored['workers']}"
+            f"{run.path}: found a run of {stored['workers']} workers, not 1: "
+            f"give --workers={stored['workers']}"
         )
     with run.locked():
         config = config_of_run(run, stored, save_minutes=save_minutes)

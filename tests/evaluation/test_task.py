@@ -128,7 +128,7 @@ def test_table():
      "depth is 0: expected a whole number of 1 or more"),
     ({"min_relevant": 0}, "min_relevant is 0: expected 1 or more"),
     ({"min_relevant": 4},
-     "split 'dev' has no query to rerank: it needs a document of grade 4"
+     "split 'dev' has no query to rerank: a query needs a document of grade 4"
      " or more and a second judged document"),
 ])  # fmt: skip
 def test_wrong_input(collection, options, message):

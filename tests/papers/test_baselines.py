@@ -161,7 +161,7 @@ def test_what_matches_nothing_is_not_found_and_yet_reranked(system):
     (lambda: Doc2VecSystem(min_count=2).fit(["red hat"]),
      "no word occurs min_count=2 times"),
     (lambda: Doc2VecSystem().fit(["red hat"], ["a", "b"]),
-     "found 2 classes for 1 titles, expected one for each"),
+     "found 2 classes for 1 titles, expected a class for each"),
     (lambda: Word2VecSystem().fit(["red hat"]),
      "no word occurs min_count=5 times in"),
     (lambda: Word2VecSystem().fit("red hat"),

@@ -84,7 +84,7 @@ def test_bad_lines_are_skipped_and_reported(tmp_path, capsys, eager):
     )  # fmt: skip
     assert code == 0
     out = capsys.readouterr().out
-    assert "kept epoch 1, the last: no dev to choose an epoch by" in out
+    assert "kept the last epoch, 1: no dev to choose an epoch by" in out
     assert out.endswith(
         f"next: lstm-dssm-export --run={folder} --output=MODELS\n"
     )

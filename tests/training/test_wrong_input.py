@@ -57,7 +57,7 @@ ROWS = [
      "replay is used by two towers only"),
     (CLICKS, SCORER, {"validation": CLICKS}, "validation is used by two"),
     (CLICKS, SCORER, {"negatives_from": "none"}, "none: no model here"),
-    ("judged", SCORER, {"negatives_from": "PARENT"}, "has judged ones: leave"),
+    ("judged", SCORER, {"negatives_from": "PARENT"}, "has judged negatives"),
     ("documents", KEYVEC, {"salience": "bm52"}, "salience is 'bm52': found no"),
     ("documents", KEYVEC, {"titles": ["a"]}, "titles is used by two towers on"),
     ("documents", KEYVEC, {"validation": "x.tsv"}, "two towers only: leave it"),
