@@ -1,7 +1,4 @@
-"""Writes `models.config`, `batching.config` and README.md for a server.
-
-`server_readme.md.jinja` is the template of the README for a server's operator.
-"""
+"""Writes `models.config`, `batching.config` and README.md for a server."""
 
 import math
 import os
@@ -66,7 +63,6 @@ _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
 """Megabytes that a server uses once for all models, for threads and kernels."""
-
 
 _EXAMPLES = {
     (SIGNATURE, frozenset({"text"})): (
