@@ -47,7 +47,7 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """Shard `number` of `shards` shards; shards get parts in turn."""
+    """Shard `number` of `shards` shards. Parts go to the shards in turn."""
 
     number: int = 0
     shards: int = 1

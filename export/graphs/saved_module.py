@@ -148,8 +148,8 @@ class ServedWeights:
     def reading(self) -> Iterator[None]:
         """Lets graphs that are traced in the block read these variables.
 
-        Eager calls read the models' tables, because an encoder keeps the graph
-        of its first eager call and may be trained afterwards.
+        Has no effect on eager calls: an encoder keeps the graph of its first
+        eager call, and may be trained afterwards.
         """
         if tf.executing_eagerly():
             yield
