@@ -77,8 +77,7 @@ def export_portable(
         documents: Ids, titles and tags; by default the file has no documents.
         weights: How the rows of the trigram tables are stored: `int8`, with a
             scale for each row, or `float32`. With `int8`, `bag_embedding` is
-            float16, because rows of this table are summed directly to a part of
-            the vector. All other floating-point weights are float32.
+            float16. Other floating-point weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the card.
@@ -192,7 +191,6 @@ class _Contents(NamedTuple):
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
-        """Writes the file directly to `path`."""
         arrays: Arrays = {}
         records = {
             name: self._store(arrays, name, encoder)
@@ -302,8 +300,7 @@ def _stored_weights(
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
             rows = rows if len(rows) else np.array([0])
-            # Rows of `bag_embedding` are summed to a part of the vector: int8
-            # is too coarse.
+            # int8 is too coarse for rows whose sum is a part of the vector.
             is_sum = layer is getattr(tower, "bag_embedding", None)
             dtype = "float16" if is_sum and kind == "int8" else kind
             yield from stored_table(name, values, rows, start, dtype).items()

@@ -69,7 +69,6 @@ _EXTRAS = {"grpc": "grpc", "google": "grpc", "safetensors": "local"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name at its first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     try:

@@ -1,9 +1,8 @@
 """Scores of query terms in NumPy: BM25, and the share of matching numbers.
 
-A term is what the inverted index `Postings` counts: a word, a stem, a letter
-trigram or a number. A form is a string under which a table finds a term: with
-stems, the forms "bolt" and "bolts" have the same term. Exported graphs use the
-same forms and the same table.
+A term is an entry of the inverted index `Postings`: a word, a stem, a letter
+trigram or a number. A table maps forms of words to terms: with stems, the forms
+"bolt" and "bolts" have the same term. Exported graphs use the same table.
 
 `keras_lstm_dssm` computes postings for evaluation and for exports. `LocalModel`
 reads postings from a file.
@@ -31,8 +30,7 @@ PAIRED = (
     "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
-"""Chinese, Japanese and Korean letters, as a character class for the regular
-expressions of Python and RE2. Most words have only one to three letters."""
+"""Character class of Chinese, Japanese and Korean letters (Python and RE2)."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
@@ -152,12 +150,10 @@ def term_shares(
 class Postings(NamedTuple):
     """Inverted index: the documents that contain each term, and their scores.
 
-    Terms are integers from 0.
-
     Attributes:
         size: Number of documents.
-        term_of: Form of a word -> term, or `STOP`; see `word_forms` and
-            `number_forms`.
+        term_of: Form of a word -> term, an integer from 0, or `STOP`; see
+            `word_forms` and `number_forms`.
         words: Count of the terms for BM25. Terms from `words` on are numbers.
         bounds: Index of each term's first entry in `documents`; the last
             element is the length of `documents`; int64 `[terms + 1]`.
@@ -316,7 +312,7 @@ class TermScores:
         ]
 
     def sums(self, matches: Iterable[Match]) -> np.ndarray:
-        """Sums the scores of all matches for each document, `[size]`."""
+        """Sums the scores of matches for each document, float32 `[size]`."""
         sums = np.zeros(self.postings.size, np.float32)
         for match in matches:
             rows = self.postings.rows(match.term)

@@ -55,8 +55,7 @@ class ServingError(OSError):
     no model x 404 x
     """
 
-    # All arguments but the message have defaults, because pickle calls the
-    # constructor with the message alone, and sets the attributes afterwards.
+    # Pickle calls the constructor with the message alone: hence the defaults.
     def __init__(
         self, message: str, code: Any = None, details: str = "", model: str = ""
     ) -> None:

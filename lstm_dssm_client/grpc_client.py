@@ -189,8 +189,7 @@ _FIELDS = {
     "float16": (19, "half_val"), "uint32": (22, "uint32_val"),
     "uint64": (23, "uint64_val"),
 }  # fmt: skip
-"""Name of a dtype -> number in TensorFlow's `DataType`, and the field of
-`TensorProto` that holds values of this dtype."""
+"""Dtype -> number in TensorFlow's `DataType`, and field of `TensorProto`."""
 
 _NAMES = {number: name for name, (number, _) in _FIELDS.items()}
 
@@ -208,7 +207,7 @@ def has_field(values: np.ndarray) -> bool:
 
 
 def write_tensor(values: np.ndarray, proto: Any) -> None:
-    """Writes an array into the typed field of its dtype, as TF Serving does.
+    """Writes an array into the field of its dtype, as TF Serving does.
 
     Raises `TypeError` for a dtype without a counterpart in TensorFlow.
     """
@@ -226,10 +225,10 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
 
 
 def read_tensor(proto: Any) -> np.ndarray:
-    """Reads an array from `tensor_content` or from the typed field.
+    """Reads an array from `tensor_content` or from the field of its dtype.
 
-    If the typed field has fewer values than the shape, its last value is
-    repeated. Strings become an object array of bytes.
+    If the field has fewer values than the shape, the last value is repeated.
+    Strings become an object array of bytes.
     """
     name = dtype_of(proto.dtype)
     if name not in _FIELDS:
@@ -376,7 +375,6 @@ _RETRIES = {
     ]
 }
 
-
 _METHODS = {
     Predict: "PredictionService/Predict",
     GetMetadata: "PredictionService/GetModelMetadata",
@@ -443,10 +441,7 @@ class _PredictReply:
 
 
 class _GrpcTransport:
-    """Sends requests over gRPC, for a `Client` or an `AsyncClient`.
-
-    `channels` is the module `grpc`, or `grpc.aio` for an `AsyncClient`.
-    """
+    """Sends requests over gRPC, with the module `grpc` or `grpc.aio`."""
 
     def __init__(
         self,
@@ -584,8 +579,7 @@ class Client(TextClient):
             Many texts are sent in several requests, each with this timeout. A
             request has at most 512 texts or pairs, half a megabyte of text and
             262,144 hits.
-        max_message_mb: Size of the largest message sent or accepted, in MiB,
-            by default 64.
+        max_message_mb: Maximum size of a message, in MiB, by default 64.
         credentials: TLS credentials from `tls_credentials` or gRPC; by default
             the connection is not encrypted.
         token: Token to send with each request, from the server's

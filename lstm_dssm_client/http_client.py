@@ -89,7 +89,6 @@ def _path(model: str, version: Version) -> str:
 
 
 def _path_and_body(request: Request) -> tuple[str, bytes | None]:
-    """Returns a request's path and, for a POST, its body."""
     if isinstance(request, GetStatus):
         return _path(request.model, None), None
     path = _path(request.model, request.version)
@@ -240,7 +239,6 @@ _DTYPES = {"float": "float32", "double": "float64", "half": "float16"}
 
 
 def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
-    """Reads the inputs or the outputs of a signature."""
     specs = {}
     for name, info in sorted(infos.items()):
         dtype = info["dtype"].removeprefix("DT_").lower()
@@ -311,8 +309,7 @@ class _TimedReader(io.RawIOBase):
 
 
 _WAITS = (0.1, 0.2, 0.4, 0.8)
-"""Seconds to wait before each repetition of a request, with a jitter of up to
-20 % more or less."""
+"""Seconds before each repetition of a request, with a jitter of 20 %."""
 
 _TRY_AGAIN = (
     None,  # no reply
@@ -477,7 +474,7 @@ class _HttpTransport:
                 self._headers,
             )
         reply = connection.getresponse()
-        data = reply.read(self._max_bytes + 1)  # one more shows a larger reply
+        data = reply.read(self._max_bytes + 1)  # + 1 detects a larger reply
         if reply.length and len(data) <= self._max_bytes:
             raise http.client.IncompleteRead(data, reply.length)
         return reply, data
@@ -520,7 +517,7 @@ class HttpClient(TextClient):
             The look-up of the host's name is not counted. Many texts are sent
             in several requests, each with this timeout. A request has at most
             512 texts or pairs, half a megabyte of text and 262,144 hits.
-        max_message_mb: Size of the largest reply, in MiB, by default 64.
+        max_message_mb: Maximum size of a reply, in MiB, by default 64.
         credentials: TLS settings for an https address, for example from
             `tls_context`; by default the system's authorities are trusted.
         token: Token to send with each request, from the server's

@@ -87,11 +87,10 @@ class Hybrid:
             self._hubness = np.float32(weights[HUBNESS]) * hubness
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
-        """Computes the log-odds of all documents, without `base`.
+        """Computes log-odds of all documents without `base`, float32 `[count]`.
 
-        `cosines` are the cosines of the query's vector with all documents'
-        vectors, float32 `[count]`; `None` if only terms have a weight. Returns
-        float32 `[count]`.
+        `cosines` are the cosines of the query with all documents, float32
+        `[count]`; `None` if only terms have a weight.
         """
         scores: Any = np.float32(0)
         if self.terms is not None:

@@ -102,10 +102,7 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id of a document -> encoded text, or title if the file has no texts.
-
-        Empty without documents.
-        """
+        """Id of a document -> encoded text, or title if no text is stored."""
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:

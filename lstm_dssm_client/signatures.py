@@ -38,9 +38,8 @@ EXPLAINED_K = 100
 """Maximum number of explained results for a query. A larger k counts as 100."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness", "base")
-"""Parts of a hybrid retriever's score, in the order of the output `parts`. The
-log-odds of a hit are the sum of the parts. Each part except `base` has a
-weight."""
+"""Parts whose sum is the log-odds of a hybrid retriever's hit, in the order of
+the output `parts`. Each part except `base` has a weight."""
 
 EXPLAINED_PARTS = ("bm25", "numbers", "words")
 """The parts of the score that are divided among the words of the query."""
@@ -190,8 +189,8 @@ class KeyParts(NamedTuple):
     """The key sentences and the key words of a document.
 
     Attributes:
-        sentences: Pairs of a sentence and the probability p_i that the sentence
-            is salient, most probable first.
+        sentences: Pairs of a sentence and the probability that the sentence is
+            salient, most probable first.
         words: Words that the document's vector predicts, most probable first.
             The document need not contain these words.
 
@@ -485,8 +484,8 @@ def as_bytes(texts: Any) -> list[bytes]:
 def distinct_values(values: Sequence[Any]) -> tuple[list[int], np.ndarray]:
     """Finds the distinct values of a sequence, in order of first occurrence.
 
-    Returns the index of each distinct value's first occurrence and, for each of
-    the n values, an index among the distinct values, `[n]`.
+    Returns the index of each distinct value's first occurrence. Also returns,
+    for each of the n values, its index among the distinct values, `[n]`.
     """
     positions: dict[Any, int] = {}
     inverse = [positions.setdefault(value, len(positions)) for value in values]

@@ -71,7 +71,7 @@ class GetMetadata(NamedTuple):
 
 
 class GetStatus(NamedTuple):
-    """Request for states of versions; answer: number -> `VersionStatus`."""
+    """Request for a model's states: version number -> `VersionStatus`."""
 
     model: str
 
@@ -88,10 +88,7 @@ class PredictReply(Protocol):
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
-        """Decodes the outputs, by name; None if `signature` does not fit.
-
-        Over HTTP, only the signature of the version that answered fits.
-        """
+        """Decodes outputs by name; None if `signature` has other outputs."""
 
 
 class Metadata(NamedTuple):
@@ -424,7 +421,6 @@ class AsyncTextClient:
         return metadata
 
     async def _width(self, model: str, version: Version) -> int:
-        """Returns the width of an encoder's vectors, from its signature."""
         signatures = await self.signatures(model, version)
         outputs = signatures[DEFAULT].outputs if DEFAULT in signatures else {}
         shape = outputs["embedding"].shape if "embedding" in outputs else None
@@ -447,7 +443,7 @@ class AsyncTextClient:
 
         Vectors or scores of two versions cannot be compared. All requests
         therefore have the same version number. If the server unloads that
-        version, all requests are sent again with the number of the next one.
+        version, all requests are sent again with a new version number.
         """
         if len(chunks) == 1 or isinstance(version, int):
             return await self._joined(model, chunks, outputs, version)

@@ -1,7 +1,4 @@
-"""`WeightedParts` computes a weighted sum of cosines as one inner product.
-
-Hybrid retrievers use the class in evaluation, exports and `LocalModel`.
-"""
+"""`WeightedParts` computes a weighted sum of cosines as one inner product."""
 
 import math
 from collections.abc import Iterable

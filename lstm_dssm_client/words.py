@@ -109,7 +109,7 @@ _AREA = (
 def _without_thousands(
     separators: str, decimal: str, end: str, prefix: str = ""
 ) -> Rule:
-    """Returns the rule that removes thousands separators below 10^15.
+    """Returns the rule that removes separators from numbers below 10^15.
 
     A match must not begin inside of a number. The last alternative of the
     pattern therefore matches any other number as a whole, after `prefix`.
@@ -264,8 +264,7 @@ EMPTY_TEXT = "#"
 
 MAX_BYTES_PER_WORD = 64
 """With `max_words`, only the first 64 * max_words bytes of a text are read. The
-encoders' default of 128 words limits texts to 8 KiB, or 2,700 Chinese
-characters."""
+encoders' default, 128 words, reads 8 KiB or 2,700 Chinese characters."""
 
 MAX_LETTERS = 1024
 """Maximum number of hashed letters of a word, from the start of the word."""
@@ -287,9 +286,8 @@ TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""Sizes of the layer `WordSketch`: number of rows of each of two sign tables,
-number of document frequencies, and number of trigrams in the start of a
-word."""
+"""Sizes of the layer `WordSketch`: rows of each of two sign tables, document
+frequencies, and trigrams in the start of a word."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
@@ -311,8 +309,7 @@ def sketch_mix(numbers: Any, shift: Shift) -> Any:
 
 
 OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
-"""White space, except the plain space, that NFKC does not change; as part of a
-character class."""
+"""Part of a character class: white space that NFKC keeps, except U+0020."""
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 

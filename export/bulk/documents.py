@@ -259,8 +259,8 @@ class DocumentReader(ABC):
                 "other tags" if earlier_row[1] == row[1] else "another title"
             )
             raise InputError(
-                f"id {row[0]!r} has {difference} above, expected an id for each"
-                " document"
+                f"id {row[0]!r} has {difference} above; give each document its"
+                " own id"
             )
         return earlier_row is row
 
@@ -344,7 +344,7 @@ class TextDocuments(DocumentReader):
             return row if row and self._is_new(row) else None
         except InputError as error:
             raise InputError(
-                f"{self.path}:{self._line}: {error}: correct or remove it"
+                f"{self.path}:{self._line}: {error}: correct or remove the line"
             ) from None
 
 
@@ -410,7 +410,7 @@ class ParquetDocuments(DocumentReader):
         if TITLE not in names:
             raise InputError(
                 f"{path}: found the columns {', '.join(names)}, expected "
-                f"{TITLE!r} and, unless titles are ids, {ID!r}: rename them"
+                f"{TITLE!r} and, unless titles are ids, {ID!r}: rename columns"
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows
@@ -466,7 +466,7 @@ class ParquetDocuments(DocumentReader):
             except InputError as error:
                 raise InputError(
                     f"{self.path}: row {self._next_row}: {error}: correct or "
-                    "remove it"
+                    "remove the row"
                 ) from None
             self._next_row += 1
 

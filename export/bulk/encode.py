@@ -47,7 +47,7 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """Shard `number` of `shards` shards; shards get parts in turn."""
+    """Shard `number` of `shards` shards. Parts go to the shards in turn."""
 
     number: int = 0
     shards: int = 1
@@ -58,8 +58,8 @@ class Shard(NamedTuple):
         match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         if not match or not int(match[1]) < int(match[2]):
             raise InputError(
-                f"shard is {text!r}: expected a number, a slash and how many "
-                "shards there are, from 0/16 to 15/16"
+                f"shard is {text!r}: expected a number, a slash and the count "
+                "of shards, such as 0/16 to 15/16 for 16 shards"
             )
         return cls(int(match[1]), int(match[2]))
 
@@ -269,8 +269,7 @@ class PartEncoder:
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Encodes n parts, given by `file_number` and `part`, int `[n]`.
 
-        Returns the fields of `PartResult`, `[n]`, and `error`, `[n]`: "" or a
-        message.
+        Returns the fields of `PartResult` and `error`, "" or a message, `[n]`.
         """
         rows = [
             self._row(int(file_number), int(part))

@@ -455,7 +455,6 @@ def _binary_file(base: Path, suffix: str) -> Iterator[IO[bytes]]:
 
 
 def _check_ids(path: str | os.PathLike[str], ids: Sequence[str]) -> None:
-    """Raises `InputError` for an id with a line break."""
     for key in ids:
         if "\n" in key or "\r" in key:
             raise InputError(

@@ -209,7 +209,6 @@ class HybridModule(SearchModule):
         mask: Any,
         explained: bool,
     ) -> list[tf.Tensor]:
-        """Finds the best documents of each query; explains if `explained`."""
         batch = tf.shape(texts)[0]
         if self._has_terms:
             sums = self.terms.sums(self.terms.matches(texts), batch)

@@ -15,8 +15,7 @@ A request of a single row may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
 """Maximum size of a request for `explained`: the sum, over its rows, of k times
-the text's bytes. A reply has about 5 bytes for each unit of this sum: at the
-maximum about 20 MB, and never more than 55 MB."""
+the text's bytes. A reply at this maximum has about 20 MB, at worst 55 MB."""
 
 MAX_REPLY_BYTES = 2**28
 """Maximum bytes of the ids and titles of a reply, 268 MB. The check assumes
@@ -85,7 +84,7 @@ def refuse_long_titles(
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large.
 
-    `longest[i]` is the total bytes of the i longest pairs of id and title,
+    `longest[i]` is the number of bytes of the i longest pairs of id and title,
     int64 `[widest + 1]`. A request of a single row is never rejected.
     """
     rows = tf.shape(text, tf.int64)[0]
@@ -103,7 +102,7 @@ def refuse_long_titles(
 def refuse_long_reasons(
     text: tf.Tensor, k: tf.Tensor, max_bytes: int | None
 ) -> tf.Tensor:
-    """Returns `text`; rejects a request for too long explanations.
+    """Returns `text`; rejects a request for explanations that are too long.
 
     `k` has the number of results of each row. `max_bytes` is the maximum number
     of bytes of a text that the model reads; None for all bytes.

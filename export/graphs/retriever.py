@@ -1,8 +1,4 @@
-"""The graph of a retriever: exact nearest-neighbour search of documents.
-
-Document vectors are stored as float32 or int8. A search can be restricted to
-documents with given tags.
-"""
+"""The graph of a retriever: exact nearest-neighbour search of documents."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -285,8 +281,7 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rounds vectors to int8 codes; codes times scales are unit vectors."""
     codes = np.empty(vectors.shape, np.int8)
     lengths = np.empty(len(vectors), np.float32)
-    # Blocks fit into the cache. Rounding all vectors at once would make three
-    # copies of the vectors.
+    # Blocks fit into the cache; all vectors at once would take three copies.
     for start in range(0, len(vectors), _CODED_ROWS):
         rows = slice(start, start + _CODED_ROWS)
         largest = np.abs(vectors[rows]).max(axis=1, keepdims=True)
@@ -303,7 +298,6 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 )
 """Value of `lstm-dssm-export --vectors` -> class."""
 
-
 BLOCK = 16_384
 """Number of documents scored at once: 64 KiB of scores for each query."""
 
@@ -313,9 +307,8 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
 
     Documents that share a vector must get equal scores, and are therefore in
     one block. If more than `BLOCK` documents share a vector, these documents
-    fill several blocks alone, and each block multiplies only the shared vector.
-    `vector_of` is ascending, see `EqualVectors`; for documents without vectors,
-    `vector_of` is 0, 1, 2 and so on.
+    fill several blocks alone. `vector_of` is ascending, see `EqualVectors`;
+    without vectors, `vector_of` is 0, 1, 2 and so on.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -405,7 +398,6 @@ class SearchModule(ServedModule):
     stored: StoredVectors | None = None
 
     def _set_vectors(self, rows: DocumentRows, kind: str, max_k: int) -> None:
-        """Stores vectors, ids, titles and tags of documents."""
         self.stored = StoredVectors(rows.vectors, kind)
         self.vectors = VECTORS[kind](self.stored)
         self._set_documents(rows, self.stored.equal.order, max_k)
@@ -493,7 +485,7 @@ class SearchModule(ServedModule):
         """Returns the outputs of `serve` or, with tags, of `filtered`."""
 
     def _mask(self, tags: tf.Tensor) -> TagMask:
-        """Returns a mask for queries' tags. Documents may have no tags."""
+        """Returns the mask of queries' tags, even if no document has tags."""
         if hasattr(self, "tags"):
             return self.tags.mask(tags)
         all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]

@@ -105,9 +105,9 @@ class ServedWeights:
 
     Most rows of a trigram table may still have their initial values
     (`HashedUniform`). If less than half of the rows have changed, only changed
-    rows are stored, and graphs that are traced within `reading` compute the
-    other rows when a text needs them. A module must have `variables` as an
-    attribute, because TF Serving restores only variables in attributes.
+    rows are stored. Graphs that are traced within `reading` compute other rows
+    when a text needs them. A module must have `variables` as an attribute,
+    because TF Serving restores only variables in attributes.
     """
 
     def __init__(self, *models: Any) -> None:
@@ -148,8 +148,8 @@ class ServedWeights:
     def reading(self) -> Iterator[None]:
         """Lets graphs that are traced in the block read these variables.
 
-        Eager calls read the models' tables, because an encoder keeps the graph
-        of its first eager call and may be trained afterwards.
+        Has no effect on eager calls: an encoder keeps the graph of its first
+        eager call, and may be trained afterwards.
         """
         if tf.executing_eagerly():
             yield
@@ -185,12 +185,10 @@ class _ChangedRows:
         self._rows: dict[Any, list[tf.Tensor]] = {}
 
     def attach(self) -> None:
-        """Makes the layers read rows from this object."""
         for number, layer in enumerate(self.layers):
             layer.read_rows = partial(self._read, number)
 
     def detach(self) -> None:
-        """Makes the layers read rows from their tables again."""
         self._rows.clear()
         for layer in self.layers:
             layer.read_rows = None

@@ -1,7 +1,4 @@
-"""Writes `models.config`, `batching.config` and README.md for a server.
-
-`server_readme.md.jinja` is the template of the README for a server's operator.
-"""
+"""Writes `models.config`, `batching.config` and README.md for a server."""
 
 import math
 import os
@@ -52,8 +49,7 @@ from keras_lstm_dssm.pages import Cell, Table, render
 from keras_lstm_dssm.plain_files import read_array
 from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 
-# Older servers, from 2.12 on, can load the models, but have older Unicode
-# tables.
+# Servers from 2.12 to 2.19 load the models, but have older Unicode tables.
 IMAGE = "tensorflow/serving:2.20.0"
 
 ROOT = "/models"  # in the container; TF Serving needs an absolute path
@@ -66,7 +62,6 @@ _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
 """Megabytes that a server uses once for all models, for threads and kernels."""
-
 
 _EXAMPLES = {
     (SIGNATURE, frozenset({"text"})): (
@@ -200,10 +195,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that server files can be written after models are exported.
-
-    `names` are the names of the models to export.
-    """
+    """Checks that server files can be written after an export of `names`."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base
@@ -300,7 +292,7 @@ MOST_CHANGED = 0.2
 
 
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
-    """Checks that most ids are the ids of the served retriever, if any.
+    """Checks that most ids are also ids of the served retriever, if any.
 
     `path` is the folder of the retriever or of a version. Raises `InputError`
     if the removed and new ids are more than `MOST_CHANGED` of the served ids.

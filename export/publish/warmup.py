@@ -34,8 +34,7 @@ WARMUP_SIZES = (1, 8, 64)
 
 BATCHING_CONFIG = "batching.config"
 
-# A batch collects the requests of one millisecond. The last number of
-# `allowed_batch_sizes` must be `max_batch_size`.
+# A batch collects the requests of one millisecond.
 BATCHING_TEXT = f"""\
 # Exports never change this file, so you can edit it. TF Serving rejects
 # a version if one of its warm-up requests has more rows than max_batch_size.
