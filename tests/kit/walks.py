@@ -108,7 +108,9 @@ def query(folder: Path) -> list[str]:
     encoder = dssm.build_model("lstm_32").query_encoder
     base = folder / "models" / "retriever"
     export_retriever(encoder, encoder, ["d1"], ["hex bolt"], base)
-    with walked() as files, PredictionServer(base.parent) as server:
+    # A poll of the folder at the same time would be taken for a step.
+    server_without_polls = PredictionServer(base.parent, poll_seconds=0)
+    with walked() as files, server_without_polls as server:
         with Client(server.address) as client:
             client.search(["hex bolt"], k=1)
             files.clear()  # what has started the server and the connection
