@@ -93,7 +93,7 @@ class PairedTexts(NamedTuple):
 def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
-    """Orders pairs for `PairedTexts.groups`, so that lengths are similar.
+    """Orders pairs so that lengths in each of `PairedTexts.groups` are similar.
 
     Pairs are divided into quarters by the length of the document, shortest
     first. Within a quarter, pairs are ordered by the length of the query.
@@ -537,7 +537,7 @@ class RecurrentCosine(Matcher):
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
-        # The forward LSTM ends at the last word, the backward LSTM at the first.
+        # The forward LSTM ends at the last word, the backward at the first.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
             [
