@@ -42,10 +42,10 @@ class WordSketch(Configured, keras.layers.Layer):
     the same start.
 
     The sum of a text's word vectors is a random projection of the text's
-    weighted bag of words and starts. The inner product of two sums, divided by
-    `units`, approximates the inner product of the two bags. The error is about
-    1 / sqrt(units) of the product of the norms. Each word and each start that
-    both texts contain adds its IDF, w^2, as in BM25.
+    weighted bag of words and starts. For bags x and y, the inner product of the
+    sums, divided by `units`, approximates x . y with an error of about
+    |x| |y| / sqrt(units). Each word and each start that both texts contain adds
+    its IDF, w^2, to x . y, as in BM25.
 
     The hash of a word is computed from its trigrams: no vocabulary is stored.
     `adapt` counts document frequencies in buckets. No weight is trained.

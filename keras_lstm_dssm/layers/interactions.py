@@ -17,8 +17,8 @@ Prepared = tuple[tf.Tensor, ...]
 class Interaction(keras.layers.Layer):
     """Base of the interactions: s(u_i, v_j) of all positions i and j.
 
-    Every interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)` for each slice k,
-    and an activation. By default a_k and r return the vectors, and o_k is 0.
+    For each slice k, an interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)`,
+    followed by an activation. By default a_k(u) = u, r(v) = v and o_k = 0.
 
     Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n,
     slices)`. Pooling must leave out cells of padding, which are not 0.
@@ -88,7 +88,7 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Computes cells before activation, from `(slices, cells, d)` each."""
+        """Computes cells before activation; u, v are `(slices, cells, d)`."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:

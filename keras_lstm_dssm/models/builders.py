@@ -121,8 +121,8 @@ def check_arguments(
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered class that a field of a recipe names.
 
-    The name is such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a class
-    of another package.
+    Names are such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for classes
+    of other packages.
     """
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls

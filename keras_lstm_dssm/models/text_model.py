@@ -172,8 +172,8 @@ def _is_marker(part: Any) -> bool:
 class OneProcess:
     """Replaces `JointStep` in training by one process: exchanges nothing.
 
-    The docstrings of the methods say what `JointStep` does. Here, the methods
-    return their arguments.
+    The docstrings of the methods say what `JointStep` does. With one process,
+    there is nothing to add.
     """
 
     def join(self, model: Any, batch: Any) -> Any:
