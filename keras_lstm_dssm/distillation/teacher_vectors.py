@@ -53,8 +53,8 @@ def teach(
     The texts are the queries of the training clicks, and all titles. Queries of
     dev and test are not encoded.
 
-    Vectors are written in blocks of 1,024 texts. After a call was stopped, a
-    call with the same arguments computes only the missing blocks.
+    Vectors are written in blocks of 1,024 texts. If a call was stopped, a call
+    with the same arguments computes only the missing blocks.
 
     Args:
         data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or `None`

@@ -54,11 +54,11 @@ class CombinedEncoder(TextEncoder):
         m = min(1, |sketch| / long) ^ (1 - p),    a + b + c = 1
 
     The cosine of two vectors is the sum of the cosines of their parts, weighted
-    by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the
-    order of the words. The trained sum over the words' trigrams needs fewer
-    clicks than the LSTM. The sketch of the words (`WordSketch`) is untrained,
-    and matches words that occur in no training click, such as part numbers. The
-    weights a, b and c are not trained, because trained weights overfit.
+    by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the order of
+    the words. The trained sum over the words' trigrams needs fewer clicks than
+    the LSTM. The sketch of the words (`WordSketch`) is untrained, and matches
+    words that occur in no training click, such as part numbers. The weights a,
+    b and c are not trained, because trained weights overfit.
 
     With p = 1, as in queries, m is 1: the sketch has length 1. In documents, p
     below 1 weakens this normalisation, like b below 1 in BM25: m is below 1 if

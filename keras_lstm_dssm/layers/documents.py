@@ -146,7 +146,7 @@ def _largest_sums(
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
-            # A NaN equals no sum: `count - 1` is then a valid index.
+            # If the largest sum is NaN, `count - 1` remains, a valid index.
             first = tf.math.segment_min(
                 tf.where(is_largest, position, count - 1), segment
             )

@@ -24,7 +24,7 @@ def regions(
     regions have one more. If a length is below `count`, each region has one
     position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`; with
     `"double"`, the list of positions is doubled, `0 0 1 1 2 2`, until it has
-    `count` elements or more, and is divided. Returns the first position and
+    `count` elements or more, and then divided. Returns the first position and
     the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
@@ -206,8 +206,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells are in the k rows with the largest maxima. Rows
-        # are sorted again, because the first of equal cells is taken first.
+        # The k largest cells are in the k rows with the largest maxima. Row
+        # numbers are sorted, so that the first of equal cells comes first.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)

@@ -131,7 +131,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.include_word = include_word
         self.unit_length = unit_length
         self.dimension = 2 * units + (word_dimension if include_word else 0)
-        with keras.name_scope(self.name):  # for different names of weights
+        with keras.name_scope(self.name):  # distinct weight names per side
             self.forward_lstm, self.backward_lstm = (
                 lstm(
                     word_dimension,

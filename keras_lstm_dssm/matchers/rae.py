@@ -45,7 +45,8 @@ def same_numbers(
     """Compares the sets of numbers of two texts, ids `(pairs, m)`.
 
     Id 0 is not a number. Returns three tensors, bool `(pairs,)`: whether the
-    sets are equal; equal and not empty; whether one contains the other.
+    sets are equal; whether the sets are equal and not empty; whether one set
+    contains the other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)

@@ -168,7 +168,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             time = tf.shape(vectors)[1]
             table = tf.constant(balanced_children(self.max_words))
             children = tf.gather(table, lengths)[:, : time - 1]
-            # Inner nodes start at `max_words` in the table, else at `time`.
+            # Inner nodes start at `max_words` in the table, at `time` in trees.
             is_inner = tf.cast(children >= self.max_words, tf.int32)
             children -= is_inner * (self.max_words - time)
         return Trees.from_children(children, lengths)
@@ -366,7 +366,7 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # The tape does not watch the weights: `RAE` has frozen them.
+            # `RAE` has frozen the weights: a tape does not watch them itself.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))

@@ -350,8 +350,8 @@ class KeyVec(TextModel):
             Float `[documents, dimension]`, in the order of the documents.
 
         Raises:
-            InputError: `documents` is a string or no iterable, or an element is
-                neither a string nor a list of sentences.
+            InputError: `documents` is a string or not iterable, or an element
+                is neither a string nor a list of sentences.
 
         Example:
         >>> model.encode(["First one. Long.", ["Second.", "Split."]]).shape
