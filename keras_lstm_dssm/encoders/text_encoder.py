@@ -475,7 +475,7 @@ class RNNEncoder(TextEncoder):
         self.rnn.build((None, None, units))
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Encodes each distinct text as the RNN's output at its last word."""
+        """Encodes each distinct text as the RNN's output at the last word."""
         return run_network(self.embedding, self.rnn, words, training)
 
     @property
@@ -521,7 +521,7 @@ class LSTMEncoder(TextEncoder):
         self.embedding, self.lstm = lstm_layers(self)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Encodes each distinct text as the LSTM's output at its last word."""
+        """Encodes each distinct text as the LSTM's output at the last word."""
         return run_network(self.embedding, self.lstm, words, training)
 
     @property

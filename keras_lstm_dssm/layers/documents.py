@@ -213,7 +213,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes the state h of each sentence, and the logit of its p."""
+        """Computes the state h and the logit of p of each sentence."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,

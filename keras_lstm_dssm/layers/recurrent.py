@@ -70,7 +70,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Time steps in an iteration: its overhead is the time of two steps."""
+"""Time steps per iteration; the overhead of an iteration equals two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:

@@ -135,7 +135,7 @@ class RecurrentCell(keras.layers.Layer):
 
         Takes the activations at t, the `gradient_states` at t-1, and the
         gradients for the states at t. The result has no gradient through
-        `W_rec y(t-1)`: the caller adds it.
+        `W_rec y(t-1)`: the caller adds this gradient.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
