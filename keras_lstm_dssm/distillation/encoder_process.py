@@ -178,7 +178,8 @@ def _import(module: str, extra: str) -> Any:
 
 
 def _is_model2vec(folder: Path) -> bool:
-    # model2vec and sentence-transformers both write a `modules.json`.
+    # `config.json` decides: sentence-transformers and model2vec both write a
+    # `modules.json`.
     config = folder / "config.json"
     if config.is_file():
         try:

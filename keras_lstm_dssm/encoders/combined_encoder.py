@@ -313,8 +313,8 @@ class UntrainedColumnCache:
             return (*fields, self._cached(numbers))
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
-        # With padding, a text has the same bits in any batch: the last rows
-        # without padding could be computed by scalar instructions, which round
+        # With padding, a text has the same bits in any batch. Without padding,
+        # scalar instructions could compute the last rows, and these round
         # powers and roots differently from vector instructions.
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
