@@ -64,7 +64,7 @@ def receive(stream: IO[bytes]) -> bytes:
 
 
 def main() -> None:
-    """Replies to the requests on standard input until it is closed.
+    """Replies to requests until standard input is closed.
 
     Standard output is for replies only, so the encoder prints on standard
     error. The encoder's standard input is empty.
@@ -92,7 +92,7 @@ def main() -> None:
 def _end_with_parent(requests: int) -> None:
     """Ends this process after its parent, even during an encoding."""
     poll = select.poll()
-    poll.register(requests, 0)  # `poll` then returns when the parent has ended
+    poll.register(requests, 0)  # `poll` returns when the parent has ended
     poll.poll()
     time.sleep(GRACE)
     os._exit(1)
@@ -116,7 +116,7 @@ def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
 def _attempt(
     function: Callable[..., Any], *arguments: Any
 ) -> tuple[dict[str, Any], Any]:
-    """Calls a function; returns {} and its result, or the error and None."""
+    """Returns {} and the result of a function, or the error and `None`."""
     try:
         return {}, function(*arguments)
     except Exception as error:
@@ -151,7 +151,6 @@ def _load(spec: str, download: bool) -> Callable[[list[str]], Any]:
 
 
 def _function(spec: str) -> Callable[[list[str]], Any]:
-    """Returns the function that MODULE:FUNCTION names."""
     module_name, _, name = spec.partition(":")
     try:
         function: Any = importlib.import_module(module_name)
@@ -179,11 +178,8 @@ def _import(module: str, extra: str) -> Any:
 
 
 def _is_model2vec(folder: Path) -> bool:
-    """Returns whether a folder is a model of model2vec.
-
-    `config.json` decides, because model2vec and sentence-transformers both
-    write a `modules.json`.
-    """
+    # `config.json` decides: sentence-transformers and model2vec both write a
+    # `modules.json`.
     config = folder / "config.json"
     if config.is_file():
         try:
@@ -218,10 +214,7 @@ def _model2vec(folder: str) -> Callable[[list[str]], Any]:
 
 
 def _wordllama() -> Callable[[list[str]], Any]:
-    """Returns a function that averages the vectors of a text's tokens.
-
-    Reads the files of wordllama, because wordllama itself needs the network.
-    """
+    # Reads the files of wordllama, because wordllama itself needs the network.
     import numpy as np
     from safetensors.numpy import load_file
 

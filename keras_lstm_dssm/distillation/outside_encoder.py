@@ -33,7 +33,7 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
 
-CHECKED_TEXTS = 8  # number of texts to compare with their stored vectors
+CHECKED_TEXTS = 8  # texts whose new and stored vectors are compared
 BATCH = 1024  # largest number of texts in a request to an encoder's process
 _GRACE = 5.0  # seconds for the exit handlers of an encoder's process
 _LICENCE_LENGTH = 60  # some packages give the whole text of the licence
@@ -87,7 +87,6 @@ class _EncoderProcess:
             ) from error
 
     def _encode(self, texts: list[str]) -> np.ndarray:
-        """Encodes a batch of texts, and checks the shape of the vectors."""
         shape, content = self._ask(texts)
         if len(shape) != 2 or shape[0] != len(texts) or not shape[1]:
             raise InputError(
@@ -126,7 +125,6 @@ class _EncoderProcess:
         return reply.get("shape", []), content
 
     def _death(self) -> str:
-        """Returns a message about how the process ended and what to do."""
         code = self._process.returncode
         if is_function(self._spec):
             module, remedy = self._spec.partition(":")[0], ""
@@ -195,8 +193,8 @@ def _check_name(spec: Any) -> None:
 class _StoredVectors:
     """Looks up vectors in a teacher's folder, and encodes all other texts.
 
-    A folder may name another folder as its encoder. `visited` are the folders
-    from which this folder was reached, to detect circles.
+    The encoder of a folder may be another folder. `visited` are the folders
+    that led to this folder: a circle is an error.
     """
 
     def __init__(self, folder: str, visited: tuple[str, ...] = ()) -> None:
@@ -209,7 +207,6 @@ class _StoredVectors:
 
     @cached_property
     def _encode(self) -> OutsideEncoder:
-        """The encoder that the folder names, opened and checked."""
         encode = self._open(self._files.read_settings()["encoder"])
         texts = self._files.read_texts()[:CHECKED_TEXTS]
         if not is_same_encoder(encode, texts, self._stored[texts]):
@@ -221,7 +218,6 @@ class _StoredVectors:
         return encode
 
     def _open(self, spec: Any) -> OutsideEncoder:
-        """Opens the encoder that the folder names, if a file may name it."""
         _check_name(spec)
         if is_function(spec):
             raise InputError(
@@ -261,9 +257,9 @@ def open_outside_encoder(
             `"MODULE:FUNCTION"`: a Python function from a list of n strings
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
-            a folder that `teach` has written: the stored vectors; the encoder
-            that the folder names encodes all other texts, or, if this encoder
-            is a `MODULE:FUNCTION`, other texts raise `InputError`;
+            a folder that `teach` has written: the stored vectors; for all other
+            texts the encoder that the folder names, or an `InputError` if the
+            name is a `MODULE:FUNCTION`;
             a folder of model2vec or of sentence-transformers;
             any other string: the name of a sentence-transformers model in the
             cache of Hugging Face.
@@ -273,8 +269,8 @@ def open_outside_encoder(
     Returns:
         Function from n texts to float32 `[n, d]`, rows of unit length; zero
         vectors stay zero. An empty list of texts gives `[0, 0]`. The function
-        raises `InputError` if the encoder raises an exception, its process
-        ends, or its array has another shape, no columns, or a number that is
+        raises `InputError` if the encoder raises an exception, the process
+        ends, or the array has another shape, no columns, or a number that is
         not finite.
 
     Raises:

@@ -48,14 +48,13 @@ def teach(
     max_bad_lines: int = 0,
     progress: bool = False,
 ) -> TeacherVectors:
-    """Computes a teacher's vectors of all texts that a training reads.
+    """Computes a teacher's vectors of all texts that training reads.
 
-    The texts are the queries of the training clicks and all titles, clicked or
-    not. Queries of dev and test are not encoded.
+    The texts are the queries of the training clicks, and all titles. Queries of
+    dev and test are not encoded.
 
     Vectors are written in blocks of 1,024 texts. If a call was stopped, a call
-    with the same arguments computes the missing blocks. If no block is missing,
-    the vectors are only read.
+    with the same arguments computes only the missing blocks.
 
     Args:
         data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or `None`
@@ -67,8 +66,8 @@ def teach(
             the preset `word_sum` needs. Default `False`.
         spans: Number of random spans of each title to encode as further texts.
             Spans are as short as queries, see `spans_of`. Default 0.
-        min_relevant: Grade from which a judged title of a BEIR folder counts
-            as clicked. Default 1.
+        min_relevant: Smallest grade with which a judged title of a BEIR folder
+            counts as clicked. Default 1.
         max_bad_lines: Largest number of bad lines of click files. Default 0.
         progress: Whether to show a progress bar. Default `False`.
 
@@ -173,7 +172,7 @@ def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
 def _encode_blocks(
     files: TeacherFolder, texts: list[str], spec: str, progress: bool
 ) -> None:
-    """Encodes blocks of texts that have no file of vectors yet."""
+    """Encodes the blocks of texts whose vectors are missing."""
     blocks = text_blocks(texts)
     numbers = range(len(blocks))
     missing = [n for n in numbers if not files.block(n).exists()]

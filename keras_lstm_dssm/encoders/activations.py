@@ -29,9 +29,8 @@ class Activations(NamedTuple):
         c: The cell state.
         o: The output gate.
         y: The output.
-        backward: The activations of the second network of a bidirectional
-            encoder, which reads from right to left; `None` for all other
-            encoders.
+        backward: The activations of the network of a bidirectional encoder
+            that reads from right to left; `None` for all other encoders.
         reverse: Whether this network reads from right to left.
 
     Example:
@@ -81,7 +80,7 @@ class Activations(NamedTuple):
 
     @property
     def change(self) -> np.ndarray:
-        """`y(t) - y(t-1)` in reading order, `[words, cells]`; y(0) is zero."""
+        """Change of y since the word read before; y at the word read first."""
         y = self.y[::-1] if self.reverse else self.y
         change = np.diff(y, axis=0, prepend=0)
         return change[::-1] if self.reverse else change
@@ -90,8 +89,8 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        This is the text's vector before scaling to unit length; for a
-        `CombinedEncoder`, only the part of the LSTM.
+        The text's vector before scaling to unit length; for a `CombinedEncoder`
+        only the part of the LSTM.
         """
         return np.concatenate([network.final_y for network in self.directions])
 
@@ -193,7 +192,7 @@ def _compute(
     network: Recurrent,
     reverse: bool,
 ) -> dict[str, Any]:
-    """Returns name -> array `[texts, words, cells]`, in the texts' order."""
+    """Returns name -> array `[texts, words, cells]`."""
     batch = encoder.trigrams.distinct(texts)
     inputs = tf.gather(embedding(batch), batch.words)
 

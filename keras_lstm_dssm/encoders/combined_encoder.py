@@ -53,18 +53,17 @@ class CombinedEncoder(TextEncoder):
               sqrt(c) m unit(sketch),  sqrt(c) sqrt(1 - m^2) ],
         m = min(1, |sketch| / long) ^ (1 - p),    a + b + c = 1
 
-    The cosine of two vectors is the sum of the cosines of their three parts,
-    weighted by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the
-    order of the words. The trained sum over the words' trigrams needs fewer
-    clicks than the LSTM. The sketch of the words (`WordSketch`) is untrained,
-    and matches words that occur in no training click, such as part numbers. The
-    weights a, b and c are not trained, because trained weights overfit.
+    The cosine of two vectors is the sum of the cosines of their parts, weighted
+    by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the order of
+    the words. The trained sum over the words' trigrams needs fewer clicks than
+    the LSTM. The sketch of the words (`WordSketch`) is untrained, and matches
+    words that occur in no training click, such as part numbers. The weights a,
+    b and c are not trained, because trained weights overfit.
 
-    p is the length normalisation. Queries have p = 1: the sketch is normalised
-    to length 1. Documents may have p below 1, which weakens the normalisation,
-    like b below 1 in BM25: m is below 1 if the norm of the sketch is below
-    `long`, the 95th percentile of the norms. The column sqrt(1 - m^2) completes
-    the third part to length sqrt(c), and is 0 in queries.
+    With p = 1, as in queries, m is 1: the sketch has length 1. In documents, p
+    below 1 weakens this normalisation, like b below 1 in BM25: m is below 1 if
+    the norm of the sketch is below `long`, the 95th percentile of the norms.
+    The column sqrt(1 - m^2) gives the third part the length sqrt(c).
 
     With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, where
     r(w) is a word vector that was fitted to a teacher (`WordSumEncoder`).
@@ -84,8 +83,8 @@ class CombinedEncoder(TextEncoder):
             Default 1. Query encoders need 1.
         split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that
             separates words; see `normalize_texts`.
-        known_words, known_trigrams: Sizes of the fourth part, see
-            `WordSumEncoder`. Default 1.
+        known_words: For the fourth part, see `WordSumEncoder`. Default 1.
+        known_trigrams: For the fourth part, see `WordSumEncoder`. Default 1.
         units: Width of the fourth part. Default 1.
         peephole: See `LSTMEncoder`. Default `None`.
         forget_gate: See `LSTMEncoder`. Default `False`.
@@ -195,9 +194,9 @@ class CombinedEncoder(TextEncoder):
     ) -> None:
         """Sets the IDF of words from titles; for p below 1, also `long`.
 
-        Call `adapt` before training; `dssm.train` calls `adapt` itself. `texts`
-        are the distinct titles of all documents. `cache` hashes the titles, and
-        can be used again in training.
+        Must be called before training, as `dssm.train` does. `texts` are the
+        distinct titles of all documents. `cache` hashes the titles, and can be
+        used again in training.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct
@@ -235,7 +234,6 @@ class CombinedEncoder(TextEncoder):
         return trained, columns(self.untrained, words)
 
     def _scale_sketch(self, sketch: tf.Tensor) -> tf.Tensor:
-        """Scales sketches to length m, and appends sqrt(1 - m^2)."""
         norm = tf.norm(sketch, axis=-1, keepdims=True)
         long = tf.cast(self.long.value, norm.dtype)
         m = tf.minimum(tf.math.divide_no_nan(norm, long), 1)
@@ -274,7 +272,6 @@ class UntrainedColumnCache:
 
     @functools.cached_property
     def _compute(self) -> Any:
-        """Graph from the fields of a `WordBatch` to the untrained columns."""
         return tf.function(
             lambda *fields: self._compute_columns(WordBatch(*fields)),
             autograph=False,
@@ -283,7 +280,7 @@ class UntrainedColumnCache:
     def clear_if_stale(self) -> None:
         """Clears the cache if weights of the untrained parts have changed.
 
-        Must be called after a possible change of weights, such as `adapt`.
+        Must be called after each possible change, such as `adapt`.
         """
         variables = [
             variable
@@ -316,12 +313,9 @@ class UntrainedColumnCache:
             return (*fields, self._cached(numbers))
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
-        """Computes the untrained columns of distinct texts, `(texts, width)`.
-
-        With padding, the bits of a text's columns do not depend on the batch.
-        Without padding, scalar instructions could compute the last rows; scalar
-        and vector instructions round powers and roots differently.
-        """
+        # With padding, a text has the same bits in any batch. Without padding,
+        # scalar instructions could compute the last rows, and these round
+        # powers and roots differently from vector instructions.
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
         padding = [[0, -texts % _PADDED_ROWS], [0, 0]]
@@ -329,10 +323,7 @@ class UntrainedColumnCache:
         return scaled(parts, padded)[:texts]
 
     def _cached(self, numbers: np.ndarray) -> np.ndarray:
-        """Copies the columns of cached texts, and computes missing columns.
-
-        `numbers` are the ids of the texts in the cache of hashed texts.
-        """
+        # `numbers` are the ids of the texts in the cache of hashed texts.
         row_of = self._row_of_text
         rows = np.array([row_of.get(n, -1) for n in numbers.tolist()], int)
         missing = rows < 0

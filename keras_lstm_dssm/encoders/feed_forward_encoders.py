@@ -125,10 +125,7 @@ class CLSMEncoder(TextEncoder):
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Gathers the window around each value, -1 at the ends, `(n, window)`.
-
-        `values` is int `(n,)`.
-        """
+        """Gathers the window of each value, -1 at the ends: `(n, window)`."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(
@@ -140,14 +137,14 @@ class CLSMEncoder(TextEncoder):
 class WordSumEncoder(TextEncoder):
     """Sums a fixed vector of each word of a text.
 
-        y = sum over the words w of a text of r(w)
+        y = sum of r(w) over the words w of a text
 
     A teacher, such as a pretrained sentence encoder, computes vectors of whole
     texts. `fit_words` fits the word vectors r to the teacher's vectors in
     closed form, without clicks and without gradients. Encoding then needs no
     teacher. The length of r(w) is the weight of the word. The order of words
-    has no effect. For a word without a fitted vector, such as a misspelled
-    word, r(w) is a sum over the word's trigrams, see `WordRows`.
+    has no effect. The vector of a word that is not known, such as a misspelled
+    word, is a sum over its trigrams, see `WordRows`.
 
     The encoder is not in the papers. docs/few_clicks.md has results.
 

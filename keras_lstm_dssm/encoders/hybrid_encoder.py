@@ -37,7 +37,7 @@ class HybridEncoder:
     provide both parts; the sketch of a `CombinedEncoder` is not used.
 
     Args:
-        encoders: Name of a part, `"towers"` or `"words"` -> an encoder.
+        encoders: Name of a part, `"towers"` or `"words"` -> its encoder.
         weights: Name of a part -> its weight. Parts with weight 0 are left out.
 
     Attributes:
@@ -109,11 +109,11 @@ class HybridEncoder:
         return self._graph(texts)
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Does what `unit_vectors` does, but faster, for one short text."""
+        """Encodes one short text as `unit_vectors` does, but faster."""
         return self._encode(lambda hashing: hashing.single(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether `unit_vector` can encode a batch: one short text."""
+        """Returns whether a batch is one short text, for `unit_vector`."""
         parts = self.parts.values()
         return tf.reduce_all([part.encoder.is_short(texts) for part in parts])
 
@@ -149,7 +149,7 @@ class HybridEncoder:
 def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
-    # A single part is not scaled by `columns`: all vectors are later scaled.
+    # `HybridEncoder` scales vectors: a single part needs no `columns`.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

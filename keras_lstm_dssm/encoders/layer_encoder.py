@@ -29,10 +29,10 @@ _LEFT_OUT = frozenset((
 def layer_settings(layer: keras.layers.Layer) -> bytes:
     """Returns all settings of a layer and its sublayers, as canonical JSON.
 
-    The settings come from `keras.saving.serialize_keras_object`. Settings that
-    do not change vectors are left out. Names of layers are also left out,
-    because copies of a model have different names. If Keras cannot serialise
-    the layer, the result has the settings of all serialisable sublayers.
+    The settings come from `keras.saving.serialize_keras_object`. Left out are
+    settings that do not change vectors, and names of layers, which differ in
+    copies of a model. If Keras cannot serialise the layer, the result has the
+    settings of all sublayers that Keras can serialise.
     """
     layers = all_layers(layer)
     serialised = _serialise(layer)
@@ -53,7 +53,6 @@ def layer_settings(layer: keras.layers.Layer) -> bytes:
 
 
 def _serialise(layer: keras.layers.Layer) -> Any:
-    """Returns a layer's settings, or `None` if Keras cannot serialise it."""
     try:
         return keras.saving.serialize_keras_object(layer)
     except (NotImplementedError, TypeError, ValueError, AttributeError):
@@ -89,8 +88,7 @@ def _without_names(
         }
     if isinstance(value, list | tuple):
         match value:
-            # A connection: a layer's name, the index of a call of the layer,
-            # and the index of an output of the call.
+            # A connection: layer, index of its call, index of the output.
             case [str(name), int(), int()] if name in index_of:
                 return [index_of[name], *value[1:]]
         return [_without_names(item, names, index_of) for item in value]
@@ -98,7 +96,7 @@ def _without_names(
 
 
 def _describe_code(code: CodeType) -> list[Any]:
-    """Describes a function's byte code; the same result in all processes."""
+    """Describes byte code by values that are equal in all processes."""
     constants = [
         _describe_code(constant)
         if isinstance(constant, CodeType)
@@ -111,7 +109,6 @@ def _describe_code(code: CodeType) -> list[Any]:
 
 
 def _name_of(value: Any) -> str:
-    """Returns the name of a function, or of the type of another value."""
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 

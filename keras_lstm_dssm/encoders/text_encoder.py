@@ -51,7 +51,7 @@ def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
 
 @dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
 class Part:
-    """Describes columns of an encoder's vectors, and layers that compute them.
+    """Describes columns of an encoder's vectors and how to compute them.
 
     Attributes:
         kind: `TOWERS`, `WORDS` or `SKETCH`.
@@ -101,10 +101,10 @@ class TextEncoder(SyncedWeights, keras.Model):
     """Base class of encoders: hashes texts, then composes vectors from words.
 
     A subclass implements `compose`, and creates all weights in its constructor;
-    `_embedding` creates tables of trigrams. An encoder is a Keras model, and
-    can be called in a functional model on `keras.Input((), dtype="string")`,
-    saved and loaded. `encode`, `unit_vectors`, `predict` and an eager call with
-    `training=False` first bring lazily updated weights up to date; see
+    `_embedding` creates a trigram table. An encoder is a Keras model: it can be
+    saved, loaded, and used in functional models on `keras.Input((),
+    dtype="string")`. `encode`, `unit_vectors`, `predict` and an eager call with
+    `training=False` first bring lazily updated weights up to date, see
     `SyncedWeights`.
 
     Args:
@@ -167,7 +167,6 @@ class TextEncoder(SyncedWeights, keras.Model):
         return "string"
 
     def _hashing(self, **rules: Any) -> Any:
-        """Makes the layer that hashes texts."""
         return LetterTrigrams(**rules, name="trigrams")
 
     def build(self, input_shape: Any) -> None:
@@ -263,13 +262,13 @@ class TextEncoder(SyncedWeights, keras.Model):
         return unit(self.compose(self.trigrams.single(text)))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether `unit_vector` can encode a batch: one short text."""
+        """Returns whether a batch is one short text, for `unit_vector`."""
         return self.trigrams.is_short(texts)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # In another graph, the encoder is traced again: an export may read
-            # other variables (`TrigramEmbedding.read_rows`) than `self._graph`.
+            # Not `self._graph`: in the graph of an export, the tables may have
+            # other variables (`TrigramEmbedding.read_rows`).
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -476,7 +475,7 @@ class RNNEncoder(TextEncoder):
         self.rnn.build((None, None, units))
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Encodes each distinct text as the RNN's output at its last word."""
+        """Encodes each distinct text as the RNN's output at the last word."""
         return run_network(self.embedding, self.rnn, words, training)
 
     @property
@@ -522,7 +521,7 @@ class LSTMEncoder(TextEncoder):
         self.embedding, self.lstm = lstm_layers(self)
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
-        """Encodes each distinct text as the LSTM's output at its last word."""
+        """Encodes each distinct text as the LSTM's output at the last word."""
         return run_network(self.embedding, self.lstm, words, training)
 
     @property

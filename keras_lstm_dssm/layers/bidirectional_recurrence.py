@@ -71,7 +71,7 @@ class FlatPacking(NamedTuple):
     """
 
     counts: tf.Tensor  # int32 `(time,)`, number of sequences longer than t
-    steps: tf.Tensor  # int32 `(2, values)`, the value of each packed step
+    steps: tf.Tensor  # int32 `(2, values)`, value index of each packed step
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
@@ -100,10 +100,7 @@ class FlatPacking(NamedTuple):
 
 
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Multiplies rows `(directions, rows, n)` by the matrix of each direction.
-
-    A 3-D product is slower: oneDNN compiles it for each new number of rows.
-    """
+    # A batched product is slower: oneDNN compiles one for each number of rows.
     pairs = zip(tf.unstack(rows), matrices, strict=True)
     return tf.stack([tf.matmul(left, right) for left, right in pairs])
 
@@ -184,7 +181,7 @@ def loop_backward(
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
-        # At its last step a sequence has no gradients of later steps.
+        # Sequences that end at t have no gradients of later steps.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
         error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
@@ -295,12 +292,12 @@ def run_by_numpy(
     reverse: bool = False,
     last: bool = False,
 ) -> np.ndarray:
-    """Runs an LSTM without peepholes over sequences, longest first, by NumPy.
+    """Runs an LSTM without peepholes over sequences by NumPy.
 
-    For narrow LSTMs, NumPy takes less time than a graph. With `reverse`, the
-    layer reads each sequence from its last value to its first. Returns y for
-    each value, `(values, units)`; with `last`, only the y of the last step of
-    each sequence, `(sequences, units)`.
+    NumPy takes less time than a graph if the LSTM is narrow. The longest
+    sequence must come first. With `reverse`, sequences are read from the last
+    value to the first. Returns y for each value, `(values, units)`; with `last`
+    only the y of the last step of each sequence, `(sequences, units)`.
     """
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})

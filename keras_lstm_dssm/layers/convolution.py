@@ -21,7 +21,7 @@ from keras_lstm_dssm.registration import Configured, register
 def small_uniform(
     limit: float = 0.1, seed: int | None = None
 ) -> keras.initializers.Initializer:
-    """Returns a new initializer U(-limit, limit), 0.1 in Wan et al. 2016."""
+    """Returns a new initializer U(-limit, limit); Wan et al. 2016 use 0.1."""
     return keras.initializers.RandomUniform(-limit, limit, seed)
 
 
@@ -179,7 +179,7 @@ class MaskedConvolution(Configured, keras.layers.Layer):
     def call(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Convolves each window of positions, and applies the activation."""
+        """Convolves the windows, and applies the activation."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         vectors = zero_padding(vectors, lengths)
         outside = self.width - 1
@@ -222,8 +222,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         self.use_bias = use_bias
         if not self.filters:
             raise InputError(
-                "filters is empty: expected the number of filters of each"
-                " convolution"
+                "filters is empty: expected a number for each convolution"
             )
         self.convolutions = [
             MaskedConvolution(
@@ -264,11 +263,10 @@ class WindowPoolingStack(ConvolutionStack):
         z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
         z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
 
-    The convolutional sentence model of Hu et al. 2014. The gate g is 0 if the
-    whole window is padding, else 1. Texts are cut or padded to `max_words`. If
-    the number of positions is odd, the last window of the maximum has only one
-    position (not stated in the paper).
-    Returns a list of `Features`, the output of each pooling.
+    The convolutional sentence model of Hu et al. 2014; `MaskedConvolution` has
+    the gate g. Texts are cut or padded to `max_words`. If the number of
+    positions is odd, the last maximum is over one position (not stated in the
+    paper). Returns a list of `Features`, the output of each pooling.
     """
 
     padding = "narrow"

@@ -146,8 +146,7 @@ def _largest_sums(
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
-            # If the largest sum is NaN, no sum equals it: `count - 1` keeps the
-            # index valid.
+            # If the largest sum is NaN, `count - 1` remains, a valid index.
             first = tf.math.segment_min(
                 tf.where(is_largest, position, count - 1), segment
             )
@@ -214,7 +213,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes the state h of each sentence, and the logit of its p."""
+        """Computes the state h and the logit of p of each sentence."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,
@@ -230,9 +229,9 @@ class SentenceReader(Configured, keras.layers.Layer):
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Computes p_i / sum_j p_j within each document, from the logits of p.
 
-    `document`, int32 `(n,)`, has the document of each sentence. The softmax of
-    log p_i gives the same weights, and does not underflow.
+    `document`, int32 `(n,)`, has the document of each sentence.
     """
+    # The softmax of log p_i gives these weights, and does not underflow.
     log_p = tf.math.log_sigmoid(logits)
     largest = tf.stop_gradient(tf.math.segment_max(log_p, document))
     terms = tf.exp(log_p - tf.gather(largest, document))

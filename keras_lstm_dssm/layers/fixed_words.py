@@ -42,10 +42,10 @@ class WordSketch(Configured, keras.layers.Layer):
     the same start.
 
     The sum of a text's word vectors is a random projection of the text's
-    weighted bag of words and starts. The inner product of two sums, divided by
-    `units`, approximates the inner product of the two bags. The error is about
-    1 / sqrt(units) of the product of the norms. Each word and each start that
-    both texts contain adds its IDF, w^2, as in BM25.
+    weighted bag of words and starts. For bags x and y, the inner product of the
+    sums, divided by `units`, approximates x . y with an error of about
+    |x| |y| / sqrt(units). Each word and each start that both texts contain adds
+    its IDF, w^2, to x . y, as in BM25.
 
     The hash of a word is computed from its trigrams: no vocabulary is stored.
     `adapt` counts document frequencies in buckets. No weight is trained.
@@ -143,7 +143,7 @@ class WordSketch(Configured, keras.layers.Layer):
         self.word_weight.assign(np.sqrt(idf(frequencies, texts)))
 
     def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
-        """Counts the distinct texts of each bucket, `(buckets,)`."""
+        """Counts the texts in which each bucket occurs, `(buckets,)`."""
         words = WordBatch(*ids)
         word, text = words.flat()
         offset = tf.cast(text, tf.int64) * self.buckets
@@ -159,7 +159,6 @@ class WordSketch(Configured, keras.layers.Layer):
         )
 
     def _weighted_signs(self, keys: tf.Tensor) -> tf.Tensor:
-        """Computes w(key) r(key) for each key, `(keys, units)`."""
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
         # The product of two signs is 1 where their bits agree.
@@ -175,7 +174,6 @@ class WordSketch(Configured, keras.layers.Layer):
         return weight * tf.reshape(signs, [tf.size(keys), -1])[:, : self.units]
 
     def _keys(self, words: WordBatch) -> list[tf.Tensor]:
-        """Hashes each word, and the start of each word."""
         mixed = _mixed_trigrams(words)
         position = tf.range(tf.size(words.word_index))
         first = tf.math.segment_min(position, words.word_index)
@@ -196,7 +194,7 @@ def word_keys(words: WordBatch) -> tf.Tensor:
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
-    """Hashes each trigram of each word, int64; a word's hash is the sum."""
+    """Hashes the trigrams of each word; the sum is the word's hash, int64."""
     return tf.gather(
         sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
         words.trigram_index,
@@ -297,7 +295,7 @@ class WordRows(Configured, keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         check_at_least(1, words=words, trigrams=trigrams, units=units)
-        self.words = words  # the number of words
+        self.words = words
         self.trigrams = trigrams
         self.units = units
         self.of_words = Rows(words, units, name="of_words")

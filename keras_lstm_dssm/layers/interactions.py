@@ -17,8 +17,8 @@ Prepared = tuple[tf.Tensor, ...]
 class Interaction(keras.layers.Layer):
     """Base of the interactions: s(u_i, v_j) of all positions i and j.
 
-    Every interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)` for each slice k,
-    followed by an activation.
+    For each slice k, an interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)`,
+    followed by an activation. By default a_k(u) = u, r(v) = v and o_k = 0.
 
     Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n,
     slices)`. Pooling must leave out cells of padding, which are not 0.
@@ -27,22 +27,19 @@ class Interaction(keras.layers.Layer):
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes a_k, `(texts, m, slices, d)`, and o_k, `(texts, m, slices)`.
-
-        The base class returns the vectors as a_k, without o_k.
-        """
+        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`."""
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
-        """Computes r, `(texts, n, d)`; the base class returns the vectors."""
+        """Computes r `(texts, n, d)`."""
         return (vectors,)
 
     def compare(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Compares prepared texts: returns cells `(pairs, m, n, slices)`."""
+        """Computes cells s `(pairs, m, n, slices)` from prepared texts."""
         return tf.transpose(self.compare_rows(query, document), [0, 1, 3, 2])
 
     def compare_rows(self, query: Prepared, document: Prepared) -> tf.Tensor:
-        """Does what `compare` does; returns cells `(pairs, m, slices, n)`."""
+        """Computes the cells of `compare` as `(pairs, m, slices, n)`."""
         left, right = query[0], document[0]
         pairs, m, *_ = tf.unstack(tf.shape(left))
         rows = tf.reshape(left, [pairs, m * self.slices, left.shape[-1]])
@@ -91,7 +88,7 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Compares vectors `(slices, cells, d)` pairwise, before activation."""
+        """Computes cells before activation; u, v are `(slices, cells, d)`."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -288,11 +285,11 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
         concat:   f(w' [g1; g2] + b)
 
-    The match feature models of Yin and Schuetze 2015. A call returns only the
-    argument of f or exp. f and exp are monotone, so `apply` computes them after
-    max pooling, for fewer cells. Takes `project(query phrases)`, `(pairs, m,
-    dimension)`, and document phrases `(pairs, n, dimension)`; returns `(pairs,
-    m, n)`.
+    The match feature models of Yin and Schuetze 2015; f is the activation. A
+    call returns the argument of f or exp. These functions are monotone: `apply`
+    computes them after max pooling, for fewer cells. Takes the query phrases
+    after `project`, `(pairs, m, dimension)`, and the document phrases, `(pairs,
+    n, dimension)`; returns `(pairs, m, n)`.
     """
 
     def __init__(

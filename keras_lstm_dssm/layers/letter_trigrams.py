@@ -232,8 +232,8 @@ def gather_sum(
 
     The gradient sorts `index` and sums segments, three to four times as fast as
     TensorFlow's gradient. `order` is a permutation that sorts `index`, if
-    known. With `training=False` the gradient is TensorFlow's: an exported graph
-    with a custom gradient would cause warnings when it is loaded.
+    known. With `training=False` the gradient is TensorFlow's, because loading a
+    custom gradient of an exported graph would cause a warning.
     """
     index = tf.convert_to_tensor(index)
 
@@ -289,9 +289,8 @@ class TrigramEmbedding(SyncedWeights):
     The product `W l(t)` is the sum of the table's rows for the trigrams of the
     word. In a recurrent encoder, the table has columns for all gates.
 
-    Masks: for the ragged ids of `LetterTrigrams`, the vectors are padded with
-    zeros, and have a mask of the words, bool `(batch, words)`, as the vectors
-    of `keras.layers.Embedding(mask_zero=True)` have. Layers such as
+    Masks: for the ragged ids of `LetterTrigrams`, vectors are padded with zeros
+    and have a mask of the words, bool `(batch, words)`. Layers such as
     `Recurrent`, `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D`
     use the mask.
 
@@ -344,9 +343,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Function that reads rows of the table while an export is traced."""
+        """Reads rows of the table while an export is traced, if set."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Function of the lazy optimizer that reads rows in training."""
+        """Reads rows of the table in training, if a lazy optimizer sets it."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -384,7 +383,7 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # With `.value`, TensorFlow's variable, the gather copies no table.
+        # `.value` is TensorFlow's variable: gathering copies only the rows.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
@@ -414,8 +413,7 @@ class TrigramEmbedding(SyncedWeights):
     def save_own_variables(self, store: Any) -> None:
         """Saves the rows that differ from their initial values.
 
-        The item `start` of the store has the seed and the limit of the
-        `HashedUniform`.
+        Item `start` of the store is the seed and limit of the `HashedUniform`.
         """
         if not isinstance(self.initializer, HashedUniform):
             super().save_own_variables(store)
@@ -437,10 +435,9 @@ class TrigramEmbedding(SyncedWeights):
         self.table.assign(table)
 
     def changed_rows(self) -> np.ndarray:
-        """Returns the numbers of rows that differ from their initial values.
+        """Returns the indices of rows that differ from their initial values.
 
-        With another initializer than `HashedUniform`, the initial values are
-        not known, and all numbers are returned.
+        Returns all indices if the initializer is not a `HashedUniform`.
         """
         if not isinstance(self.initializer, HashedUniform):
             return np.arange(self.size)

@@ -22,10 +22,10 @@ def regions(
 
     A region has floor(length / count) positions; the last `length % count`
     regions have one more. If a length is below `count`, each region has one
-    position. With `"modulo"`, the regions then repeat the positions from the
-    start, `0 1 2 0 1 ..`; with `"double"`, the list of positions is doubled,
-    `0 0 1 1 2 2`, until it has at least `count` elements. Returns the first
-    position and the size of each region, int32 `[rows, count]`.
+    position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`; with
+    `"double"`, the list of positions is doubled, `0 0 1 1 2 2`, until it has
+    `count` elements or more, and then divided. Returns the first position and
+    the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
         times = tf.ones_like(lengths)
@@ -50,11 +50,10 @@ def regions(
 class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
-    Dynamic pooling of Socher et al. 2011. The rows of each matrix, without
-    padding, and its columns are divided into regions, see `regions`. A region
-    of rows and a region of columns form a rectangle. Each output cell is the
-    maximum (or minimum) of a rectangle, for each channel. Equal maxima of a
-    rectangle share the gradient.
+    Dynamic pooling of Socher et al. 2011. The rows and the columns without
+    padding are each divided into regions, see `regions`. Each output cell is
+    the maximum (or minimum) of a region of rows and a region of columns, for
+    each channel. Equal maxima share the gradient.
 
     Args:
         rows: Number of rows of the output.
@@ -152,8 +151,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
     """Takes the k largest cells of each slice of each matrix.
 
     "k-Max Pooling" of Wan et al. 2016. The values are in descending order;
-    zeros follow if a pair has fewer than k cells without padding. Among equal
-    cells, the first in row order is taken first. Takes cells `(pairs, m, n,
+    zeros follow if a pair has fewer than k cells without padding. Of equal
+    cells, the first in row order comes first. Takes cells `(pairs, m, n,
     slices)`, `query_lengths` (1 to m) and `document_lengths` (1 to n), int32
     `(pairs,)`; returns float `(pairs, slices, k)`.
 
@@ -207,8 +206,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells are in the k rows with the largest maxima. These
-        # rows are sorted: among equal cells, the first is taken first.
+        # The k largest cells are in the k rows with the largest maxima. Row
+        # numbers are sorted, so that the first of equal cells comes first.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -227,7 +226,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # Counts decide, not values: a NaN must remain, to stop training.
+        # Decided by counts, not by values: a NaN must remain and stop training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -274,10 +273,9 @@ def dynamic_k(
 
         k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
 
-    n is the length of a text, l the number of the layer, from 1, and L the
-    number of layers. The default of `k_min` is `k_top`, as in Kalchbrenner et
-    al. 2014 and Qiu and Huang 2015; the programs of Wan et al. 2016 use
-    k_top = 1 and k_min = 4.
+    n is the length of a text, l the layer, from 1, and L the number of layers.
+    `k_min` is by default `k_top`, as in Kalchbrenner et al. 2014 and Qiu and
+    Huang 2015; the programs of Wan et al. 2016 use k_top = 1 and k_min = 4.
     """
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)

@@ -70,7 +70,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Time steps in an iteration, whose overhead takes as long as two steps."""
+"""Time steps per iteration; the overhead of an iteration equals two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -81,7 +81,7 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
     """
     weights = cell.recurrent_weights()
     zero = tf.zeros([1, cell.units], values.dtype)
-    # The states before time 0 are zero: no matrix product is needed.
+    # Time 0 needs no matrix product: the states before are zero.
     now = cell.activate(
         values[:1], dict.fromkeys(cell.state_names, zero), weights
     )
@@ -172,12 +172,7 @@ def _loop(
     names: Sequence[str],
     write: Callable[[tf.Tensor, Tensors, Arrays], Arrays],
 ) -> Arrays:
-    """Runs a cell over time, at time t on the first `counts[t]` rows.
-
-    Time 0 is computed before the loop: the states before time 0 are zero, and
-    no matrix product is needed. `write` stores the activations at a time t in
-    the arrays of `names`.
-    """
+    """Runs a cell over time; `write` stores activations in arrays."""
     time, starts = _time(steps), steps.starts
     dtype = steps.values.dtype
 
@@ -193,6 +188,7 @@ def _loop(
 
     rows = _rows(steps)
     zeros = tf.zeros([rows, cell.units], dtype)
+    # Time 0 needs no matrix product: the states before are zero.
     now = cell.activate(
         steps.values[:rows], dict.fromkeys(cell.state_names, zeros), weights
     )
@@ -282,7 +278,7 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # At its last step a row has no errors of later steps.
+        # Rows that end at t have no errors of later steps.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -332,24 +328,21 @@ def backpropagate_through_time(
 
 
 def _rows(steps: PackedSequence) -> tf.Tensor:
-    """Returns the number of rows."""
     return tf.reduce_sum(steps.counts[:1])
 
 
 def _time(steps: PackedSequence) -> tf.Tensor:
-    """Returns the number of time steps; 1 without rows."""
-    return tf.maximum(tf.size(steps.counts), 1)
+    return tf.maximum(tf.size(steps.counts), 1)  # 1 without rows
 
 
 @register
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results match `keras.layers.RNN(cell)`. The last output, and all outputs
-    of a `PackedSequence`, are computed without padding and with a custom
-    gradient, several times as fast as by `keras.layers.RNN`. With
-    `return_sequences`, `return_state` or `initial_state`, padded inputs run in
-    `keras.layers.RNN`.
+    The results match `keras.layers.RNN(cell)`, which runs padded inputs with
+    `return_sequences`, `return_state` or `initial_state`. Last outputs, and all
+    outputs of a `PackedSequence`, are computed without padding and with a
+    custom gradient, several times as fast.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
@@ -461,9 +454,7 @@ class Recurrent(keras.layers.Layer):
     def activations(
         self, inputs: tf.Tensor, lengths: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Computes every activation of the cell at every step.
-
-        Figs. 4 and 5 of the paper show such activations.
+        """Computes every activation of the cell at every step (Figs. 4, 5).
 
         Args:
             inputs: `(batch, time, features)`.
@@ -535,7 +526,7 @@ class Recurrent(keras.layers.Layer):
     def _keras_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any
     ) -> Any:
-        # With the layer as an attribute, saved files would have the cell twice.
+        # As an attribute, the layer would store the cell twice in saved files.
         layer = keras.layers.RNN(
             self.cell,
             return_sequences=self.return_sequences,

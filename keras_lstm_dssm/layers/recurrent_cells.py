@@ -12,7 +12,7 @@ Tensors = dict[str, tf.Tensor]
 
 
 def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
-    """Returns the last rows of `values`: as many rows as `like` has."""
+    """Returns the last `len(like)` rows of `values`."""
     return values[tf.shape(values)[0] - tf.shape(like)[0] :]
 
 
@@ -135,7 +135,7 @@ class RecurrentCell(keras.layers.Layer):
 
         Takes the activations at t, the `gradient_states` at t-1, and the
         gradients for the states at t. The result has no gradient through
-        `W_rec y(t-1)`: the caller adds it.
+        `W_rec y(t-1)`: the caller adds this gradient.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -387,7 +387,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def _add_peephole_error(
         self, gate: str, dc: tf.Tensor, dz: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
-        """Adds the gradient of c through a gate's peephole, W_p' dz."""
+        """Adds W_p' dz, the gradient of c through a gate's peephole."""
         if gate not in weights:
             return dc
         if self.peephole == "diagonal":

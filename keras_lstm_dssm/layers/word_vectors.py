@@ -133,8 +133,7 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # `gather_sum` sums one word for each time step, and no word for
-        # padding, whose vector is therefore 0.
+        # A time step is a sum of one word; padding is a sum of no word, 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -152,7 +151,6 @@ class WordVectors(Configured, keras.layers.Layer):
         )
 
     def _word_ids(self, words: WordBatch) -> tf.Tensor:
-        """Returns `WordSequences.words`; values past the end are ignored."""
         return words.words
 
     def get_config(self) -> dict[str, Any]:

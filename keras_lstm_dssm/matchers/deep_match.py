@@ -35,7 +35,7 @@ class Patches(NamedTuple):
 
 
 def topic_levels(pairs: int) -> tuple[int, ...]:
-    """Chooses the numbers of topics by the number of training pairs."""
+    """Chooses the levels by the number of training pairs."""
     return LARGE_LEVELS if pairs > 20_000 else SMALL_LEVELS
 
 
@@ -62,12 +62,12 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation.
 
-    A query and its document are joined to one text. Equal words of the query
-    and the document count as two different words. The patch of a topic has the
-    most probable query words and the most probable document words: on each
-    side, at most `largest` words, up to a share `mass` of the probability.
-    gensim's `LdaModel` uses variational inference; the paper used sampling.
-    Unknown words, id 0, are left out.
+    A query and its document are joined to one text, in which query words and
+    document words have different numbers. The patch of a topic has its most
+    probable query words and document words: of each, at most `largest` words,
+    up to a share `mass` of the probability. gensim's `LdaModel` uses
+    variational inference; the paper used sampling. Id 0, for unknown words, is
+    left out.
     """
     models = import_optional("gensim.models", "baselines")
     # Query words are numbered first, then document words.
@@ -116,9 +116,8 @@ def probable_words(
 ) -> np.ndarray:
     """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
-    `probabilities` are `[topics, words]` in any scale. The ids of a topic's
-    words are listed, most probable first, up to a share `mass` of the topic's
-    sum; rows are padded with 0.
+    `probabilities` are `[topics, words]` in any scale. A row has the `ids` of
+    words, most probable first, up to a share `mass` of the row's sum, then 0.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
@@ -150,7 +149,6 @@ def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
 
 
 def _members(ids: np.ndarray, size: int) -> np.ndarray:
-    """Returns 1 for words in a patch, else 0: float32 `[patches, size]`."""
     members = np.zeros((len(ids), size), np.float32)
     np.put_along_axis(members, ids, 1, axis=1)
     members[:, 0] = 0  # id 0 is not a word
@@ -166,9 +164,9 @@ class DeepMatch(Matcher):
     its probable query words and document words. The network has
 
     - layer I, `units` units for each patch:
-        z = sigmoid(sum over r of (x' a_r) (y' b_r) + b).
+        z = sigmoid(sum over r of (x' a_r) (y' b_r) + b), r = 1 to `rank`;
         x is 1 for words of the patch that the query contains, else 0; y is 1
-        for words that the document contains. r runs from 1 to `rank`;
+        for words of the patch that the document contains, else 0;
     - layer II, a sigmoid unit for each patch of all levels except the last. The
         unit reads layer I of its own patch, and of overlapping patches of the
         next level;
@@ -184,10 +182,9 @@ class DeepMatch(Matcher):
     Args:
         word_dimension: Width of the word vectors, which are not used.
             Default 50.
-        topics: Number of topics of each level, ascending, for two or more
-            levels. Default 20, 50 and 100. If a recipe has no `topics`,
-            `dssm.train` takes 50, 100 and 200 for more than 20,000 training
-            pairs.
+        topics: Numbers of topics of two or more levels, ascending. Default 20,
+            50 and 100. If a recipe has no `topics`, `dssm.train` takes 50, 100
+            and 200 for more than 20,000 training pairs.
         units: Number of units of layer I for each patch. Default 3.
         rank: Rank of the bilinear match. Default 3.
         committee: Number of units of the committee layer. Default 50.

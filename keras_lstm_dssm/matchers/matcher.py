@@ -31,8 +31,8 @@ class Matcher(Configured, keras.layers.Layer):
             or `"float64"`.
 
     Call arguments:
-        query: `WordSequences` of `pairs` queries, in any order.
-        document: `WordSequences` of `pairs` documents, in any order.
+        query: `WordSequences` of `pairs` queries; lengths in any order.
+        document: `WordSequences` of `pairs` documents; lengths in any order.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
@@ -132,8 +132,8 @@ class Matcher(Configured, keras.layers.Layer):
             training: Whether a gradient will be computed. Default `False`.
 
         Returns:
-            A tensor or nested tuples of tensors; the first axis of each tensor
-            has the texts. The base class returns `texts`.
+            A tensor or nested tuples of tensors, each with a row for each text.
+            The base class returns `texts`.
         """
         return texts
 
@@ -155,9 +155,9 @@ class Matcher(Configured, keras.layers.Layer):
     def represent_by_numpy(
         self, texts: FlatSequences, side: str
     ) -> Sequence[np.ndarray]:
-        """Represents each text for `score_query`, as `represent` does.
+        """Represents each text for `score_query`.
 
-        `texts` has NumPy arrays, and the longest text first. Returns an array
+        `texts` are NumPy arrays; the longest text comes first. Returns an array
         `[rows, width]` for each text.
         """
         raise NotImplementedError(f"{type(self).__name__}.represent_by_numpy")
@@ -187,9 +187,8 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> tf.Tensor:
         """Scores pairs of texts; represents each distinct text once.
 
-        A text may occur in several pairs. The base class then copies the
-        representation of the text; some matchers override the method to avoid
-        copies.
+        The base class copies the representation of a text for each pair; some
+        matchers override the method to avoid copies.
 
         Args:
             query: The distinct queries.
@@ -228,7 +227,7 @@ def as_rows(texts: Texts) -> FlatSequences:
 
 
 def rows_of(represented: Any, index: tf.Tensor) -> Any:
-    """Gathers the representations of texts; `index` has the row numbers."""
+    """Gathers rows of the tensors that represent texts."""
     return tf.nest.map_structure(
         lambda part: tf.gather(part, index), represented
     )

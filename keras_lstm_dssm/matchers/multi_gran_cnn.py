@@ -54,9 +54,9 @@ class MultiGranCNN(Matcher):
             Default 4.
         similarity: `"indirect"` (default), `"direct"` or `"concat"`.
         similarity_activation: See `PhraseSimilarity`. Default `"sigmoid"`.
-        sizes: Number of rows and columns after each dynamic pooling: first
-            the pooling of the similarities, then the pooling of each 2-D
-            convolution. Default 15, 8, 4 and 2 (not stated in the paper).
+        sizes: Number of rows and columns after each dynamic pooling: of the
+            similarities, then of each 2-D convolution. Default 15, 8, 4 and 2
+            (not stated in the paper).
         match_filters: Numbers of filters of the 2-D convolutions, of 3 x 3
             cells with zero padding. Default 50, 50 and 50 (not stated in the
             paper).
@@ -155,7 +155,7 @@ class MultiGranCNN(Matcher):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factor 0.1 of the learning rate of W, if `"indirect"`."""
+        """Factor 0.1 of the learning rate of W for `"indirect"`."""
         indirect = self.similarity == "indirect"
         return {"phrase_similarity": 0.1} if indirect else {}
 
@@ -179,8 +179,7 @@ class MultiGranCNN(Matcher):
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
         )
-        # The activation is monotone: it is applied after the maximum, to fewer
-        # cells.
+        # The activation is monotone, and can follow the maximum.
         values = self.phrase_similarity.apply(values)
         for convolution, pooling, size in zip(
             self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True

@@ -76,10 +76,9 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers the values of each pair's text from tensors for all texts.
+        """Gathers each pair's text from tensors `(positions, ...)`.
 
-        The tensors `parts` are `(positions, ...)`, like `vectors`. A shorter
-        text is padded with its last value.
+        A shorter text is padded with its last value.
         """
         # A group without pairs has length 1.
         longest = tf.reduce_max(
@@ -94,11 +93,10 @@ class PairedTexts(NamedTuple):
 def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
-    """Orders pairs so that the texts of each group have similar lengths.
+    """Orders pairs so that lengths in each of `PairedTexts.groups` are similar.
 
-    The groups are `PairedTexts.groups`. Pairs are divided into quarters by the
-    length of the document, shortest first. Within a quarter, pairs are ordered
-    by the length of the query.
+    Pairs are divided into quarters by the length of the document, shortest
+    first. Within a quarter, pairs are ordered by the length of the query.
     """
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
@@ -133,7 +131,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.include_word = include_word
         self.unit_length = unit_length
         self.dimension = 2 * units + (word_dimension if include_word else 0)
-        with keras.name_scope(self.name):  # query and document weights differ
+        with keras.name_scope(self.name):  # distinct weight names per side
             self.forward_lstm, self.backward_lstm = (
                 lstm(
                     word_dimension,
@@ -174,8 +172,8 @@ def lstm(
 ) -> PeepholeLSTM:
     """Creates and builds the LSTM of Wan et al. 2016.
 
-    The bias of the forget gate starts at `forget_bias`, all other biases at 0.
-    In the authors' programs all biases start at 0.
+    The bias of the forget gate starts at `forget_bias`, which is 0 in the
+    authors' programs; all other biases start at 0.
     """
     layer = PeepholeLSTM(
         units,
@@ -225,8 +223,8 @@ class MVLSTM(Matcher):
             `None` for matrices M without factors.
         unit_length: Whether representations of positions are scaled to norm 1.
             Default `False`, as in the paper. The presets of the bilinear and
-            tensor interactions have `True`: otherwise, a vector of large norm
-            has large cells with every vector.
+            tensor interactions have `True`: a vector of large norm would have
+            large cells with every vector.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     See `Matcher` for the call arguments.
@@ -334,7 +332,7 @@ class MVLSTM(Matcher):
         self, query: np.ndarray, documents: np.ndarray, lengths: np.ndarray
     ) -> np.ndarray:
         """Scores documents for one query; see `Matcher.score_query`."""
-        # The words of all documents are compared like the words of one text.
+        # The documents are compared as one long text.
         cells = self.comparison.compare_rows(
             self.comparison.prepare_query(tf.constant(query[np.newaxis])),
             self.comparison.prepare_document(
@@ -412,10 +410,8 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        """Scores pairs; only their strongest cells have a gradient.
-
-        `queries` are the vectors of queries, the first rows of `query.vectors`.
-        """
+        # Only the strongest cells have a gradient. `queries` are the first rows
+        # of `query.vectors`.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (
@@ -488,9 +484,9 @@ class RecurrentCosine(Matcher):
         bidirectional: Whether there is a second LSTM, which reads the words
             from last to first. Default `False`.
         share: Whether queries and documents share the LSTMs. Default `True`.
-        scale: Factor of the cosine. Default 5. With 1, few positive and
-            negative scores can differ by the margin 1 of the hinge loss, and
-            training learns little.
+        scale: Factor of the cosine. Default 5. With 1, few pairs of scores
+            differ by 1, the margin of the hinge loss, and training learns
+            little.
         forget_bias: Initial bias of the forget gates. Default 3: the gates
             start near 1, and the vector of a text depends on all words of the
             text. With 0, each further word halves the weight of all earlier
@@ -541,7 +537,7 @@ class RecurrentCosine(Matcher):
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
-        # The forward LSTM ends at the last word, the backward LSTM at word 0.
+        # The forward LSTM ends at the last word, the backward at the first.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
             [

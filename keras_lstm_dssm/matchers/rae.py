@@ -44,8 +44,9 @@ def same_numbers(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Compares the sets of numbers of two texts, ids `(pairs, m)`.
 
-    0 is not a number. Returns three tensors, bool `(pairs,)`: the sets are
-    equal; they are equal and not empty; one set is a subset of the other.
+    Id 0 is not a number. Returns three tensors, bool `(pairs,)`: whether the
+    sets are equal; whether the sets are equal and not empty; whether one set
+    contains the other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
@@ -55,7 +56,7 @@ def same_numbers(
 
 
 class Phrases(NamedTuple):
-    """The representation of texts for the head `"pool"` of `RAE`."""
+    """Represents texts for the head `"pool"` of `RAE`."""
 
     # Words, inner nodes, then zeros, `[texts, 2 * time - 1, dimension]`.
     nodes: tf.Tensor
@@ -76,7 +77,7 @@ def phrases_of(
     numbers, ascending.
     """
     time = tf.shape(words)[1]
-    # Moves the inner nodes of each text right after the words, before padding.
+    # Moves the inner nodes of each text before the padding.
     position = tf.range(2 * time - 1)[tf.newaxis]
     length = tf.convert_to_tensor(lengths)[:, tf.newaxis]
     source = tf.where(
@@ -119,11 +120,11 @@ class RAE(Matcher):
     Dynamic minimum pooling reduces the distances to `size` rows and columns.
     Pooled distances are standardised, clipped at three standard deviations, and
     scaled to [0.1, 0.9]. Four features are added: whether both texts have the
-    same set of numbers; whether they have the same, non-empty set of numbers;
-    whether one set of numbers contains the other; and the standardised
-    difference of lengths |m - n|. Only words of a vocabulary can be numbers.
-    The score is a linear function of the pooled distances and the features. The
-    published programs have further features, shares of equal words and phrases.
+    same set of numbers; whether the sets are the same and not empty; whether
+    one set contains the other; and the standardised difference of lengths
+    |m - n|. Only words of a vocabulary can be numbers. The score is a linear
+    function of the pooled distances and the features. The published programs
+    also have shares of equal words and phrases as features.
 
     The head `"root"` is an MLP on the roots of both trees.
 
@@ -206,8 +207,7 @@ class RAE(Matcher):
             name="mlp",
         )
         self.mlp.build((None, width))
-        # Mean and standard deviation of pooled distances and of differences of
-        # lengths.
+        # Mean and deviation of pooled distances, then of length differences.
         self.statistics = self.add_weight(
             (4,), "zeros", trainable=False, name="statistics"
         )
@@ -236,8 +236,8 @@ class RAE(Matcher):
     ) -> None:
         """Trains the autoencoder, and measures distances of training pairs.
 
-        The distances are measured for up to 2,000 pairs: one half are training
-        pairs, the other half join a query to the document of the next pair.
+        Distances are measured for up to 2,000 pairs: half are training pairs,
+        half are a query and the document of the next training pair.
 
         Args:
             words: The word vectors that the matcher will read; `fit` does
@@ -277,7 +277,6 @@ class RAE(Matcher):
         queries: Sequence[str],
         documents: Sequence[str],
     ) -> list[float]:
-        """Returns mean and deviation of distances and length differences."""
         pairs = list(zip(queries, documents, strict=True))
         next_documents = [*documents[1:], documents[0]]
         pairs += list(zip(queries, next_documents, strict=True))
@@ -336,7 +335,6 @@ class RAE(Matcher):
         return self.mlp(tf.concat([entries, tf.stack(features, 1)], 1))
 
     def _pooled(self, query: Phrases, document: Phrases) -> tf.Tensor:
-        """Returns the pooled distances `(pairs, size * size)`."""
         cells = distances(query.nodes, document.nodes)[..., tf.newaxis]
         sizes = 2 * query.lengths - 1, 2 * document.lengths - 1
         pooled = self.pooling(cells, *sizes)

@@ -69,7 +69,7 @@ class Trees(NamedTuple):
 def balanced_children(max_words: int) -> np.ndarray:
     """Lists the merges of balanced trees for texts of 0 to `max_words` words.
 
-    A text is halved recursively; with an odd number of words, the left half has
+    A text is halved recursively; the left half of an odd number of words has
     one word more. Element n of the result, `[max_words - 1, 2]`, is
     `Trees.children` of a text of n words.
     """
@@ -80,7 +80,7 @@ def balanced_children(max_words: int) -> np.ndarray:
         def root(
             start: int, end: int, merges: list[tuple[int, int]] = merges
         ) -> int:
-            """Merges the words `start` to `end - 1`; returns the node."""
+            # Merges the words `start` to `end - 1`; returns the node.
             if end - start == 1:
                 return start
             middle = (start + end + 1) // 2
@@ -168,8 +168,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             time = tf.shape(vectors)[1]
             table = tf.constant(balanced_children(self.max_words))
             children = tf.gather(table, lengths)[:, : time - 1]
-            # Numbers of inner nodes start at `max_words` in the table, and at
-            # `time` in a batch.
+            # Inner nodes start at `max_words` in the table, at `time` in trees.
             is_inner = tf.cast(children >= self.max_words, tf.int32)
             children -= is_inner * (self.max_words - time)
         return Trees.from_children(children, lengths)
@@ -206,8 +205,8 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         slots = tf.maximum(trees.slots, 0)
         depths = trees.depths[:, :time]
 
-        # A node has at most one ancestor that is `level + 1` merges above it.
-        # Iteration `level` decodes all nodes from these ancestors.
+        # Iteration `level` decodes each node from its ancestor, if any, that is
+        # `level + 1` merges above.
         def unfold(
             level: tf.Tensor, decoded: tf.Tensor, error: tf.Tensor
         ) -> tuple[Any, Any, Any]:
@@ -233,13 +232,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return error
 
     def _encode(self, pair: tf.Tensor) -> tf.Tensor:
-        """Computes parents `(..., dimension)` of joined pairs of children."""
+        """Computes parents `(..., dimension)` from joined children."""
         return tf.tanh(
             tf.tensordot(pair, self.encoder_kernel, 1) + self.encoder_bias
         )
 
     def _decode(self, parent: tf.Tensor) -> tf.Tensor:
-        """Reconstructs joined pairs of children, `(..., 2 * dimension)`."""
+        """Reconstructs joined children `(..., 2 * dimension)` of parents."""
         return tf.tanh(
             tf.tensordot(parent, self.decoder_kernel, 1) + self.decoder_bias
         )
@@ -249,7 +248,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return tf.reduce_sum((pair - self._decode(self._encode(pair))) ** 2, -1)
 
     def _leaves(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns the word vectors, followed by zeros for the inner nodes."""
+        # Zeros for the inner nodes follow the word vectors.
         return tf.pad(vectors, [[0, 0], [0, tf.shape(vectors)[1] - 1], [0, 0]])
 
     def _append(
@@ -269,7 +268,6 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def _merge_greedily(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the children and the nodes of greedy trees."""
         texts, time = tf.shape(vectors)[0], tf.shape(vectors)[1]
         infinite = tf.constant(np.inf, vectors.dtype)
         position = tf.range(time)[tf.newaxis]
@@ -368,8 +366,7 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # `RAE` sets the weights to not trainable; without `watch`, the tape
-            # would ignore them.
+            # A tape does not watch weights that `RAE` has frozen.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))

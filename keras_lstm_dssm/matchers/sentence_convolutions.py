@@ -114,7 +114,7 @@ class ARCI(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Encodes texts by the convolutions of a side, `[texts, features]`."""
+        """Encodes texts by the side's convolutions, `[texts, features]`."""
         stack = self.query_stack if side == "query" else self.document_stack
         return stack.flat(texts.vectors, texts.lengths)
 
@@ -133,7 +133,7 @@ class ARCII(Matcher):
 
     ARC-II of Hu et al. 2014. The formula is the first layer. Max pooling of
     2 x 2 cells, further 2-D convolutions, each with max pooling, and an MLP
-    follow. The gate g is 0 if one of the windows i and j is padding, else 1.
+    follow. The gate g is 0 if the window i or the window j is padding, else 1.
     (In the paper g is 0 if both windows are padding.)
 
     With W = [W_x; W_y], the first layer before the relu is a sum A_i + C_j of
@@ -176,8 +176,7 @@ class ARCII(Matcher):
         super().__init__(word_dimension, **kwargs)
         if not filters:
             raise InputError(
-                "filters is empty: expected the number of filters of each"
-                " convolution"
+                "filters is empty: expected a number for each convolution"
             )
         check_each_at_least(1, filters=filters)
         self.filters = list(filters)
@@ -368,8 +367,7 @@ class CNTN(Matcher):
         """Computes the parts of the tensor layer for each text.
 
         Returns v_q' M^[1:r] `[texts, r, size]` of queries, or v_a `[texts,
-        size]` of documents; and the summand of V [v_q; v_a] for the text,
-        `[texts, r]`.
+        size]` of documents; and the side's term of V [v_q; v_a], `[texts, r]`.
         """
         number = SIDES.index(side)
         vectors = self.stacks[number].flat(texts.vectors, texts.lengths)

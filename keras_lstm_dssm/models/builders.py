@@ -93,10 +93,9 @@ def check_arguments(
 ) -> None:
     """Checks that the constructor of a class takes the arguments in `config`.
 
-    Arguments of the parent classes up to `base` are allowed. The arguments
-    `without` are not allowed, because the recipe has separate fields for these
-    arguments. `field` is the name of the recipe's field with the value
-    `config`.
+    Arguments of parent classes up to `base` are allowed; arguments `without`,
+    which have their own fields in the recipe, are not. `field` is the name of
+    the recipe's field with the value `config`.
     """
     allowed = {"dtype", "trainable"}
     for parent in model_class.__mro__:
@@ -122,8 +121,8 @@ def check_arguments(
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered class that a field of a recipe names.
 
-    Classes of this package have names such as `"LSTMEncoder"`, classes of other
-    packages names such as `"my_package>GRUEncoder"`.
+    Names are such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for classes
+    of other packages.
     """
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls

@@ -24,9 +24,8 @@ class DocumentBatch(NamedTuple):
     """Hashed documents.
 
     Attributes:
-        sentences: The distinct sentences. `text_index`, `[sentences]`, has the
-            sentences of the first document, then the sentences of the second
-            document, and so on.
+        sentences: The distinct sentences. `text_index`, `[sentences]`, lists
+            the sentences of the first document, of the second, and so on.
         lengths: Number of sentences of each document, at least 1, int32
             `[documents]`.
     """
@@ -77,9 +76,9 @@ class DocumentHasher(Hasher):
         """Hashes the documents of a batch and looks up their key words.
 
         `documents` has strings and `salient` bools `[batch, (sentences)]`;
-        `key_words` has strings `[batch, (words)]`. If a document has more or
-        fewer bools than sentences, the graph raises
-        `tf.errors.InvalidArgumentError`.
+        `key_words` has strings `[batch, (words)]`. Raises
+        `tf.errors.InvalidArgumentError` if a document's numbers of bools and
+        sentences differ.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         row_check = check_rows(
@@ -118,7 +117,7 @@ class DocumentHasher(Hasher):
         return tf.maximum(lengths, 1)
 
     def _first_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
-        """Returns each row's first values, or `empty` for an empty row."""
+        """Returns the first values of each row; `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._cut_lengths(rows)
         # Difference between a value's indices in `values` and in the result.

@@ -54,9 +54,9 @@ class KeyVec(TextModel):
     `fit` takes a tuple of three lists, or a `tf.data.Dataset` of batches
     `(documents, salient, key_words)`, each a `tf.RaggedTensor` `[batch, None]`:
     the sentences, a bool for each sentence, and the key words of each document.
-    The metrics are loss, read_loss (-L_read), key_word_loss (-L_enc) and
-    accuracy, means over documents. Accuracy is the share of documents in which
-    the sentence with the largest p_i is a key sentence.
+    The metrics, means over documents, are loss, read_loss (-L_read),
+    key_word_loss (-L_enc) and accuracy: the share of documents in which the
+    sentence with the largest p_i is a key sentence.
 
     Args:
         words: Layer that converts sentences to word vectors.
@@ -171,8 +171,7 @@ class KeyVec(TextModel):
     def key_word_ids(self, words: Iterable[str]) -> np.ndarray:
         """Looks up key words after normalising them, int32 `(words,)`.
 
-        Ids start at 1 and have the order of `key_vocabulary`; 0 is for all
-        other words.
+        The id of `key_vocabulary[i]` is i + 1; the id of other words is 0.
         """
         normal = normalize(words, self.key_lookup.split)
         return self.key_lookup.ids(tf.constant(normal, tf.string)).numpy()
@@ -213,9 +212,8 @@ class KeyVec(TextModel):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors of documents, and the logits of the p_i.
 
-        Vectors are float `(documents, dimension)`, eq. (3); logits are float
-        `(sentences,)`, eq. (2). `dropout_seed` is int32 `(2,)`, or `None` for
-        no dropout.
+        Vectors are float `(documents, dimension)`, logits float `(sentences,)`.
+        `dropout_seed` is int32 `(2,)`, or `None` for no dropout.
         """
         sentences = self.sentence_encoder(
             self.words.embedding(documents.sentences, training=training),
@@ -352,8 +350,8 @@ class KeyVec(TextModel):
             Float `[documents, dimension]`, in the order of the documents.
 
         Raises:
-            InputError: `documents` is not an iterable, or an element is neither
-                a string nor a list of sentences.
+            InputError: `documents` is a string or not iterable, or an element
+                is neither a string nor a list of sentences.
 
         Example:
         >>> model.encode(["First one. Long.", ["Second.", "Split."]]).shape
@@ -435,7 +433,7 @@ class KeyVec(TextModel):
     def _read_in_batches(
         self, documents: list[list[bytes]], progress: bool = False
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Returns the vector and the p_i, float `[sentences]`, of documents."""
+        # Returns the vector and the p_i, float `[sentences]`, of each document.
         documents = [
             sentences[: self.max_sentences] or [b""] for sentences in documents
         ]
@@ -485,7 +483,6 @@ def _key_vocabulary(
 def _first_is_salient(
     logits: tf.Tensor, salient: tf.Tensor, document: tf.Tensor
 ) -> tf.Tensor:
-    """Returns whether each document's most probable sentence is salient."""
     largest = tf.math.segment_max(logits, document)
     rows = tf.range(tf.size(logits))
     is_largest = tf.equal(logits, tf.gather(largest, document))

@@ -43,13 +43,12 @@ class HashedPairs(NamedTuple):
     """A hashed batch of pairs, which has each distinct text once.
 
     Attributes:
-        query: The queries; its `text_index` is `[batch]`.
-        document: The titles: clicked titles and negatives; with tied towers
-            also the queries. Its `text_index`, `[batch]`, has the clicked
-            titles.
-        candidates: For each row, the index of the clicked title and the indices
-            of k negatives in the list of titles, int32 `[batch, 1 + k]`.
-        titles: The list of titles: indices of distinct texts of `document`,
+        query: The queries; `query.text_index` is `[batch]`.
+        document: Clicked titles and negatives; with tied towers also the
+            queries. `document.text_index`, `[batch]`, has the clicked titles.
+        candidates: For each row, the clicked title and k negatives, as indices
+            in the list of titles, int32 `[batch, 1 + k]`.
+        titles: The list of titles, as indices of distinct texts of `document`,
             int32 `[titles]`; `None` if all texts of `document` are titles.
         log_q: The result of `log_q_sums`; or `None`.
         fingerprints: Hashes of the titles, int64 `[titles]`; or `None`.
@@ -174,7 +173,7 @@ class PairHasher(Hasher):
         """Hashes a dataset's batches in parallel.
 
         With `untrained`, hashed batches also have the untrained columns of the
-        vectors. These batches become invalid when the untrained weights change.
+        vectors; such a batch is invalid after a change of untrained weights.
         """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches
@@ -192,7 +191,7 @@ class PairHasher(Hasher):
         return hashed_in_parallel(batches, partial(self, caches=caches))
 
     def clear_if_stale(self) -> None:
-        """Clears caches of untrained columns if their weights have changed."""
+        """Clears caches of untrained columns after a change of weights."""
         for cache in set(self._training_caches):
             if isinstance(cache, UntrainedColumnCache):
                 cache.clear_if_stale()

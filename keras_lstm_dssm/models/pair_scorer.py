@@ -254,7 +254,7 @@ class PairScorer(TextModel):
         if is_empty(pairs):  # Keras would raise UnboundLocalError
             return np.zeros(0, self.compute_dtype)
         return super().predict(
-            # In a tuple: otherwise Keras would use the documents as labels.
+            # Without a tuple, Keras would use the documents as labels.
             pairs.map(lambda *pair: (pair[:2],)).prefetch(tf.data.AUTOTUNE),
             verbose=verbose,
             **kwargs,
@@ -265,10 +265,10 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 
-        With a matcher that scores by NumPy (`scores_by_numpy`), the
-        representations of documents, up to 256 MB, are cached until a weight
-        changes, and the words of up to 32 MB of texts in some 200 MB of memory.
-        Several threads may call this method.
+        If `matcher.scores_by_numpy` is true, two things are cached: up to 256
+        MB of representations of documents, until a weight changes; and the
+        words of up to 32 MB of texts, in some 200 MB of memory. Several threads
+        may call this method.
 
         Args:
             query: The query's text.
@@ -351,7 +351,6 @@ class PairScorer(TextModel):
     def _score_rows(
         self, query: WordBatch, document: WordBatch, training: bool = False
     ) -> tf.Tensor:
-        """Returns the scores of a hashed batch of pairs, `(pairs,)`."""
         return self.matcher.score_rows(
             self._word_vectors(query, training),
             self._word_vectors(document, training),
@@ -361,7 +360,6 @@ class PairScorer(TextModel):
         )
 
     def _word_vectors(self, words: WordBatch, training: bool = False) -> Any:
-        """Returns the word vectors of the distinct texts of a batch."""
         if not self.matcher.reads_flat:
             return self.words(words, training=training)
         table = self.words.embedding(words, training=training)
@@ -370,7 +368,6 @@ class PairScorer(TextModel):
     def _numpy_scorer(
         self, query: bytes
     ) -> Callable[[list[bytes]], np.ndarray]:
-        """Returns a function that scores documents for a query by NumPy."""
         (query_rows,) = self._represent([query], "query")
 
         def score(texts: list[bytes]) -> np.ndarray:
@@ -393,7 +390,6 @@ class PairScorer(TextModel):
         return RepresentedTexts(represent, weights)
 
     def _represent(self, texts: list[bytes], side: str) -> list[np.ndarray]:
-        """Represents texts by NumPy, an array of rows for each text."""
         fields, _ = self.hasher.cache.fields(np.array(texts, object))
         batch = WordBatch(*fields)
         is_word = np.arange(batch.words.shape[1]) < batch.lengths[:, np.newaxis]
@@ -405,7 +401,6 @@ class PairScorer(TextModel):
     def _graph_scorer(
         self, query: bytes
     ) -> Callable[[list[bytes]], np.ndarray]:
-        """Returns a function that scores documents for a query in a graph."""
         represent, score_documents = self._query_graphs
         query_tensors = represent(tf.constant([query]))
         return lambda texts: score_documents(
@@ -414,7 +409,6 @@ class PairScorer(TextModel):
 
     @cached_property
     def _query_graphs(self) -> tuple[Any, Any]:
-        """Two graphs: represent a query, and score documents for a query."""
         represent = tf.function(
             lambda texts: self.matcher.represent(
                 self._word_vectors(self.words.distinct(texts)), "query"

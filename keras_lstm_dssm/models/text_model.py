@@ -45,8 +45,7 @@ class Hasher:
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, unless they are hashed already.
 
-        With `untrained`, `PairHasher` also computes untrained columns of
-        vectors.
+        `untrained` is for `PairHasher.dataset`.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -102,8 +101,8 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Raises `InputError` if the numbers are known and differ. The returned
-    operation checks unknown numbers when the graph runs; the operation raises
+    Raises `InputError` if known numbers differ. If numbers are unknown, the
+    returned operation checks them when the graph runs, and raises
     `tf.errors.InvalidArgumentError`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
@@ -122,9 +121,8 @@ def check_rows(**parts: Any) -> Any:
 def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
     """Divides a batch's weights, if any, by their mean.
 
-    Keras computes the mean of the weighted losses; with relative weights, this
-    mean is sum(w loss) / sum(w). If the reduction of the loss is `"sum"`, the
-    weights are returned unchanged.
+    The mean of weighted losses, which Keras computes, is then
+    sum(w loss) / sum(w). With the reduction `"sum"`, weights do not change.
     """
     if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
@@ -160,7 +158,7 @@ def check_not_empty(batches: tf.data.Dataset) -> None:
 
 @tf.autograph.experimental.do_not_convert
 def _with_markers(*batch: Any) -> Any:
-    """Replaces `None` by a marker: distributed datasets hold only tensors."""
+    # Distributed datasets hold only tensors: a marker replaces `None`.
     marker = tf.zeros([0], _MARKER_DTYPE)
     return tf.nest.map_structure(
         lambda part: marker if part is None else part, batch
@@ -175,7 +173,7 @@ class OneProcess:
     """Replaces `JointStep` in training by one process: exchanges nothing.
 
     The docstrings of the methods say what `JointStep` does. With one process,
-    there is nothing to add: the arguments are returned unchanged.
+    there is nothing to add.
     """
 
     def join(self, model: Any, batch: Any) -> Any:
@@ -199,7 +197,7 @@ class OneProcess:
         return loss, gradients
 
     def weigh(self, loss: tf.Tensor, batch: Any) -> tf.Tensor:
-        """Multiplies a mean loss by this process's share of all weights."""
+        """Multiplies a mean loss by this process's share of the weights."""
         return loss
 
 
@@ -213,8 +211,8 @@ class TextModel(BuiltModel):
     kind: str  # the name of the `ModelKind`
     takes_metrics = False  # whether `compile` accepts further metrics
     given_metrics = False  # whether `compile` got further metrics
-    # For error messages: the model's metrics, how to measure rankings, and what
-    # to give instead of labels or weights.
+    # Parts of messages: the metrics, how to measure rankings, and what to give
+    # instead of labels or weights.
     own_metrics = "two metrics, loss and accuracy"
     rankings_hint: str
     weights_hint: str
@@ -518,7 +516,6 @@ class TextModel(BuiltModel):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def _steps_done(self) -> int:
-        """Returns the number of training steps, 0 before `compile`."""
         return int(self.optimizer.iterations.numpy()) if self.compiled else 0
 
     def _check_ready(self) -> None:
@@ -527,14 +524,12 @@ class TextModel(BuiltModel):
     def _batches(
         self, x: Any, y: Any = None, **options: Any
     ) -> tf.data.Dataset:
-        """Makes a dataset of batches of strings from examples, see `fit`."""
         self._refuse(y=y, sample_weight=options.pop("sample_weight", None))
         return self.batches_of(x, **options)
 
     def _only_batch(
         self, x: Any, y: Any, sample_weight: Any = None
     ) -> tuple[Any, ...]:
-        """Returns all examples of lists as one batch."""
         size = 2**31 - 1
         batches = self._batches(
             x, y, batch_size=size, sample_weight=sample_weight
@@ -543,7 +538,6 @@ class TextModel(BuiltModel):
         return next(iter(batches))
 
     def _refuse(self, **arguments: Any) -> None:
-        """Raises `InputError` if an argument is not `None`."""
         for name, value in arguments.items():
             if value is not None:
                 raise InputError(
@@ -551,11 +545,7 @@ class TextModel(BuiltModel):
                 )
 
     def _nesterov(self) -> NesterovMomentum | None:
-        """Returns the optimizer if it is `NesterovMomentum`.
-
-        This is a method, because Keras would save an attribute or a property
-        with the model.
-        """
+        # A method, because Keras would save a property with the model.
         optimizer = self.optimizer if self.compiled else None
         return optimizer if isinstance(optimizer, NesterovMomentum) else None
 
@@ -577,13 +567,12 @@ class TextModel(BuiltModel):
     def _hashed(
         self, batches: tf.data.Dataset, training: bool = False
     ) -> tf.data.Dataset:
-        """Maps the hashing of texts onto a dataset of batches."""
         check_not_empty(batches)
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # With autotuning, two of five calls of `fit` took up to twice the time,
-        # because they waited at the end for the autotuner's sleeping thread.
+        # With autotuning, some calls of `fit` took twice the time: at the end,
+        # they waited for the autotuner's sleeping thread.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
@@ -594,10 +583,7 @@ class TextModel(BuiltModel):
         is_accurate: tf.Tensor,
         weights: tf.Tensor | None = None,
     ) -> None:
-        """Updates the metrics loss and accuracy.
-
-        `loss` is the mean of a batch; `is_accurate` is bool `(batch,)`.
-        """
+        # `loss` is the mean of a batch; `is_accurate` is bool `(batch,)`.
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
         total = (
             tf.size(is_accurate) if weights is None else tf.reduce_sum(weights)

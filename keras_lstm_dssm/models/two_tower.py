@@ -75,12 +75,12 @@ def random_negatives(
     Args:
         query: Vectors of the queries, `(batch, d)`.
         document: Vectors of the distinct titles, `(titles, d)`.
-        candidates: Rows of `document` for each query, `(batch, 1 + k)`: the
-            clicked title, then k further negatives.
+        candidates: The clicked title and k further negatives of each query,
+            rows of `document`, `(batch, 1 + k)`.
         n: Number of negatives to draw.
         seed: Seed of the draw, int32 `(2,)`.
-        all_clicked: Rows of `document`: the clicked titles of all workers.
-        first_row: This worker's first row in `all_clicked`.
+        all_clicked: The clicked titles of all workers, rows of `document`.
+        first_row: Index of this worker's first title in `all_clicked`.
 
     Returns:
         Cosines and labels, both `(batch, 1 + n + k)`, the clicked title first.
@@ -119,7 +119,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Converts column indices to one-hot labels; other labels stay."""
+    """Converts column indices to one-hot labels; returns other labels."""
     if labels.shape.rank > 1:
         return labels
     return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
@@ -192,9 +192,9 @@ class TwoTower(SyncedWeights, TextModel):
 
     Training delays updates of rows of the trigram tables (`LazyRows`).
     `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and direct
-    calls apply these updates first. Within an epoch, call `sync_weights()` from
-    a callback before you read a variable, or before your own `tf.function` or
-    functional model uses an encoder.
+    calls apply the updates first. Within an epoch, call `sync_weights()` before
+    a callback reads a variable, or runs an encoder in your own `tf.function` or
+    functional model.
 
     Args:
         query_encoder: Encoder of queries, with the parameters Lambda_Q: a
@@ -300,15 +300,14 @@ class TwoTower(SyncedWeights, TextModel):
             jit_compile: Must be `False`: XLA has no string operations.
             **kwargs: See `keras.Model.compile`. `metrics` are in addition to
                 loss and accuracy. For a metric, `y_pred` has the cosines with
-                the candidates, `(batch, candidates)`, without the logQ
-                correction, and -1 for a random negative that equals the clicked
-                title; `y_true` is 1.0 for the clicked title and 0.0 for
-                negatives. For rankings of all documents use
-                `RankingEvaluation`.
+                the candidates, `(batch, candidates)`, before the logQ
+                correction; -1 for a random negative that equals the clicked
+                title. `y_true` is 1.0 for the clicked title, else 0.0. For
+                rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: XLA or half precision is requested, or the metric
-                accuracy, which every `TwoTower` has.
+            InputError: XLA, half precision or the metric accuracy, which every
+                `TwoTower` has, is requested.
         """
         self.sync_weights()  # pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -477,7 +476,6 @@ class TwoTower(SyncedWeights, TextModel):
     def _encode(
         self, batch: HashedPairs, training: bool
     ) -> tuple[Blocks, Blocks]:
-        """Returns the queries' vectors, and the distinct titles' vectors."""
         blocks = self.query_encoder.blocks(batch.query, training)
         queries = [tf.gather(block, batch.query.text_index) for block in blocks]
         if self.tied:  # `batch.query` also has the distinct titles
@@ -511,10 +509,9 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> tf.Tensor:
         """Subtracts log(share of clicks) / gamma from each title's cosines.
 
-        In-batch negatives are sampled in proportion to their clicks. With this
-        "logQ" correction, training equals training with uniformly sampled
-        negatives (Bengio and Senecal 2008; Yi et al. 2019). The division by
-        gamma is needed because the loss multiplies cosines by gamma.
+        In-batch negatives are sampled in proportion to their clicks. This
+        "logQ" correction gives the loss of uniformly sampled negatives (Bengio
+        and Senecal 2008; Yi et al. 2019). The loss multiplies cosines by gamma.
         """
         if batch.log_q is None:
             return cosines
@@ -528,14 +525,12 @@ class TwoTower(SyncedWeights, TextModel):
         return cosines - tf.cast(log_q / gamma, cosines.dtype)
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        """Converts indices to one-hot labels unless the loss takes indices."""
         takes_indices = getattr(self.loss, "takes_indices", False)
         return labels if takes_indices else _one_hot(labels, scores)
 
     def _update_metrics(
         self, labels: tf.Tensor, cosines: tf.Tensor, weights: tf.Tensor | None
     ) -> None:
-        """Updates the metrics that `compile` got."""
         if not self.given_metrics:
             return
         labels = _one_hot(labels, cosines)
@@ -575,8 +570,8 @@ class TwoTower(SyncedWeights, TextModel):
     def train_jointly(self, exchange: OneProcess) -> None:
         """Makes each training step use the batches of all workers.
 
-        All workers must have equal weights, and call `fit` with the same number
-        of batches. `exchange` is a `JointStep`.
+        Workers must have equal weights, and equal numbers of batches in `fit`.
+        `exchange` is a `JointStep`.
         """
         self.exchange = exchange
         self.hasher.fingerprints = True

@@ -31,7 +31,6 @@ from keras_lstm_dssm.settings.recipes import (
 def _new_words(
     recipe: WordsRecipe, vocabulary: Sequence[str], vectors: np.ndarray | None
 ) -> VocabularyVectors | TrigramVectors:
-    """Makes the layer of word vectors; `vectors` are the initial values."""
     options: dict[str, Any] = {
         "dimension": recipe.word_dimension,
         "max_words": recipe.max_words,
@@ -95,10 +94,9 @@ def build_keyvec(
 ) -> KeyVec:
     """Builds a `KeyVec`.
 
-    `vocabulary` has the possible key words. With `words="vocabulary"` in the
-    recipe, the key words are also the words that have vectors; with
-    `words="stems"`, the `stems` have vectors. `vectors` are initial word
-    vectors, see `build_scorer`.
+    `vocabulary` has the possible key words. If `words` of the recipe is
+    `"vocabulary"`, these words have vectors; if `"stems"`, the `stems` have
+    vectors. `vectors` are initial word vectors, see `build_scorer`.
     """
     with seeded_initializers(seed):
         return KeyVec(
