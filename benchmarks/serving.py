@@ -376,10 +376,7 @@ async def run_http_client(
     milliseconds: list[float],
     errors: list[str],
 ) -> None:
-    """Sends requests on one connection until `time.perf_counter()` is `end`.
-
-    Connects again after an error.
-    """
+    """Sends requests on a connection until `end`; reconnects after an error."""
     host, _, port = address.rpartition(":")
     requests = [
         f"POST {path} HTTP/1.1\r\nHost: {address}\r\n"

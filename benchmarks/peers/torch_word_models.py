@@ -201,10 +201,7 @@ def torch_examples(batch: Batch) -> TorchExamples:
 
 
 class TorchKeyVec(torch.nn.Module):
-    """KeyVec of Bi and Ma 2017 in PyTorch.
-
-    `rows` is the number of word vectors, padding included.
-    """
+    """KeyVec of Bi and Ma 2017; one of the `rows` of vectors is padding."""
 
     def __init__(
         self,
