@@ -70,7 +70,7 @@ def seconds(fit: Callable[[], Any]) -> float:
 
 
 def main(data: str) -> None:
-    """Times `TwoTower` and Keras in turn, three times, and prints seconds."""
+    """Compares `TwoTower` with Keras in three turns, and prints the seconds."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)

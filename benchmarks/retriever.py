@@ -1,4 +1,4 @@
-"""The suite `retriever` measures speed, memory, recall of large retrievers.
+"""The suite `retriever` measures latency, memory and recall of retrievers.
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 

@@ -39,7 +39,7 @@ class PaddedTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tf.Tensor:
-        """Returns the trigram ids of strings plus 1, padded with 0."""
+        """Returns the trigram ids of strings, each plus 1, padded with 0."""
         return (HASHING(texts) + 1).to_tensor()
 
 

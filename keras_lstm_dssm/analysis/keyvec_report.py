@@ -526,6 +526,6 @@ def _nearest_table(document: ExplainedDocument) -> Table:
     return Table(
         ["Cosine", "Document", "Class"],
         rows,
-        "Nearest documents; a class is bold if the document above has it, too",
+        "Nearest documents; bold: a class that the explained document has, too",
         text_columns=[1, 2],
     )

@@ -48,7 +48,7 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns data, `max_bad_lines`, `min_relevant`, by default of the run."""
+    """Returns data, `max_bad_lines`, `min_relevant`; by default the run's."""
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:

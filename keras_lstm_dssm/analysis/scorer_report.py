@@ -506,9 +506,9 @@ def report_on_scorer(
 
 _STATISTICS = {
     "positions": "The two words of the largest cell, for pairs of a query and a"
-    " right answer. A word is inner if it is neither first nor last. Shares of"
-    " pairs: query, document and both have the inner word there; chance is both"
-    " for random words; last: both words are last",
+    " right answer. Query, document, both: share of pairs whose word there is"
+    " neither first nor last. Chance: both, for random words. Last: share of"
+    " pairs whose words are both last",
     "against": "Queries that both, one or none of the scorers answers right; p"
     " tests whether P@1 is equal",
 }

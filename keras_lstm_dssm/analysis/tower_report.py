@@ -147,8 +147,8 @@ def _topics_section(
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
         f"Words that change one of the {settings.topic_cells} most active cells"
         f" of their query, in {len(queries):,} queries, with counts. The cells "
-        "with the most words come first. Each cell has the words that "
-        "distinguish it. Look for cells whose words belong together in "
+        "with the most words come first. Each row has the words that "
+        "distinguish its cell. Look for cells whose words belong together in "
         "meaning. Words that share letters have similar vectors in any encoder "
         "of letter trigrams." + cell_note(model.query_encoder),
     )
@@ -392,9 +392,9 @@ def _words_section(
             f"A count is how many of the {settings.cells} most active cells "
             f"change at the word by {settings.change:g} or more of their final "
             "output. The word that is read first changes every cell and has no "
-            f"count. Keywords, in bold, change over {settings.share:.0%} of the "
-            f"{settings.cells} cells in each direction of reading. Next to "
-            "the counts is " + text[0].lower() + text[1:]
+            f"count. Keywords (bold) change more than {settings.share:.0%} of "
+            f"the {settings.cells} cells in each direction of reading. Next "
+            "to the counts is " + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "How much each word counts"
     return Section(title + " (Tables I and II)" * bool(states), tables, text)

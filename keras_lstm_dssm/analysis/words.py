@@ -145,7 +145,7 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a query and a title after each word of each text.
 
-    This is possible for every encoder: the words up to each word are encoded.
+    Any encoder will do: the words up to each word are encoded as a text.
 
     Args:
         model: A `TwoTower`.
