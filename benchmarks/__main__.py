@@ -3,13 +3,13 @@
 Example:
   make benchmark ARGS='--suite=train,encode --data=clicks.tsv --json=out.json'
 
-Suites, several separated by commas, or `all`:
+Suites (--suite takes several, separated by commas, or `all`):
   train   pairs/s of two towers, from strings to updated weights
   encode  titles/s of two towers, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
   load    latency of many clients of lstm-dssm-serve, half over gRPC and half
-          over HTTP, while new versions are published; of a single client, also
-          with a server that always sends the same reply
+          over HTTP, while new versions are published; latency of one client,
+          compared with a server that always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -17,17 +17,17 @@ Suites, several separated by commas, or `all`:
   matching  triples/s of pair scorers, from strings to updated weights, and
           milliseconds to score 1,000 candidates of one query
   documents  documents/s and sentences/s of KeyVec, from strings to updated
-          weights and from strings to vectors, and microseconds for a sentence
+          weights and from strings to vectors; microseconds for a sentence
           in documents of 8 to 1,000 sentences
   prepare  seconds of lstm-dssm-prepare for a random log, compared with one
           statement of DuckDB that reads and joins the same files
 `train` and `encode` compare the towers of this package with the same towers in
 stock Keras and, if installed, in PyTorch and JAX. `matching` and `documents`
-compare with PyTorch, if installed. These four suites run each model in a
-separate process, with the number of threads and the allocator with which the
-model is fastest (`environments` in the results). `matching` reads the judged
-lists of --data; if there are none, the clicks. Results are medians. Run the
-benchmark on an idle machine; the load of the machine is printed first.
+compare their models with the same models in PyTorch, if it is installed. These
+four suites run each model in a separate process, in its fastest environment: a
+number of threads and an allocator (`environments` in the results). `matching`
+reads the judged lists of --data, or the clicks if there are no lists. Results
+are medians. Use an idle machine; the load of the machine is printed first.
 """
 
 import importlib
@@ -53,8 +53,8 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. The suite `documents` reads `api_documents`; with no other suites, "
-    "or with `prepare`, --data can be a folder of documents.",
+    "files. The suite `documents` reads `api_documents`; if no suite but "
+    "`documents` and `prepare` runs, --data can be a folder of documents.",
 )
 program.integer(
     "batch_size", 1024, "Pairs in a training step and texts encoded at once.", 2
@@ -189,7 +189,7 @@ def _titles(log: "ClickLog") -> list[str]:
 
 
 def _triples(log: "ClickLog") -> "Triples":
-    """Returns triples of the judged lists of `--data`, otherwise of clicks."""
+    """Returns triples from the judged lists in `--data`, else from clicks."""
     from keras_lstm_dssm.data import Triples, open_collection
     from keras_lstm_dssm.data.sources import API, is_collection
 

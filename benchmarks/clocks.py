@@ -1,4 +1,4 @@
-"""Clocks and medians. Peers use them, too, so that they need NumPy only."""
+"""Clocks and medians. This module needs only NumPy, because peers use it."""
 
 import statistics
 import time

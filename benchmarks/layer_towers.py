@@ -1,7 +1,7 @@
 """Compares `fit` of `TwoTower` with `fit` of a plain Keras model.
 
-Both models have towers of `TextVectorization`, `Embedding` and `GRU`, in-batch
-negatives and Adam, and run in one thread. Prints processor seconds an epoch.
+Both have towers of `TextVectorization`, `Embedding` and `GRU`, and train with
+in-batch negatives and Adam in one thread. Prints processor seconds of an epoch.
 
     python -m benchmarks.layer_towers api
 """
@@ -23,7 +23,7 @@ PAIRS, BATCH, EPOCHS, GAMMA = 12_800, 256, 3, 10.0
 
 
 def tower(texts: Sequence[str]) -> keras.Sequential:
-    """Returns layers from strings to vectors of 64 numbers."""
+    """Returns layers that turn strings into vectors of 64 numbers."""
     words = keras.layers.TextVectorization(output_sequence_length=12)
     words.adapt(texts)
     size = words.vocabulary_size()
@@ -70,12 +70,12 @@ def seconds(fit: Callable[[], Any]) -> float:
 
 
 def main(data: str) -> None:
-    """Times `TwoTower` and Keras in turn, three times, and prints seconds."""
+    """Compares `TwoTower` with Keras in three turns, and prints the seconds."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)
     pairs = list(islice(log, log.count()))
-    step = max(1, len(pairs) // PAIRS)  # the log is sorted: samples all of it
+    step = max(1, len(pairs) // PAIRS)  # samples all of the sorted log
     queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
     texts = sorted({*queries, *titles})
     ours = dssm.TwoTower(tower(texts), tower(texts), negatives="in_batch")

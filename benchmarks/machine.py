@@ -56,7 +56,7 @@ def gemm_rate(threads: int) -> float:
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # Calls run in parallel, because TensorFlow may use one thread a product.
+    # Calls run in parallel: TensorFlow may use only one thread for a product.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
@@ -89,7 +89,7 @@ def _cpu() -> str:
 
 
 class StepWork(NamedTuple):
-    """The estimated minimum of operations and memory traffic of a step."""
+    """The estimated minimum work of a tower or of a training step."""
 
     flops: int  # floating point operations in matrix products
     bytes: int  # bytes read and written
@@ -105,9 +105,10 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     A batch has S words in its distinct texts, w distinct words and r distinct
     trigrams. The LSTM has H cells, and G = gates H. Three matrix products have
     2 S H G operations each: `y(t-1) W_rec`, `dz W_rec'` and `y' dz`. Each array
-    is written once and read once: rows of weights and momentum (4 r G), their
-    gradients (2 r G), vectors of words and gradients (4 w G), inputs of the
-    recurrence and gradients (4 S G), activations (2 S (G + 2 H)).
+    is written once and read once, so that n numbers move 2 n floats: rows of
+    weights and momentum (4 r G), their gradients (2 r G), word vectors and
+    gradients (4 w G), inputs of the recurrence and gradients (4 S G),
+    activations (2 S (G + 2 H)).
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
@@ -127,9 +128,9 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives.
 
-    To the work of both towers, the cosines of B queries with D distinct
-    documents add three matrix products of 2 B D H operations. Cosines, softmax
-    and gradient are each written once and read once (6 B D floats).
+    The work is that of both towers and of the cosines of B queries with D
+    distinct documents: three matrix products of 2 B D H operations each, and
+    cosines, softmax and gradient, each written and read once (6 B D floats).
     """
     towers = [tower_work(words, cells, gates) for words in (query, document)]
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))

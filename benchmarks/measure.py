@@ -8,7 +8,7 @@ training steps in a measurement, `rounds` the number of measurements.
 
     python -m benchmarks.measure FILE
 
-runs a contender of this package; `ours` writes FILE.
+runs a contender of this package. The function `ours` writes FILE.
 """
 
 import importlib
@@ -152,7 +152,7 @@ def program_command(name: str, *flags: str) -> list[str]:
 
 
 class Worker:
-    """A process of a contender, which ends with the `with` block."""
+    """A process that runs a contender until the end of the `with` block."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str]
@@ -181,7 +181,7 @@ class Worker:
         return line
 
     def turn(self, work: str) -> Any:
-        """Runs a work in the process, and returns the result of the work."""
+        """Runs a work in the process; returns the result."""
         assert self.process.stdin
         with suppress(BrokenPipeError):  # if the process ended, `line` raises
             self.process.stdin.write(f"{work}\n")
@@ -199,7 +199,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender with the works that a function returns by name."""
+    """Returns a contender; `function(*arguments)` returns name -> work."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -207,7 +207,7 @@ def ours(
 
 
 def read_works(path: str) -> dict[str, Callable[[], Any]]:
-    """Calls the function that a file of `ours` names; returns name -> work."""
+    """Calls the function in a file that `ours` wrote; returns name -> work."""
     module, name, arguments = json.loads(Path(path).read_text("utf-8"))
     return getattr(importlib.import_module(module), name)(*arguments)
 
@@ -225,7 +225,7 @@ def peer(
 def compare(
     contenders: Mapping[str, Contender], work: str, rounds: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Runs a work of each contender in turn, each in its fastest environment.
+    """Runs a work in each contender's fastest environment, in turn.
 
     Returns name -> median result, and name -> name of the environment.
     """

@@ -1,4 +1,4 @@
-"""The suite `prepare`: times `prepare`, and a statement of DuckDB."""
+"""The suite `prepare` compares `data.prepare` with a statement of DuckDB."""
 
 import shutil
 import tempfile
@@ -38,7 +38,7 @@ TO '{folder}/clicks.csv'"""
 def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
     """Times `prepare` and one statement of DuckDB on the same random files.
 
-    Returns median seconds, the ratio, and the peak memory of this process.
+    Returns median seconds, their ratio, and the peak memory of this process.
     """
     import duckdb
 

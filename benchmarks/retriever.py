@@ -1,10 +1,10 @@
-"""The suite `retriever`: latency, memory and recall of large retrievers.
+"""The suite `retriever` measures latency, memory and recall of retrievers.
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 
 measures one method of search in a new process, so that only its memory counts.
-METHOD is `float32`, `int8` or `numpy`, see `measure_search`; `write_retrievers`
-writes FOLDER; QUERIES is the number of queries to search for.
+METHOD is `float32`, `int8` or `numpy`, see `measure_search`. QUERIES is the
+number of queries to search for. The function `write_retrievers` writes FOLDER.
 """
 
 import json
@@ -48,8 +48,8 @@ def measure_retriever(
 ) -> dict[str, Any]:
     """Searches many titles with float32 and int8 retrievers and with NumPy.
 
-    Returns method -> the results of `measure_search`; for retrievers also the
-    recall compared with exact search, `disk_megabytes`, and `ratio_numpy`:
+    Returns method -> the results of `measure_search`. Retrievers also have the
+    recall of the hits of exact search, `disk_megabytes`, and `ratio_numpy`:
     NumPy's p50 divided by the retriever's p50.
     """
     if title_count < (fewest := _RECALL_KS[-1]):

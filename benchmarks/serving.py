@@ -1,4 +1,4 @@
-"""The suites `serve`, `batch` and `load`: requests to the local server.
+"""The suites `serve`, `batch` and `load` measure the local server.
 
 `load` also sends the requests of a single client to an echo server, which
 always sends the same reply. The latency of the echo server is the overhead of
@@ -137,7 +137,8 @@ def measure_load(
 
     Half of the clients use gRPC and half HTTP, while a new version of the model
     is published every `swap_seconds`. `one_client` (gRPC) and `one_http_client`
-    compare a single client with an echo server, without new versions.
+    compare our server's latency for a single client with that of an echo
+    server, while no new version is published.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -221,8 +222,8 @@ def send_requests(
 ) -> LoadResult:
     """Sends requests from concurrent clients for a number of seconds.
 
-    Each client has its own connection, and sends a request after the reply to
-    the request before. With an `http_target`, every second client uses HTTP.
+    Each client has its own connection, and waits for a reply before it sends
+    the next request. With an `http_target`, every second client uses HTTP.
     """
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
@@ -309,9 +310,9 @@ def http_bodies(queries: Sequence[bytes]) -> list[bytes]:
 def compare_with_echo(
     kind: str, target: str, requests: Sequence[Any], rounds: int, folder: str
 ) -> dict[str, float]:
-    """Measures one client of our server and of the echo server in turn.
+    """Measures the latency of our server and of an echo server for one client.
 
-    `kind` is `"grpc"`, with messages as requests, or `"http"`, with bodies.
+    `requests` are messages if `kind` is `"grpc"`, bodies if it is `"http"`.
     """
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
@@ -375,10 +376,7 @@ async def run_http_client(
     milliseconds: list[float],
     errors: list[str],
 ) -> None:
-    """Sends requests on one connection until `time.perf_counter()` is `end`.
-
-    Connects again after an error.
-    """
+    """Sends requests on a connection until `end`; reconnects after an error."""
     host, _, port = address.rpartition(":")
     requests = [
         f"POST {path} HTTP/1.1\r\nHost: {address}\r\n"
@@ -424,7 +422,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> int:
 
 
 def resident_megabytes(address: str) -> float:
-    """Returns the resident memory that the server's metrics report."""
+    """Returns the resident megabytes, as in the server's metrics."""
     url = f"http://{address}{_METRICS_PATH}"
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as reply:
         text = reply.read().decode()

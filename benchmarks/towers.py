@@ -1,4 +1,4 @@
-"""The suites `train`, `encode` and `profile`: the speed of two towers.
+"""The suites `train`, `encode` and `profile` measure two towers.
 
 The towers of this package and the peers in other libraries run in separate
 processes, with the protocol of `benchmarks.peers`.
@@ -45,9 +45,9 @@ TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `THREADS`. The result `torch` is the faster."""
+"""Name of a result -> key of `THREADS`. `torch` is the faster of these."""
 
-_COUNTED_BATCHES = 8  # batches for the mean of the estimated minimum time
+_COUNTED_BATCHES = 8  # batches whose estimated minimum times are averaged
 
 CELL_COUNTS = (48, 96, 192, 384)
 TITLE_WORDS = (3, 6, 12, 24)
@@ -55,7 +55,7 @@ BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 HASHING = LetterTrigrams()
 
-# Kind of operations -> how the types of these operations end.
+# Kind of operation -> endings of the operation types of this kind.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -83,7 +83,7 @@ _KINDS = {
 
 
 def new_model(cells: int | None = None) -> dssm.TwoTower:
-    """Returns a compiled model of two towers, by default of `CELLS` cells."""
+    """Returns a compiled model of two towers, by default with `CELLS` cells."""
     recipe = dssm.PRESETS["lstm_96"].replace(
         negatives="in_batch", encoder_config={"cells": cells or CELLS}
     )
@@ -137,7 +137,7 @@ def measure_training(
 def measure_encoding(
     titles: list[str], batch_size: int, rounds: int
 ) -> dict[str, Any]:
-    """Times the encoding of titles by our towers, their export and peers.
+    """Times how our towers, the exported encoder and peers encode titles.
 
     Returns the results of `compared`. The time of the PyTorch and JAX peers
     does not include the hashing of the titles.
@@ -203,7 +203,7 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> work: `train` with click files, otherwise `encode`.
+    """Returns name -> work: `train` if there are `paths`, else `encode`.
 
     `form` is `ours`, `exported` (our encoder as a SavedModel), or a key of
     `KERAS_FORMS` (a model of stock Keras layers).
@@ -268,7 +268,8 @@ def measure_profile(
 ) -> dict[str, Any]:
     """Times training steps of several sizes, and the operations of a step.
 
-    Results are milliseconds a step; `parts` is by kind of operation.
+    Returns milliseconds for a step: `cells`, `words` and `batch_size` by size,
+    `parts` by kind of operation.
     """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]

@@ -1,4 +1,4 @@
-"""The suites `matching` and `documents`: pair scorers and KeyVec, and peers."""
+"""Times pair scorers (suite `matching`), KeyVec (`documents`), and peers."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ CANDIDATES = 1000
 CALLS = 10
 
 FORMS = ("packed", "padded")
-"""The forms of sequences that the peers' `nn.LSTM` reads: a peer for each."""
+"""How a peer's `nn.LSTM` reads sequences. Each form has its own peer."""
 
 LENGTHS = (8, 40, 200, 1000)
 """Lengths of documents in sentences, for `measure_growth`."""
@@ -69,7 +69,7 @@ _KEY_WORDS = 10
 def measure_matching(
     triples: Triples, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times pair scorers and peers: training on triples, scoring of candidates.
+    """Times how pair scorers and peers train on triples and score candidates.
 
     `score` has the milliseconds to score 1,000 candidates of a query.
     """
@@ -150,13 +150,13 @@ def scorer_works(
 ) -> dict[str, Callable[[], Any]]:
     """Returns name -> work of a pair scorer.
 
-    `score` returns ten numbers: the p50, p99 and processor milliseconds to
-    score 1,000 documents, for cached documents, for new documents and with the
-    exported scorer; then the milliseconds of the first call.
+    `score` returns milliseconds: p50, p99 and processor time to score 1,000
+    cached documents, then these three for new documents, then these three for
+    the exported scorer, then the time of the first call.
     """
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # If there are too few other documents, the candidates count as new.
+    # Without 1,000 documents after the candidates, these count as new.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -217,7 +217,7 @@ def _torch_peers(
 def pair_batch(
     words: VocabularyVectors, query: tf.Tensor, document: tf.Tensor
 ) -> Batch:
-    """Returns padded word ids and numbers of words of strings, for peers."""
+    """Returns each text's padded word ids and number of words, for peers."""
     batch = {}
     for side, texts in (("query", query), ("document", document)):
         hashed = words.distinct(texts)
@@ -234,8 +234,8 @@ def triple_batches(
     """Streams triples as training does, in batches of equal size."""
     if len(triples) < batch_size:
         raise InputError(
-            f"{len(triples)} triples, fewer than one batch of {batch_size}; "
-            "give a smaller --triples"
+            f"found {len(triples)} triples, fewer than a batch of "
+            f"{batch_size}; give a smaller batch size by --triples"
         )
     return full_batches(triples.batches, len(triples), batch_size, steps)
 
@@ -255,8 +255,8 @@ def measure_documents(
     documents = list(folder.of("train"))
     if len(documents) < batch_size:
         raise InputError(
-            f"{folder.folder}: found {len(documents)} documents to train on, "
-            f"fewer than one batch of {batch_size}: give a smaller --documents"
+            f"{folder.folder}: found {len(documents)} documents, fewer than a "
+            f"batch of {batch_size}; give a smaller batch size by --documents"
         )
     to_encode = [d.sentences for d in documents[: steps * batch_size]]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
@@ -325,7 +325,7 @@ def keyvec_works(
     steps: int,
     to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> work of a KeyVec; `rows` are the fields of documents."""
+    """Returns name -> work of a KeyVec; `rows` has each document's fields."""
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
@@ -426,9 +426,9 @@ def measure_growth(
 ) -> dict[str, Any]:
     """Measures how the time for a sentence grows with the length of documents.
 
-    About 8,000 sentences make one batch of documents of each length. Returns
-    length -> microseconds for a sentence, and `ratio`: the time for the longest
-    documents divided by the time for the shortest documents.
+    For each length, up to 8,000 sentences are cut into a batch of documents.
+    Returns length -> microseconds for a sentence, and `ratio`: this time in the
+    longest documents divided by the time in the shortest documents.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]

@@ -83,7 +83,7 @@ def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
 
 
 def answer(works: Mapping[str, Callable[[], Any]]) -> None:
-    """Prints "ready", then the JSON result of each work that a line names."""
+    """Prints "ready", then the JSON result of each work read from a line."""
     print("ready", flush=True)
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())
@@ -99,7 +99,7 @@ def answer_as_towers(
     """Runs the works `train` and `encode` of two towers, see `answer`.
 
     `prepare` turns hashed texts into an input of a tower. `train` gets batches
-    of queries and titles, and returns the result. `encode` gets batches of
+    of queries and titles, and returns its result. `encode` gets batches of
     titles, and is timed.
     """
     pairs, titles = (

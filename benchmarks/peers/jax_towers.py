@@ -1,8 +1,8 @@
 """The JAX peer of two towers; a training step is one jitted function.
 
 A test compares its losses and weights with those of the preset `lstm_96` with
-in-batch negatives. `jit` compiles for fixed shapes, so that batches are padded
-to a few shapes. Hashing and compilation take place before the clock starts, an
+in-batch negatives. `jit` compiles for fixed shapes, so batches are padded to
+a few shapes. Hashing and compilation take place before the clock starts, an
 advantage for this peer.
 """
 
@@ -23,19 +23,19 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """u distinct texts of n distinct words with m trigrams, all padded."""
+    """A padded batch: u distinct texts; n distinct words, with m trigrams."""
 
     trigram_ids: np.ndarray  # int32 `[m]`
     # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.
     word_index: np.ndarray
     words: np.ndarray  # int32 `[time, u]`, word indices of the distinct texts
     lengths: np.ndarray  # int32 `[u]`, number of words; 0 for padding
-    text_index: np.ndarray  # int32 `[batch]`, the distinct text of each text
+    text_index: np.ndarray  # int32 `[batch]`, each text's index among the u
     word_range: np.ndarray  # int32 `[n]`; its length tells n to `jit`
 
 
 def distinct(texts: Texts) -> Distinct:
-    """Finds the distinct texts and words, and pads all arrays to few shapes."""
+    """Finds the distinct texts and words, and pads arrays to a few shapes."""
     word_rows: dict[bytes, int] = {}
     word_ends = np.cumsum(texts.trigrams_per_word)[:-1]
     all_words = np.split(texts.ids.astype(np.int32), word_ends)
@@ -116,7 +116,7 @@ def encode(tower: Parameters, batch: Distinct) -> jax.Array:
 def batch_loss(
     towers: tuple[Parameters, Parameters], query: Distinct, document: Distinct
 ) -> jax.Array:
-    """Computes the mean loss; the other documents of a batch are negatives."""
+    """Computes the mean loss with in-batch negatives, a scalar."""
     queries = encode(towers[0], query)[query.text_index]
     scores = GAMMA * queries @ encode(towers[1], document).T
     scores = jnp.where(document.lengths > 0, scores, -jnp.inf)
@@ -148,7 +148,7 @@ def _renormalised(gradient: Parameters) -> Parameters:
 
 
 class JaxTowers:
-    """Trains two towers, and encodes titles, on hashed and padded batches."""
+    """Trains two towers and encodes titles, in hashed and padded batches."""
 
     def __init__(self, trigrams: int, cells: int) -> None:
         query, document = (
@@ -189,7 +189,7 @@ class JaxTowers:
 
 
 def main(folder: Path) -> None:
-    """Runs the works that standard input names, see `answer_as_towers`."""
+    """Runs works from standard input, see `answer_as_towers`."""
     towers = JaxTowers(**read_settings(folder))
     answer_as_towers(folder, distinct, towers.train, towers.encode)
 

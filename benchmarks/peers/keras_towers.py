@@ -1,8 +1,8 @@
 """The Keras peer of two towers, built from stock Keras layers.
 
-`tf.data` computes trigram ids. `PaddedTower` and `SegmentTower` sum the rows of
-an `Embedding` by word in two ways. `keras.layers.LSTM` reads the words, and
-`keras.optimizers.SGD` has Nesterov momentum.
+`tf.data` computes trigram ids. `PaddedTower` and `SegmentTower` differ in how
+they sum the rows of an `Embedding` for a word. `keras.layers.LSTM` reads the
+words, and `keras.optimizers.SGD` has Nesterov momentum.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""Columns of the embedding for each cell: our LSTM has no forget gate."""
+"""Columns of the embedding for each cell, as in our LSTM of three gates."""
 
 HASHING = LetterTrigrams()
 
@@ -39,7 +39,7 @@ class PaddedTower(keras.Model):
 
     @staticmethod
     def hash(texts: tf.Tensor) -> tf.Tensor:
-        """Returns the trigram ids of strings plus 1, padded with 0."""
+        """Returns the trigram ids of strings, each plus 1, padded with 0."""
         return (HASHING(texts) + 1).to_tensor()
 
 
@@ -69,7 +69,7 @@ class SegmentTower(keras.Model):
 
 
 class PairScores(keras.Model):
-    """Computes 10 cos of each query with each document of a batch."""
+    """Computes 10 times the cosine of each query with each document."""
 
     def __init__(self, query: keras.Model, document: keras.Model) -> None:
         super().__init__()

@@ -1,8 +1,9 @@
 """The PyTorch peer of two towers, as an experienced user would write it.
 
-An `EmbeddingBag` sums the trigram vectors of each word (3 numbers for each
-cell), `nn.LSTM` reads packed sequences, and `SGD` has Nesterov momentum. The
-texts are hashed and packed before the clock starts, an advantage for this peer.
+An `EmbeddingBag` sums the trigram vectors of each word. A vector has 3 numbers
+for each cell, as in our LSTM. `nn.LSTM` reads packed sequences, and `SGD` has
+Nesterov momentum. The texts are hashed and packed before the clock starts, an
+advantage for this peer.
 """
 
 import sys
@@ -62,7 +63,7 @@ class TorchTower(torch.nn.Module):
 
 
 class TorchTowers:
-    """Trains two towers, and encodes titles, on hashed and packed batches."""
+    """Trains two towers and encodes titles, in hashed and packed batches."""
 
     def __init__(self, trigrams: int, cells: int) -> None:
         self.query = TorchTower(trigrams, cells)
@@ -91,7 +92,7 @@ class TorchTowers:
 
 
 def main(folder: Path) -> None:
-    """Runs the works that standard input names, see `answer_as_towers`."""
+    """Runs works from standard input, see `answer_as_towers`."""
     towers = TorchTowers(**read_settings(folder))
     train = partial(timed_steps, towers.step)
     answer_as_towers(folder, packed, train, towers.encode)

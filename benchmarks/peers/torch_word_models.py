@@ -53,7 +53,7 @@ def torch_texts(batch: Batch, side: str) -> TorchTexts:
 class TorchMatcher(torch.nn.Module):
     """The base class of pair scorers: word vectors and an LSTM.
 
-    If `packed` is False, the LSTM reads padded sequences: its backward
+    If `packed` is False, the LSTM reads padded sequences, and its backward
     direction begins with the padding.
     """
 
@@ -98,7 +98,7 @@ class TorchMVLSTM(TorchMatcher):
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] = W_1 u + W_2 v: one product for each text.
+        # W [u; v] = W_1 u + W_2 v needs one product for each text.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -139,7 +139,7 @@ class TorchLSTMRNN(TorchMatcher):
 
 
 class TorchScorer:
-    """Trains a pair scorer, and scores candidates, on looked-up words."""
+    """Trains a pair scorer and scores candidates; the input is word ids."""
 
     def __init__(self, matcher: TorchMatcher) -> None:
         self.matcher = matcher
@@ -201,10 +201,7 @@ def torch_examples(batch: Batch) -> TorchExamples:
 
 
 class TorchKeyVec(torch.nn.Module):
-    """KeyVec of Bi and Ma 2017 in PyTorch.
-
-    `rows` is the number of word vectors, padding included.
-    """
+    """KeyVec of Bi and Ma 2017; one of the `rows` of vectors is padding."""
 
     def __init__(
         self,
@@ -283,7 +280,7 @@ class TorchKeyVec(torch.nn.Module):
 
 
 class TorchKeyVecRun:
-    """Trains a `TorchKeyVec`, and encodes documents, on looked-up words."""
+    """Trains a `TorchKeyVec` and encodes documents; the input is word ids."""
 
     def __init__(
         self, model: TorchKeyVec, learning_rate: float = 0.001
@@ -310,7 +307,7 @@ class TorchKeyVecRun:
 
 
 def main(folder: Path, form: str) -> None:
-    """Runs the works that standard input names, see `answer`."""
+    """Runs works from standard input, see `answer`."""
     settings = read_settings(folder)
     kind, is_packed = settings.pop("kind"), form == "packed"
     if kind == "keyvec":

@@ -68,8 +68,8 @@ def stop_word_share(
 ) -> ChanceComparison:
     """Computes the share of stop words among the words that a model chose.
 
-    A random choice draws as many words of each text as the model chose, from
-    the candidates. All arguments have an array, bool `[words]`, for each text.
+    From each text's candidates, a random choice draws as many words as the
+    model chose. All arguments have an array, bool `[words]`, for each text.
     """
     sizes = np.array(
         [
@@ -109,12 +109,12 @@ def remaining_cosine(
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Computes the share of the cosine that remains with the chosen words only.
+    """Computes how much of a cosine remains if texts keep only chosen words.
 
-    Row i of `others`, `[texts, dimension]`, is the unit vector with which text
-    i is compared. `chosen` and `candidates` have bool `[words]` for each text.
-    A random choice draws as many candidates of each text as are chosen. Texts
-    of which all candidates, or none, are chosen are left out.
+    The cosine is that of text i with row i of `others`, unit vectors `[texts,
+    dimension]`. `chosen` and `candidates` have bool `[words]` for each text. A
+    random choice draws as many candidates of a text as the model chose. A text
+    is left out if the model chose all of its candidates, or none.
     """
     rows = [
         row
@@ -209,7 +209,7 @@ def context_vectors(
     if sum(count >= _LEAST_CONTEXTS for count in counts.values()) < 2:
         raise InputError(
             f"found fewer than two words that occur in {_LEAST_CONTEXTS} or "
-            f"more of {len(contexts)} contexts: name data with more clicks"
+            f"more of {len(contexts)} contexts: give data with more clicks"
         )
     vectorizer = text.TfidfVectorizer(analyzer=tuple, min_df=_LEAST_CONTEXTS)
     table = vectorizer.fit_transform(contexts)
@@ -289,11 +289,11 @@ CLAIM_LABELS = {
     ),
     "stop_words_keywords": "Share of stop words among the keywords",
     "cosine_of_strong_half": (
-        "Share of the cosine that remains with only the half of the words that "
-        "has the largest effect"
+        "Share of the pair's cosine that remains with half of the words, those "
+        "of largest effect"
     ),
     "cosine_of_keywords": (
-        "Share of the cosine that remains with only the keywords"
+        "Share of the pair's cosine that remains with only the keywords"
     ),
     "likeness": "Mean cosine of the words of one cell",
     "likeness_other_spelling": (
@@ -320,17 +320,17 @@ def measure_claims(
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
-    """Measures whether encoders attenuate stop words and cells have topics.
+    """Measures if encoders attenuate stop words, and if cells have topics.
 
     An untrained copy of the model shows which effects do not come from
     training. Words that share `contexts` count as similar. For `cells`,
-    `change` and `share` see `keywords`. Raises `InputError` if `pairs` (query,
-    title) is empty.
+    `change` and `share` see `keywords`. `pairs` are (query, title). Raises
+    `InputError` if there is no pair.
     """
     if not pairs:
         raise InputError(
             "found no query with a relevant document, expected one or more to "
-            "measure the claims with: name other data"
+            "measure the claims with: give other data"
         )
     keras.utils.set_random_seed(0)
     models = {"trained": model, "untrained": untrained_copy(model)}
@@ -371,7 +371,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # Layers of the model may be frozen. No layer of the copy is.
+            # The copy's flag counts, because the model's layers may be frozen.
             if not weight.trainable:
                 weight.assign(value)
     return copy
@@ -388,7 +388,7 @@ def _word_comparisons(
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]
-    # The rank of each word by its effect, 0 for the least.
+    # The rank of each word by its effect, 0 for the least effect.
     ranks = [
         np.argsort(np.argsort(effects, kind="stable"))
         for effects in each_change(encoder, split_texts)

@@ -69,7 +69,7 @@ def short(text: str) -> str:
 
 
 def add_legend(axis: Any, columns: int) -> None:
-    """Adds a legend, with the labels of these axes, below the figure."""
+    """Adds a legend below the figure, with the labels of `axis`."""
     axis.figure.legend(
         *axis.get_legend_handles_labels(),
         loc="outside lower center", ncols=columns, fontsize=8,
@@ -127,8 +127,8 @@ def draw_activations(
     """Draws the gates, cell states and outputs of one recurrent network.
 
     Each heat map has a row for each cell and a column for each word, as in
-    Figs. 4 and 5 of Palangi et al. 2016. Range of colours and number of columns
-    are large enough for `others`, too; columns after the last word are zero.
+    Figs. 4 and 5 of Palangi et al. 2016. The range of colours and the number of
+    columns suffice for `others`, too. Columns after the last word are zero.
     """
     arrays, networks = states.arrays, [states, *others]
     limit = max(
@@ -185,9 +185,9 @@ def draw_aligned(
     """Draws the cells of a query and of a title side by side, and the cosine.
 
     The heat maps show y(t) / |y(T)| of the cells that add most to the final
-    cosine. Lines below the heat maps show the cosine with the whole other text
-    after each word and, if the vectors have several parts, what each part adds.
-    Without the activations of both texts, `states`, only the lines are drawn.
+    cosine. Lines below show, after each word, the cosine with the whole other
+    text and, if the vectors have several parts, what each part adds. Without
+    `states`, the activations of both texts, only the lines are drawn.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []
@@ -243,7 +243,7 @@ def label_words(axis: Any, words: Sequence[str]) -> None:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns label -> values after each word of the query and of the title."""
+    """Returns label -> (values after each word of the query, of the title)."""
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):

@@ -60,11 +60,11 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """A key word of a document, and how probable it is by the model."""
+    """A key word of a document, and how probable the model finds it."""
 
     word: str
     rank: int | None  # 1 for the most probable word
-    probability: float | None  # None, as `rank`, for a word out of vocabulary
+    probability: float | None  # None if `rank` is None: an unknown word
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def explain_documents(
                 float(cosine),
             )
             for row, cosine in zip(near_rows, near_cosines, strict=True)
-            if row >= 0  # -1 if there are fewer documents than `nearest`
+            if row >= 0  # -1 if there are fewer neighbours than `nearest`
         ]
         explained.append(
             ExplainedDocument(
@@ -254,9 +254,9 @@ def read_report_documents(
 ) -> ReportDocuments:
     """Reads the documents of a split, and computes the targets.
 
-    The split is the last of train, dev and test that has documents. `theta`,
-    the threshold of the teacher's similarity, is by default the teacher's own,
-    or computed from the split train.
+    The split is the last of train, dev and test that has documents. `theta` is
+    the threshold of the teacher's similarity, by default the teacher's own. If
+    the teacher has none, it is computed from the split train.
     """
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
@@ -315,7 +315,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on documents; examples and map are drawn with a fixed seed."""
+    """Reports on documents. A fixed seed chooses the documents to show."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
@@ -437,8 +437,8 @@ def _agreement_sections(
         [Table(["Ranked by", "Average precision", "Precision"], rows)],
         f"The sentences of each of {number:,} documents are ranked, and "
         f"compared with S*: the sentences that the teacher ({teacher}) chooses "
-        "because they resemble a sentence of the summary (on average "
-        f"{by_model.base_rate:.1%} of a document's sentences). Precision is "
+        "because they resemble a sentence of the summary. On average, S* has "
+        f"{by_model.base_rate:.1%} of a document's sentences. Precision is "
         "the share of S* among the first n sentences, where n is the size of "
         f"S*. A random order has a precision of {by_model.base_rate:.3f}.",
     )
@@ -474,7 +474,7 @@ def _sentence_table(document: ExplainedDocument) -> Table:
         ["", "p", "Key", "Sentence"],
         rows,
         "Sentences: the colour is proportional to p, and full at the largest "
-        "p of the document; S*: the teacher's key sentences",
+        "p of the document; S* marks the teacher's key sentences",
         text_columns=[3],
     )
 
@@ -505,9 +505,9 @@ def _word_table(document: ExplainedDocument) -> Table:
         ["", "Predicted", "Probability", "Key word", "Rank",
          "Probability"],
         rows,
-        "Words that the vector predicts (bold: a key word); key words of the "
-        "document, by TF-IDF, with rank and probability in the prediction (-: "
-        "not in the vocabulary)",
+        "Left, the words that the vector predicts; key words are bold. Right, "
+        "the document's key words by TF-IDF, each with rank and probability in "
+        "the prediction, or with - if the vocabulary lacks the word",
         text_columns=[1, 3],
     )  # fmt: skip
 
@@ -526,6 +526,6 @@ def _nearest_table(document: ExplainedDocument) -> Table:
     return Table(
         ["Cosine", "Document", "Class"],
         rows,
-        "Nearest documents (bold: the class of this document)",
+        "Nearest documents; bold: a class that the explained document has, too",
         text_columns=[1, 2],
     )

@@ -37,8 +37,8 @@ def title_map(
 ) -> TextMap:
     """Lays titles out on a plane, and clusters the positions by HDBSCAN.
 
-    A cluster has at least 1/80 of all titles, and at least 5 titles. Its name
-    is the two most distinctive words. Source: Campello et al. 2013,
+    A cluster has at least 1/80 of all titles, and at least 5 titles. Its two
+    most distinctive words are its name. Source: Campello et al. 2013,
     "Density-Based Clustering Based on Hierarchical Density Estimates".
     """
     positions = plane_positions(vectors, method)
@@ -88,7 +88,7 @@ def plane_positions(
     """Projects unit vectors `[n, dimension]` on a plane, `[n, 2]`.
 
     `"tsne"` keeps neighbours together; `"pca"` is a linear projection. Messages
-    call the vectors `name`. Source: van der Maaten and Hinton 2008,
+    use the noun `name` for the texts. Source: van der Maaten and Hinton 2008,
     "Visualizing Data using t-SNE".
     """
     if method not in MAP_METHODS:
@@ -97,7 +97,7 @@ def plane_positions(
         )
     if len(vectors) < 3:
         raise InputError(
-            f"found {len(vectors)} {name}, expected 3 or more for a map: name "
+            f"found {len(vectors)} {name}, expected 3 or more for a map: give "
             "data with more documents"
         )
     if not np.ptp(vectors, axis=0).any():

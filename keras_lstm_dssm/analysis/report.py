@@ -48,7 +48,7 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns data, `max_bad_lines`, `min_relevant`: by default the run's."""
+    """Returns data, `max_bad_lines`, `min_relevant`; by default the run's."""
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -60,7 +60,7 @@ def report_data(
 def measured_sections(
     model: Any, collection: Collection, min_relevant: int, depth: int = 1000
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures a model of titles and BM25, and finds failing queries.
+    """Measures BM25 and a model of titles, and finds failing queries.
 
     The split is `test`; without `test`, the last split. `depth` titles are
     retrieved for each query. For the results see `failing_queries`.
@@ -74,7 +74,7 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Compares a model with BM25, and finds the queries for which it fails.
+    """Compares a model with BM25, and finds the queries that the model fails.
 
     Returns `verdict` and `failures`, and the sections that show both.
     """

@@ -52,9 +52,9 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the two words of the largest cell are, in shares of the pairs.
+    """Where the two words of the largest cell are, as shares of all pairs.
 
-    Pairs are of a query and a right answer. An inner word is neither the first
+    A pair is a query with a right answer. An inner word is neither the first
     nor the last word of its text.
     """
 
@@ -126,7 +126,7 @@ def compare_scorers(
     if not lists:
         raise InputError(
             "found no query with a right and a wrong answer, expected judged"
-            " lists to compare two scorers on: name other --data"
+            " lists to compare two scorers on: give other --data"
         )
     (first, _), (second, preferred) = (
         _right_answers(model, lists) for model in (scorer, other)
@@ -149,7 +149,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns whether a positive is first, and the best negative, by list."""
+    """Returns for each list if a positive is first, and the best negative."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -296,8 +296,8 @@ class WordMatrix(NamedTuple):
         cells: float `[query words, document words, slices]`.
         score: The score of the pair.
         rest: The part of the score that no cell contributes.
-        strongest: The k largest cells of each slice, the largest first; all
-            cells of a slice with fewer than k.
+        strongest: The k largest cells of each slice, the largest first. If a
+            slice has fewer than k cells, all of them.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -451,7 +451,7 @@ def report_on_scorer(
     queries = example_answers(scorer, examples, titles, settings.examples)
     if not queries and not settings.against:
         raise InputError(
-            f"{data}: found no query with a right and a wrong answer: name "
+            f"{data}: found no query with a right and a wrong answer: give "
             "other --data"
         )
     training = training_sections(
@@ -505,11 +505,12 @@ def report_on_scorer(
 
 
 _STATISTICS = {
-    "positions": "The largest cell of each query with each right answer: share"
-    " of pairs whose word is neither first nor last (in the query, in the"
-    " document, in both; chance: in both, for random words); share of pairs"
-    " whose words are both last",
-    "against": "Queries answered right; p: test of equal P@1",
+    "positions": "The two words of the largest cell, for pairs of a query and a"
+    " right answer. Query, document, both: share of pairs whose word there is"
+    " neither first nor last. Chance: both, for random words. Last: share of"
+    " pairs whose words are both last",
+    "against": "Queries that both, one or none of the scorers answers right; p"
+    " tests whether P@1 is equal",
 }
 
 
@@ -543,7 +544,8 @@ def _query_section(
         "The picture has a row for each word of the query and a column for "
         "each word of the document that the model reads. Frames and ranks mark "
         "the largest cells. A cell adds its value times the derivative of the "
-        "score. The row `other` is what biases and cells without a rank add.",
+        "score by the cell. The last row but one of a table, `other`, is what "
+        "biases and cells without a rank add.",
     )
 
 

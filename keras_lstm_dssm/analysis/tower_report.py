@@ -145,10 +145,10 @@ def _topics_section(
     return Section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
-        f"Words of {len(queries):,} queries that change one of the "
-        f"{settings.topic_cells} most active cells of their query, with counts."
-        " The cells with the most words come first, with the words that "
-        "distinguish the cell. Look for cells whose words belong together in "
+        f"Words that change one of the {settings.topic_cells} most active cells"
+        f" of their query, in {len(queries):,} queries, with counts. The cells "
+        "with the most words come first. Each row has the words that "
+        "distinguish its cell. Look for cells whose words belong together in "
         "meaning. Words that share letters have similar vectors in any encoder "
         "of letter trigrams." + cell_note(model.query_encoder),
     )
@@ -202,12 +202,13 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
     return Section(
         "The paper's claims as numbers",
         [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
-        "Chance is the mean over random draws: as many random words of the same"
-        " texts or, for cells, the active cells of another text. The p-value is"
-        " two-sided: by these draws or, for shares of a cosine, by a "
-        "randomisation test. The last column is the number of words or texts. "
-        "An effect that untrained encoders show, too, does not come from "
-        "training: a short word, with few trigrams, changes any vector little.",
+        "Chance is the mean over random draws. A draw has as many random words "
+        "of each text as the model chose or, for cells, the active cells of "
+        "another text. The p-value is two-sided, and comes from the draws or, "
+        "for shares of a cosine, from a randomisation test. The last column is "
+        "the number of words or texts. An effect that untrained encoders show, "
+        "too, does not come from training. For example, a short word has few "
+        "trigrams, and changes any vector little.",
     )
 
 
@@ -288,8 +289,8 @@ def _aligned_section(
     path = folder / "aligned.png"
     draw_aligned(path, growing, states, settings.cells)
     text = (
-        "The cosine of the first words of a text with the whole other text. "
-        "The cosine should rise at words that the pair shares."
+        "At each word: the cosine of the text up to this word with the whole "
+        "other text. The cosine should rise at words that the pair shares."
     )
     if len(growing.parts) > 1:
         text += " The dashed lines show what each part of the vector adds."
@@ -311,7 +312,7 @@ def _activations_section(states: list[Activations], folder: Path) -> Section:
     return Section(
         "What each cell does at each word (Figs. 4 and 5)",
         _pictures(states, folder, "activations", draw),
-        "Every cell at every word: red is positive, blue negative, white "
+        "Every cell at every word. Red is positive, blue is negative, white is "
         "zero or after the last word. All pictures have the same range of "
         "colours. Colours follow the square root of the value, so that small "
         "values are visible. A row of c(t) or y(t) that keeps its colour from "
@@ -388,13 +389,12 @@ def _words_section(
     )
     if states:
         text = (
-            f"How many of the {settings.cells} most active cells change at the "
-            f"word, by at least {settings.change:g} of their final output. The "
-            "first word read changes every cell and has no count. Keywords, in "
-            f"bold, are words at which more than {settings.share:.0%} of the "
-            f"{settings.cells} cells change, in each direction of "
-            "reading. Next to the counts is "
-            + text[0].lower() + text[1:]
+            f"A count is how many of the {settings.cells} most active cells "
+            f"change at the word by {settings.change:g} or more of their final "
+            "output. The word that is read first changes every cell and has no "
+            f"count. Keywords (bold) change more than {settings.share:.0%} of "
+            f"the {settings.cells} cells in each direction of reading. Next "
+            "to the counts is " + text[0].lower() + text[1:]
         )  # fmt: skip
     title = "How much each word counts"
     return Section(title + " (Tables I and II)" * bool(states), tables, text)

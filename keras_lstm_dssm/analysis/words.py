@@ -64,7 +64,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts of both encoders; the whole vector if they differ."""
+    """Returns the parts of both encoders; if they differ, the whole vector."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -145,7 +145,7 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a query and a title after each word of each text.
 
-    Works for every encoder: the first words are encoded as a text.
+    Any encoder will do: the words up to each word are encoded as a text.
 
     Args:
         model: A `TwoTower`.
@@ -357,9 +357,9 @@ def assigned(
     """Returns whether a word is assigned to a cell, bool `[words, cells]`.
 
     A word is assigned to an active cell if |y(t) - y(t-1)| >= change |y(T)|,
-    where y(T) is the cell's final output. The first word read changes every
-    cell from zero, and is not assigned. Section V-A2 of Palangi et al. 2016
-    asks for "a large enough change in cell activation value".
+    where y(T) is the cell's final output. The word that is read first changes
+    all cells from zero, and is not assigned. Section V-A2 of Palangi et al.
+    2016 asks for "a large enough change in cell activation value".
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)

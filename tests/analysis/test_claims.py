@@ -139,7 +139,7 @@ def test_likeness_is_the_company_of_words():
     assert drill @ bit > drill @ glue
     more = context_vectors([*contexts, ("once",)])
     assert more.keys() == word_vectors.keys()
-    with pytest.raises(InputError, match="more of 2 contexts: name data"):
+    with pytest.raises(InputError, match="more of 2 contexts: give data"):
         context_vectors(contexts[:2])
 
 
