@@ -201,6 +201,6 @@ def test_triples_have_judged_negatives_where_there_are_some(
     of_grades, of_clicks = measured
     assert of_grades[1:] == of_clicks[1:] == (4, 1, 1)
     # Of three titles with grades for each query, and one without.
-    assert of_grades[0].startswith("36 triples of 12 queries; 14 answers of")
+    assert of_grades[0].startswith("36 triples of 12 queries; 14 positives")
     # Of 120 clicks with four random titles each.
     assert of_clicks[0] == "480 triples of 6 queries"

@@ -36,7 +36,7 @@ def walked() -> Iterator[list[str]]:
 
     def place(name: str) -> str | None:
         path = Path(name).resolve()
-        if not path.is_relative_to(ROOT) or ".venv" in path.parts:
+        if not path.is_relative_to(ROOT) or "site-packages" in path.parts:
             return None
         if not path.is_file():  # "<frozen os>"
             return None

@@ -56,7 +56,7 @@ def test_arguments_and_results(tmp_path):
     (["--k=1", "--k=2"], "--k is given twice, 1 and 2: leave one out"),
     (["--model=a", "--model=b"], "--model is given twice, a and b: leave one"),
     (["--fast", "--nofast"], "--fast is given twice, True and false: leave"),
-    (["--nofast=true"], "--nofast=true does not take an argument: leave the"),
+    (["--nofast=true"], "--nofast=true does not take an argument: leave out"),
     (["--k"], "error: Missing value for flag --k"),
     (["--flagfile=none"], "none"),
     ([], "error: --model is missing: Folder of a model.\n"),
