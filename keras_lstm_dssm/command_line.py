@@ -33,7 +33,7 @@ _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
 _COMMON = (
     "  -h,--help, --helpshort: Show this help.",
-    "  --flagfile=FILE: Read flags from FILE, one on each line: --json=OUT.",
+    "  --flagfile=FILE: Read flags from FILE. Each line has one: --json=OUT.",
     "  --version: Show the version of the package.",
 )
 """Help lines of flags that have no definition in a `FlagSet`."""
@@ -141,7 +141,7 @@ class Program(FlagSet):
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # `app.run` reads absl's global flags. At -1 no INFO is logged.
+        # `app.run` reads absl's global flags. Verbosity -1 logs no INFO.
         flags.FLAGS([argv[0], "--verbosity=-1"])
         logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
         return [argv[0], *self._positional]

@@ -139,7 +139,7 @@ class RequestSlots(Executor):
 
     Requests run in threads, so a slow model does not delay other requests. But
     a request runs in the event loop if the last request with the same key took
-    at most `QUICK_SECONDS`. If a request takes more than 10 times as long,
+    at most `QUICK_SECONDS`. If a request takes over 10 `QUICK_SECONDS`,
     requests with the same key run in threads for a minute. A request holds its
     slot until it ends, even if the client disconnects. Only the thread of the
     event loop may use the object.
@@ -249,7 +249,7 @@ class Arrivals:
             self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records this request's bytes so far; returns the sum of all bytes."""
+        """Records a request's bytes; returns those of all arriving requests."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size

@@ -188,7 +188,7 @@ class TokenFile:
         except (InputError, OSError) as error:
             if str(error) != self._logged:  # once, not for every request
                 self._logged = str(error)
-                _LOG.warning("%s; the last tokens still apply", error)
+                _LOG.warning("%s; the previous tokens still apply", error)
 
 
 def _token_of(authorization: str | bytes | None) -> bytes:
