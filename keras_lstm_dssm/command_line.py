@@ -27,7 +27,7 @@ Main = Callable[[list[str]], Mapping[str, Any] | None]
 """A program's `main`: [program name, *positional arguments] -> JSON values."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
-"""Names of the flags that name output files."""
+"""Flags whose values are paths of output files."""
 
 _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
@@ -90,7 +90,7 @@ class FlagSet:
 class Program(FlagSet):
     """The help text and the flags of a program.
 
-    `doc` is the help text, and `required` names the required flags. `arguments`
+    `doc` is the help text, and `required` lists the required flags. `arguments`
     says whether the program takes positional arguments. The flags of `settings`
     are set by `--set NAME=VALUE`.
     """

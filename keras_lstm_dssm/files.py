@@ -324,7 +324,7 @@ def _locked_directory(path: Path, operation: int) -> Iterator[None]:
 def lock_folder(
     folder: str | os.PathLike[str], activity: str, wait: bool = False
 ) -> Iterator[None]:
-    """Locks a folder during the block; messages name the `activity`.
+    """Locks a folder during the block; messages contain `activity`.
 
     If another process has the lock, raises `InputError`, or with `wait` prints
     a line and waits. The file `.lock` stays in the folder.

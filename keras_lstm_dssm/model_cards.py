@@ -410,7 +410,7 @@ def write_models_card(
 
 
 def run_record(run: str | os.PathLike[str] | None) -> dict[str, Any] | None:
-    """Returns name, `config.json` and `card.json` of a run, `None` for none."""
+    """Returns the name, `config.json` and `card.json` of `run`, or `None`."""
     if run is None:
         return None
     return {

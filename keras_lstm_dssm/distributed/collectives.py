@@ -31,7 +31,7 @@ class Cluster(NamedTuple):
         return self.rank == 0
 
     def describe(self, rank: int) -> str:
-        """Names a worker in messages."""
+        """Returns a worker's rank and address, for messages."""
         return f"worker {rank} ({self.workers[rank]})"
 
     def share(self, count: int, rank: int) -> int:

@@ -270,7 +270,7 @@ class JointStep(OneProcess):
 
 
 def _pack_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
-    """Packs a set of row indices into int32; each row of a table has a bit."""
+    """Packs a set of row indices into int32 numbers, one bit for each row."""
     integers = -(-size // _BITS)
     bits = tf.scatter_nd(
         rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [integers * _BITS]

@@ -158,7 +158,7 @@ def train_on_ray(
         cpus: Cores and threads of each worker. Default `None`: the cluster's
             cores divided by `workers`.
         save_minutes: Within an epoch, a checkpoint is saved when the last one
-            is older than this. Default `None`: as in `config`, or 10.
+            has this age in minutes. Default `None`: as in `config`, or 10.
         start_minutes: Minutes to wait for the cores of all workers before an
             error, and for a worker's answer before a restart. Default 5.
         max_failures: Largest number of restarts. Default 3.

@@ -565,7 +565,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         self._phases: Sequence[int] | None = None
 
     def momentum(self, step: int, total: int) -> float:
-        """Returns mu of step `step` (from 0) of a training of `total` steps."""
+        """Returns mu of step `step`, from 0, if training has `total` steps."""
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:

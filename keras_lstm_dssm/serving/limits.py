@@ -24,7 +24,7 @@ from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 from keras_lstm_dssm.settings.programs import ServerBounds
 
 _COUNTS = ("k", "n")
-"""Names of inputs that state the number of results for each text."""
+"""Names of the inputs that limit the number of results for each text."""
 
 REPLY_MB = 64
 """Maximum size of a gRPC reply in MiB, if `max_message_mb` is not larger."""
@@ -249,7 +249,7 @@ class Arrivals:
             self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records a request's bytes; returns those of all arriving requests."""
+        """Records this request's bytes; returns the sum for all requests."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size

@@ -76,8 +76,8 @@ class PredictionServer:
             this machine can connect.
         http_port: The port of HTTP (REST, metrics and the search page); 0
             takes a free port. Default: no HTTP. HTTP needs the extra `http`.
-        versions: Number of versions to serve, the newest ones, of a model
-            without `model_version_policy`, by default 1.
+        versions: How many of the newest versions to serve if a model has no
+            `model_version_policy`, by default 1.
         threads: Number of requests computed at the same time, by default 8;
             further requests wait.
         poll_seconds: Seconds between two checks for new versions, by default
