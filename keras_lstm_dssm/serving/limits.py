@@ -34,8 +34,8 @@ REPLY_MB = 64
 class Bounds(ServerBounds):
     """Maximum sizes and number of requests, and the allowed protocols.
 
-    The attributes are the flags of lstm-dssm-serve: `max_rows`, `max_text_kb`,
-    `max_k`, `max_message_mb`, `max_requests` and `protocols`.
+    lstm-dssm-serve has the flag `--protocols`, and `--set` for `max_rows`,
+    `max_text_kb`, `max_k`, `max_message_mb` and `max_requests`.
 
     Raises:
         InputError: A number is out of range, or a protocol unknown.

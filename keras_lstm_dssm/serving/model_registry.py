@@ -82,7 +82,7 @@ class ModelVersions:
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
-        """Returns the states of served, new and ended versions, newest first."""
+        """Returns the states of all old and new versions, newest first."""
         return dict(sorted(self._states.copy().items(), reverse=True))
 
     def errors(self) -> list[str]:
