@@ -40,8 +40,8 @@ def damage_named(
 ) -> Iterator[None]:
     """Turns errors of reading a file into an `InputError` with the path.
 
-    `remedy` says what was expected, or what to do. `further` are exception
-    classes of the reading library.
+    `remedy` says what was expected, or what to do. `further` are the exception
+    classes of the library that reads the file.
     """
     try:
         yield

@@ -371,7 +371,7 @@ class NesterovMomentum(JointUpdateOptimizer):
     def from_weights(
         self, train_function: Callable[[Any], Any], steps: int, eager: bool
     ) -> Callable[[Any], Any]:
-        """Wraps a train function to start and end with the variables at W.
+        """Makes a train function start and end with the variables at W.
 
         A call of `train_function` runs up to `steps` training steps, which run
         eagerly if `eager`.
