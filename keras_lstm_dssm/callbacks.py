@@ -45,7 +45,7 @@ class Diverged(ArithmeticError):
 
 
 class DeadNetwork(ArithmeticError):
-    """Raised if both scores of nearly all triples of an epoch were equal."""
+    """Raised if nearly all triples of an epoch had two equal scores."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__(f"the scores of epoch {epoch} are equal")
@@ -53,7 +53,7 @@ class DeadNetwork(ArithmeticError):
 
 
 def check_finite(model: Any) -> None:
-    """Raises `Diverged` for a NaN or infinite variable, whatever the loss."""
+    """Raises `Diverged` if a variable is NaN or infinite; ignores the loss."""
     for owner in (*model.layers, model.optimizer):
         is_layer = owner is not model.optimizer
         name = owner.name.replace("_", " ") if is_layer else "optimizer"
@@ -139,7 +139,7 @@ _MAX_ACCURACY = 0.25  # random scores have 0.5
 
 
 class DeadNetworkWatch(keras.callbacks.Callback):
-    """Raises `DeadNetwork` if both scores of nearly all triples are equal.
+    """Raises `DeadNetwork` if nearly all triples have two equal scores.
 
     If all units of the last hidden layer are saturated, all scores are equal
     and all gradients are 0. The loss of each triple is then equal to `margin`,
@@ -216,7 +216,7 @@ class BestEpoch(keras.callbacks.Callback):
         if self.best is None:
             return f"kept the last epoch, {epochs}: no epoch was measured"
         if not self.keep_best:
-            return f"kept the last epoch, {epochs}; best {self.best_epoch}"
+            return f"kept the last epoch, {epochs}; best was {self.best_epoch}"
         value = f"{self.name} {self.best:.4g}"
         return f"kept epoch {self.best_epoch} of {epochs}: {value}"
 
@@ -348,7 +348,7 @@ class RankingEvaluation(BestEpoch):
 
 
 class ValidationLoss(BestEpoch):
-    """Evaluates `batches` after epochs (`val_*`); keeps the best weights."""
+    """Logs `val_*` metrics of `batches`, and keeps the best weights."""
 
     def __init__(
         self,

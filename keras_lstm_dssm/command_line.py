@@ -27,13 +27,13 @@ Main = Callable[[list[str]], Mapping[str, Any] | None]
 """A program's `main`: [program name, *positional arguments] -> JSON values."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
-"""Names of the flags that name output files."""
+"""Flags whose values are paths of output files."""
 
 _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
 _COMMON = (
     "  -h,--help, --helpshort: Show this help.",
-    "  --flagfile=FILE: Read flags from FILE, one on each line: --json=OUT.",
+    "  --flagfile=FILE: Read flags from FILE. Each line has one: --json=OUT.",
     "  --version: Show the version of the package.",
 )
 """Help lines of flags that have no definition in a `FlagSet`."""
@@ -90,7 +90,7 @@ class FlagSet:
 class Program(FlagSet):
     """The help text and the flags of a program.
 
-    `doc` is the help text, and `required` names the required flags. `arguments`
+    `doc` is the help text, and `required` lists the required flags. `arguments`
     says whether the program takes positional arguments. The flags of `settings`
     are set by `--set NAME=VALUE`.
     """
@@ -141,7 +141,7 @@ class Program(FlagSet):
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
-        # `app.run` reads absl's global flags. At -1 no INFO is logged.
+        # `app.run` reads absl's global flags. Verbosity -1 logs no INFO.
         flags.FLAGS([argv[0], "--verbosity=-1"])
         logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
         return [argv[0], *self._positional]

@@ -1,4 +1,4 @@
-"""Atomic writes of files and folders, checks of paths, a lock of a folder.
+"""Writes files and folders atomically; checks paths; locks folders.
 
 A process locks its temporary files and folders. The next process that writes
 the same file or folder removes the temporary files of killed processes.
@@ -79,7 +79,7 @@ def _remove_unlocked(folder: Path, name: str) -> None:
     """Removes temporary files of killed processes that were writing `name`."""
     for partial in folder.glob(f".partial-*-{glob.escape(name)}"):
         token = partial.name.removeprefix(".partial-").removesuffix(f"-{name}")
-        # A longer token belongs to another file, whose name ends in `name`.
+        # `token` is longer if another file's name ends in `-` and `name`.
         if len(token) == 2 * _TOKEN_BYTES:
             with suppress(OSError), open_lock(partial, os.O_RDWR) as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -94,7 +94,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Returns the descriptor that a path like `/dev/fd/3` names.
+    """Returns the descriptor of a path such as `/dev/fd/3`, else `None`.
 
     Opening `/dev/stdout` by its name would empty a redirected file.
     """
@@ -324,7 +324,7 @@ def _locked_directory(path: Path, operation: int) -> Iterator[None]:
 def lock_folder(
     folder: str | os.PathLike[str], activity: str, wait: bool = False
 ) -> Iterator[None]:
-    """Locks a folder during the block; messages name the `activity`.
+    """Locks a folder during the block; messages contain `activity`.
 
     If another process has the lock, raises `InputError`, or with `wait` prints
     a line and waits. The file `.lock` stays in the folder.

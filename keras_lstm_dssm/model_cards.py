@@ -1,4 +1,4 @@
-"""`CARD.md` of runs and of exported models."""
+"""Writes `CARD.md`, the description of a run or of exported models."""
 
 import os
 import time
@@ -38,7 +38,7 @@ _TASKS = {"retrieve": "text-retrieval", "cluster": "clustering"}
 
 
 def metric_tables(evaluations: Mapping[str, Any]) -> list[Table]:
-    """Returns a table of percentages, with 95 % intervals, per evaluation."""
+    """Returns a table of percentages and 95 % intervals for each evaluation."""
     tables = []
     for name, entry in evaluations.items():
         first = next(iter(entry["systems"].values()))
@@ -410,7 +410,7 @@ def write_models_card(
 
 
 def run_record(run: str | os.PathLike[str] | None) -> dict[str, Any] | None:
-    """Returns name, `config.json` and `card.json` of a run, if any."""
+    """Returns the name, `config.json` and `card.json` of `run`, or `None`."""
     if run is None:
         return None
     return {

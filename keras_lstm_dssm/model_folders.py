@@ -74,7 +74,7 @@ def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
     if not folders:
         raise InputError(
             f"{models_dir}: no model in this folder; expected "
-            "NAME/NUMBER/saved_model.pb, as lstm-dssm-export writes them"
+            "NAME/NUMBER/saved_model.pb, which lstm-dssm-export writes"
         )
     return folders
 
@@ -83,7 +83,7 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a `ModelServerConfig` in text format; empty without the file."""
+    """Reads a `ModelServerConfig` in text format; an empty one if missing."""
     path = Path(path)
     config = ModelServerConfig()
     expected = (
@@ -137,7 +137,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy of `config`, else the newest `latest`."""
+    """Selects versions by the policy of `config`, or the `latest` newest."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

@@ -1,4 +1,4 @@
-"""Functions of tensors: a custom gradient, unit vectors, and their cosines."""
+"""Functions of tensors: custom gradients, unit vectors and cosines."""
 
 import uuid
 import weakref
@@ -14,9 +14,9 @@ Gradient = Callable[..., Sequence[Any]]
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Does what `tf.custom_gradient` does, without keeping graphs in memory.
 
-    TensorFlow 2.21 registers the gradient of each call in a graph permanently
-    (`ops/custom_gradient.py:512`). The graph and its weights are never freed.
-    This function instead makes each call in a graph a `tf.function`, which
+    TensorFlow 2.21 registers a gradient for each call in a graph, and never
+    frees it (`ops/custom_gradient.py:512`) nor the graph with its weights. This
+    function instead wraps each call in a graph in a `tf.function`, which
     TensorFlow inlines. The graph of this `tf.function` holds the gradient, and
     is freed together with the calling graph.
 
@@ -76,14 +76,14 @@ def _hold(graph: tf.Graph, gradient: Gradient) -> str:
 
 
 def _new_name() -> str:
-    """Registers a globally unique name, because saved models contain names."""
+    """Registers a name that no other process uses: saved models contain it."""
     name = f"KerasLSTMDSSM-{uuid.uuid4()}"
 
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
     def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
-        # When TensorFlow saves a gradient, `op` is None. Otherwise the gradient
-        # is read from the op's graph, because another graph may use the name.
+        # `op` is None when TensorFlow saves a gradient. Otherwise its graph has
+        # the gradient; `_gradients` may have that of another graph.
         registered = (
             _gradients.get(name)
             if op is None

@@ -40,8 +40,8 @@ def damage_named(
 ) -> Iterator[None]:
     """Turns errors of reading a file into an `InputError` with the path.
 
-    `remedy` says what was expected, or what to do. `further` are exception
-    classes of the reading library.
+    `remedy` says what was expected, or what to do. `further` are the exception
+    classes of the library that reads the file.
     """
     try:
         yield
@@ -207,7 +207,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
     times the size of the file.
     """
     check_plain_file(path, folder)
-    # The size that a gzip file states may be wrong.
+    # A gzip file contains its unpacked size, but that may be wrong.
     max_bytes, content = _max_unpacked(path), io.BytesIO()
     with gzip.open(path, "rb") as file:
         while chunk := file.read(1 << 16):

@@ -67,7 +67,7 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 def mark_as_built(
     layer: keras.layers.Layer, shape: tuple[int | None, ...]
 ) -> None:
-    """Marks a layer as built; sublayers can be added, unlike after `build`."""
+    """Marks a layer as built. Unlike `build`, still allows new sublayers."""
     layer.built = True
     layer._build_shapes_dict = {"input_shape": shape}
 

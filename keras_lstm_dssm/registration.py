@@ -22,8 +22,8 @@ def register(cls: T) -> T:
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
     """Returns the constructor arguments of `instance`: name -> attribute.
 
-    Includes the arguments of base classes, up to `base`. Leaves out arguments
-    without an attribute; and `name` and `dtype`, which Keras stores.
+    Includes the arguments of base classes, up to `base`. Leaves out `name` and
+    `dtype`, which Keras stores, and arguments without an attribute.
     """
     names = [
         name

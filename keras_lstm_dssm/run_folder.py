@@ -230,7 +230,7 @@ class RunFolder:
             model.save(partial)
 
     def load_model(self, kind: str = "") -> Any:
-        """Loads the trained model; with `kind`, another kind is an error."""
+        """Loads the trained model, which must be a `kind` if that is given."""
         self.check_trained()
         model = self._load(self.model)
         if kind and (model_kind := kind_of(model)).name != kind:
@@ -374,7 +374,7 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
 def config_of_run(
     run: RunFolder, stored: Mapping[str, Any], **options: Any
 ) -> TrainingConfig:
-    """Returns the options of a run to resume, from its `config.json`."""
+    """Returns the options in a run's `config.json`, to resume the training."""
     with damage_named(
         run.config,
         "expected the settings of a run; restore the file, or train anew in"

@@ -23,8 +23,8 @@ def start_tensorflow() -> None:
             del os.environ["TF_USE_LEGACY_KERAS"]
         else:
             raise ImportError(
-                "TF_USE_LEGACY_KERAS is set, and tf-keras, which TensorFlow "
-                "then imports, is not installed: unset the variable"
+                "TF_USE_LEGACY_KERAS is set, so TensorFlow imports tf-keras, "
+                "which is not installed: unset the variable"
             )
     on_x86 = platform.machine() in ("x86_64", "AMD64")
     if on_x86 and "tensorflow" not in sys.modules:

@@ -260,8 +260,8 @@ def test_the_variable_that_asks_for_a_missing_tf_keras_is_named():
     done = start("train", "--output=run", TF_USE_LEGACY_KERAS="1")
     assert (done.returncode, done.stderr) == (
         1,
-        "error: TF_USE_LEGACY_KERAS is set, and tf-keras, which TensorFlow then"
-        " imports, is not installed: unset the variable\n",
+        "error: TF_USE_LEGACY_KERAS is set, so TensorFlow imports tf-keras,"
+        " which is not installed: unset the variable\n",
     )
 
 

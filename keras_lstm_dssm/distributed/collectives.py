@@ -31,7 +31,7 @@ class Cluster(NamedTuple):
         return self.rank == 0
 
     def describe(self, rank: int) -> str:
-        """Names a worker in messages."""
+        """Returns a worker's rank and address, for messages."""
         return f"worker {rank} ({self.workers[rank]})"
 
     def share(self, count: int, rank: int) -> int:
@@ -82,7 +82,7 @@ class Collectives:
         )
 
     def sum(self, values: tf.Tensor) -> tf.Tensor:
-        """Adds the tensors of all workers; the sums are bit-equal."""
+        """Adds the tensors of all workers; all workers get the same bits."""
         return tf.raw_ops.CollectiveReduceV2(
             input=values, merge_op="Add", final_op="Id", **self._arguments()
         )
@@ -105,7 +105,7 @@ class Collectives:
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Returns a JSON value of each worker, by rank, outside of graphs."""
+        """Exchanges JSON values outside of graphs; returns a list by rank."""
         data = json.dumps(value).encode()
         lengths = self._gather_numbers(tf.constant([len(data)]))
         max_length = int(tf.reduce_max(lengths))
@@ -120,7 +120,7 @@ class Collectives:
         self.gather_objects(None)
 
     def sum_counts(self, counts: np.ndarray) -> np.ndarray:
-        """Adds arrays of all workers, int64 `(n,)`, outside of graphs."""
+        """Adds the workers' arrays, int64 `(n,)`, outside of graphs."""
         total: np.ndarray = self._sum_numbers(tf.constant(counts)).numpy()
         return total
 
@@ -175,7 +175,7 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
                 raise JointError(
                     f"{cluster.describe(rank)} has {name}"
                     f" {worker_values[name]}, {cluster.describe(0)} has"
-                    f" {first}: start all workers with the same"
+                    f" {first}: start all workers with the same version"
                 )
 
 

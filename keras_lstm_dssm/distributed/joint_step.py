@@ -13,11 +13,11 @@ from keras_lstm_dssm.models.text_model import OneProcess
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ops import custom_gradient
 
-_BITS = 32  # number of table rows for each integer of a packed set
+_BITS = 32  # of an int32; each bit of a packed set is one table row
 
 
 class JointRows(NamedTuple):
-    """The rows of a tower's tables that the batches of all workers read."""
+    """The table rows of a tower that at least one worker's batch reads."""
 
     rows: tf.Tensor  # int32 `(rows,)`, ascending
     position: tf.Tensor  # int32 `(rows of the table,)`: index in `rows`
@@ -40,7 +40,7 @@ class JointBatch(NamedTuple):
     of the titles that no earlier worker has.
     """
 
-    rows: list[JointRows]  # table rows that the batches read, for each tower
+    rows: list[JointRows]  # for each tower, the rows that batches read
     contributed: tf.Tensor  # int32, indices of contributed titles in the batch
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
@@ -76,8 +76,8 @@ class JointStep(OneProcess):
         """
         if batch.fingerprints is None:
             raise InputError(
-                "found hashed batches, expected batches of strings, which"
-                " workers hash with fingerprints"
+                "found batches that were hashed without fingerprints, expected"
+                " batches of strings: each worker hashes its own"
             )
         texts = (batch.query, batch.document)
         sizes = [tower.trigrams.size for tower in model.towers]
@@ -214,7 +214,7 @@ class JointStep(OneProcess):
         return batch.joint.clicked, batch.joint.first_row
 
     def weigh(self, loss: tf.Tensor, batch: HashedPairs) -> tf.Tensor:
-        """Multiplies a mean loss by this worker's share of all weights."""
+        """Multiplies a mean loss by `share`, see `JointBatch`."""
         if batch.joint is None:
             return loss
         return loss * tf.cast(batch.joint.share, loss.dtype)
@@ -270,7 +270,7 @@ class JointStep(OneProcess):
 
 
 def _pack_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
-    """Packs a set of rows into integers, with a bit for each row of a table."""
+    """Packs a set of row indices into int32 numbers, one bit for each row."""
     integers = -(-size // _BITS)
     bits = tf.scatter_nd(
         rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [integers * _BITS]
@@ -281,7 +281,7 @@ def _pack_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
 
 
 def _unpack_rows(sets: tf.Tensor, size: int) -> JointRows:
-    """Unpacks the union of packed sets, `(workers, integers)`."""
+    """Returns the union of packed `sets`, int32 `(workers, integers)`."""
     union = functools.reduce(
         tf.bitwise.bitwise_or, tf.unstack(sets, num=sets.shape[0])
     )

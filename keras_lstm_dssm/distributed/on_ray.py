@@ -44,9 +44,9 @@ def ray_cluster(
 ) -> Iterator[None]:
     """Connects to the Ray cluster at `address`, or starts Ray on this machine.
 
-    The new Ray has the options `local`. It listens to this machine only,
-    because everyone who can reach Ray can run programs. At the end, the new Ray
-    is stopped. Does nothing if this process is already connected.
+    A Ray started here gets the options `local`, and is stopped at the end. Only
+    this machine can connect, because everyone who can reach Ray can run
+    programs. Does nothing if this process is already connected.
     """
     if ray.is_initialized():
         yield
@@ -89,9 +89,9 @@ def _connect(
         reason = text.splitlines()[0]
         raise InputError(
             f"--ray_address={address}: found no Ray cluster ({reason}): start "
-            "one with `ray start`, or leave the flag out; a cluster that asks "
-            "for a token needs RAY_AUTH_MODE=token in the environment, or the "
-            "address auto"
+            "one with `ray start`, or leave the flag out; if the cluster asks "
+            "for a token, set RAY_AUTH_MODE=token in the environment, or give "
+            "--ray_address=auto on one of its machines"
             if address
             else f"Ray cannot be started here ({reason}): try again when the "
             "machine is less busy, or name a cluster with --ray_address"
@@ -157,10 +157,10 @@ def train_on_ray(
             started on this machine and ends with the training.
         cpus: Cores and threads of each worker. Default `None`: the cluster's
             cores divided by `workers`.
-        save_minutes: Age of the last checkpoint after which another is saved
-            within an epoch. Default `None`: as in `config`, or 10.
-        start_minutes: Minutes to wait for the cores of all workers, and for
-            an answer of each worker, before a restart. Default 5.
+        save_minutes: Within an epoch, a checkpoint is saved when the last one
+            has this age in minutes. Default `None`: as in `config`, or 10.
+        start_minutes: Minutes to wait for the cores of all workers before an
+            error, and for a worker's answer before a restart. Default 5.
         max_failures: Largest number of restarts. Default 3.
         verbose: Whether to print the metrics of each epoch. Default `True`.
 
@@ -185,7 +185,8 @@ def train_on_ray(
         if workers != run_workers:
             raise InputError(
                 f"{run.path}: found a run of {run_workers} workers, not"
-                f" {workers}: give as many, or train anew in another --output"
+                f" {workers}: give --workers={run_workers}, or train anew in"
+                " another --output"
             )
     else:
         find_recipe(config.recipe)
@@ -243,7 +244,7 @@ def _trainer(
             num_workers=workers, resources_per_worker={"CPU": cpus}
         ),
         run_config=RunConfig(
-            # Only Ray writes here; worker 0 writes the files of the run.
+            # Ray writes RUN/ray; worker 0 writes the run's other files.
             storage_path=str(run),
             name="ray",
             failure_config=FailureConfig(
@@ -334,7 +335,7 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
 
 
 def last_line(error: BaseException) -> str:
-    """Returns the cause of an error of Ray if known, or its last line."""
+    """Returns the cause of Ray's error if known, or the error's last line."""
     for message, cause in _CAUSES.items():
         if message in str(error):
             return cause

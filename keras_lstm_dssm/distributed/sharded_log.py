@@ -94,7 +94,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields every n-th run of `_RUN` lines of a compressed file."""
+    """Yields the worker's runs of `_RUN` lines: every n-th run of n workers."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):

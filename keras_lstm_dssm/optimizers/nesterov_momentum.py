@@ -214,7 +214,7 @@ _ALL_ROWS = (
     "weight_decay", "use_ema", "global_clipnorm", "loss_scale_factor",
     "gradient_accumulation_steps",
 )  # fmt: skip
-"""Options of Keras's optimizers that change all rows in each training step."""
+"""Options of Keras's optimizers that need all rows in each training step."""
 
 
 def _only_copy(variable: keras.Variable) -> tf.Variable:
@@ -322,8 +322,8 @@ class NesterovMomentum(JointUpdateOptimizer):
             if tables and getattr(self, option):
                 raise InputError(
                     f"{option} needs all rows of a table in each training "
-                    "step, and rows of trigram tables are updated when they "
-                    "are read: give NesterovMomentum lazy=False"
+                    "step, but a row of a trigram table is updated only when "
+                    "it is read: give NesterovMomentum lazy=False"
                 )
         self.sync()
         self._tables.activate(
@@ -371,7 +371,7 @@ class NesterovMomentum(JointUpdateOptimizer):
     def from_weights(
         self, train_function: Callable[[Any], Any], steps: int, eager: bool
     ) -> Callable[[Any], Any]:
-        """Wraps a train function to start and end with the variables at W.
+        """Makes a train function start and end with the variables at W.
 
         A call of `train_function` runs up to `steps` training steps, which run
         eagerly if `eager`.
@@ -439,7 +439,8 @@ class NesterovMomentum(JointUpdateOptimizer):
         # If a batch cannot be read, no part of the update may run.
         with tf.control_dependencies([g for g in grads if g is not None]):
             if self.weight_decay or self.gradient_accumulation_steps:
-                self._shift(0.0)  # Keras decays, averages and constrains W
+                # Keras decays W before the update, or skips the update.
+                self._shift(0.0)
             super().apply(grads, variables)
             self._set_mu()
             step_follows = tf.not_equal(self._steps_left, 1)
@@ -475,7 +476,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         self._ahead.assign(0)
 
     def _set_mu(self) -> None:
-        """Sets mu of the next training step, after `sync` if mu changes."""
+        """Sets mu of the next step; if mu changes, first updates all rows."""
         variable, mu = _only_copy(self._mu), self.momentum_at(self.iterations)
         tf.cond(tf.not_equal(variable, mu), self._tables.sync, lambda: None)
         variable.assign(mu)
@@ -564,7 +565,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         self._phases: Sequence[int] | None = None
 
     def momentum(self, step: int, total: int) -> float:
-        """Returns mu of a training step, counted from 0, among `total`."""
+        """Returns mu of step `step`, from 0, if training has `total` steps."""
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:
@@ -618,7 +619,8 @@ class NesterovSchedule(keras.callbacks.Callback):
             done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
-            # After an interruption, a part of an epoch may be repeated.
+            # A resumed `fit` has the saved end, or ends less than an epoch
+            # later, because it may repeat a part of an epoch.
             *_, end = saved_phases
             resumed = done < end <= done + total < end + steps
             self._phases = (

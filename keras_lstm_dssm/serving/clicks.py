@@ -1,7 +1,7 @@
 """Writes the click logs of the search page.
 
 Each result on the page has a signed token. A click sends the token back, and
-each token is logged at most once. Logs name no client and no user.
+each token is logged at most once. Logs identify no client and no user.
 
 `ClickWriter` appends pairs of a query and a title. `UbiWriter` writes searches
 and clicks as User Behavior Insights (UBI), version 1.3, for `lstm-dssm-prepare
@@ -52,7 +52,7 @@ class TokenError(ValueError):
 
 
 class AppendedFile:
-    """A locked file of lines; a full file is renamed, and a new file begun."""
+    """A locked file of lines. When it is full, it is renamed and replaced."""
 
     def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
         check_writable(path)
@@ -61,7 +61,7 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a line; `sync` waits for the disk. Errors change nothing."""
+        """Appends a line, or nothing on an error; `sync` waits for the disk."""
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
             with suppress(FileNotFoundError):  # moved by another program
@@ -93,7 +93,7 @@ class AppendedFile:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise InputError(
                     f"{self._path}: found a device or a pipe, expected a"
-                    " regular file, in which each click is flushed to disk;"
+                    " regular file, so that clicks can be flushed to disk;"
                     " give --click_log another path"
                 )
             try:

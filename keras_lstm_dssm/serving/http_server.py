@@ -195,15 +195,15 @@ class Guard:
         if not all(self._security.allows_host(self._host, h) for h in hosts):
             raise HTTPException(
                 400,
-                "the header Host names another machine than this one: have a "
+                "the header Host has the name of another machine: let the "
                 "proxy send Host: localhost, or give the server --token_file",
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
-            # A proxy and this server could disagree where the request ends.
+            # A proxy and this server could see different ends of the request.
             raise HTTPException(
                 400,
-                "both content-length and transfer-encoding",
+                "found content-length and transfer-encoding: send only one",
                 {"connection": "close"},
             )
         tokens = [value for key, value in headers if key == b"authorization"]
@@ -316,7 +316,7 @@ def new_pages(
     async def ready(_: Request) -> Response:
         missing = models.unavailable()
         if missing:
-            error = f"no version is served of {', '.join(missing)}"
+            error = f"models without a served version: {', '.join(missing)}"
             return JSONResponse({"error": error}, 503)
         return JSONResponse({"status": "ready"})
 
@@ -386,7 +386,7 @@ class HttpServer:
             await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        """Stops listening, and waits for requests for `grace_seconds`."""
+        """Stops listening; waits up to `grace_seconds` for running requests."""
         self._server.should_exit = True
         self._application.stop()
         await self._serving

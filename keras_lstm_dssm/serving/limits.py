@@ -24,7 +24,7 @@ from keras_lstm_dssm.serving.servable import InvalidError, StatusError
 from keras_lstm_dssm.settings.programs import ServerBounds
 
 _COUNTS = ("k", "n")
-"""Names of inputs that state the number of results for each text."""
+"""Names of the inputs that limit the number of results for each text."""
 
 REPLY_MB = 64
 """Maximum size of a gRPC reply in MiB, if `max_message_mb` is not larger."""
@@ -34,8 +34,8 @@ REPLY_MB = 64
 class Bounds(ServerBounds):
     """Maximum sizes and number of requests, and the allowed protocols.
 
-    The attributes are the flags of lstm-dssm-serve: `max_rows`, `max_text_kb`,
-    `max_k`, `max_message_mb`, `max_requests` and `protocols`.
+    lstm-dssm-serve has the flag `--protocols`, and `--set` for `max_rows`,
+    `max_text_kb`, `max_k`, `max_message_mb` and `max_requests`.
 
     Raises:
         InputError: A number is out of range, or a protocol unknown.
@@ -139,7 +139,7 @@ class RequestSlots(Executor):
 
     Requests run in threads, so a slow model does not delay other requests. But
     a request runs in the event loop if the last request with the same key took
-    at most `QUICK_SECONDS`. If a request takes more than 10 times as long,
+    at most `QUICK_SECONDS`. If a request takes over 10 `QUICK_SECONDS`,
     requests with the same key run in threads for a minute. A request holds its
     slot until it ends, even if the client disconnects. Only the thread of the
     event loop may use the object.
@@ -249,7 +249,7 @@ class Arrivals:
             self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records this request's bytes so far; returns the sum of all bytes."""
+        """Records this request's bytes; returns the sum for all requests."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size

@@ -94,7 +94,7 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads expected versions that are new, or changed since a failure."""
+        """Loads expected versions that are new, or changed after an error."""
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -180,7 +180,7 @@ class ModelVersions:
 
 @contextmanager
 def _verified(folder: Path) -> Iterator[None]:
-    """Checks the files that the `with` block loads against the manifest.
+    """Checks that the files loaded in the `with` block match the manifest.
 
     Files could change between the check and the block. Therefore their inodes,
     sizes and times must be equal before and after. No program can forge the
@@ -376,15 +376,15 @@ class ModelRegistry:
     @staticmethod
     def _warn_of(messages: set[str]) -> None:
         for message in sorted(messages):
-            _LOG.warning("%s; other versions serve on", message)
+            _LOG.warning("%s; other versions are still served", message)
 
     def _set_labels(self, configs: Configs) -> list[str]:
         """Sets all labels, or none if there are errors; returns the errors."""
         configs = configs or {}
         problems = [
             f"Request to assign label to version {version} of model {name}, "
-            "which is not currently available for inference; have it loaded "
-            "by a model_version_policy first, and then label it"
+            "which is not currently available for inference; let a "
+            "model_version_policy load it first, and then label it"
             for name, config in configs.items()
             for version in config.version_labels.values()
             if version not in self.versions(name)

@@ -65,8 +65,8 @@ class PredictionServer:
     """Serves a folder of models over gRPC and HTTP; a context manager.
 
     New versions are loaded and warmed up while the old versions answer. The
-    gRPC health service reports the state of the server (""), of the other gRPC
-    services, and of each model by its name.
+    gRPC health service has the state of the server (named ""), of each gRPC
+    service, and of each model.
 
     Args:
         models_dir: Folder with `NAME/NUMBER/saved_model.pb`, and
@@ -76,7 +76,7 @@ class PredictionServer:
             this machine can connect.
         http_port: The port of HTTP (REST, metrics and the search page); 0
             takes a free port. Default: no HTTP. HTTP needs the extra `http`.
-        versions: Number of newest versions to serve of each model that has no
+        versions: How many of the newest versions to serve if a model has no
             `model_version_policy`, by default 1.
         threads: Number of requests computed at the same time, by default 8;
             further requests wait.

@@ -37,7 +37,7 @@ MAX_TEXTS = 2048
 _CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name for both encoders. To encode, also say query or document."""
+"""Model name for both encoders; `input_type` or `task` picks one to encode."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")
@@ -107,14 +107,14 @@ def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
             sides[0 if match[1] else 1] = f"{field!r} is {match[0]!r}"
     if len(sides) > 1:
         raise InvalidError(
-            f"{' and '.join(sides.values())}: send the side of one encoder"
+            f"{' and '.join(sides.values())}, a contradiction: send one"
         )
     side, named = next(iter(sides.items()), (None, ""))
     if servables[1:]:
         if side is None:
             raise InvalidError(
                 f"{TOWERS} are {' and '.join(_TOWERS)}: send one of these as "
-                "'model', or a side, as 'input_type' (search_query or "
+                "'model', or also send 'input_type' (search_query or "
                 "search_document) or 'task' (retrieval.query or "
                 "retrieval.passage)"
             )
@@ -206,8 +206,8 @@ def _check_width(
     width = vectors.shape[1]
     if request.get(key) not in (None, width):
         raise InvalidError(
-            f"{key!r} is {excerpt(request[key])}: {servable.name} has {width}, "
-            "and cannot be shortened"
+            f"{key!r} is {excerpt(request[key])}: vectors of {servable.name} "
+            f"have {width} numbers, and cannot be shortened"
         )
 
 
@@ -332,9 +332,8 @@ def _run(
 def _texts(key: str, values: Any, bounds: Bounds) -> list[str]:
     """Checks and returns the texts of a request, at least one."""
     if not isinstance(values, list) or not values:
-        raise InvalidError(
-            f"{key!r} must be a text, or a list that is not empty"
-        )
+        text = "a text, or " if key == "input" else ""
+        raise InvalidError(f"{key!r} must be {text}a list of at least one text")
     limit = max(MAX_TEXTS, bounds.max_rows)
     if len(values) > limit:
         raise InvalidError(
@@ -344,8 +343,8 @@ def _texts(key: str, values: Any, bounds: Bounds) -> list[str]:
     for index, text in enumerate(values):
         if not isinstance(text, str):
             raise InvalidError(
-                f"{key}[{index}] is {excerpt(text)}: expected a text; ids of "
-                "tokens and images are not supported"
+                f"{key}[{index}] is {excerpt(text)}: expected a text; token "
+                "ids and images are not supported"
             )
     return values
 

@@ -260,7 +260,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
 
 
 def _unequal(value: list[Any], number: int) -> _ElementError:
-    """Returns the error for an element whose shape differs from the first."""
+    """Returns the error for an element whose shape is not that of element 0."""
     expected, shape = _shape(value[0]), _shape(value[number])
     size, other = math.prod(expected), math.prod(shape)
     problem = f"Expecting tensor size: {size} but got: {other}"
@@ -323,7 +323,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def is_base64(value: Any) -> bool:
-    """Returns whether a value is bytes in base64, as `{"b64": "YQ=="}`."""
+    """Returns whether a JSON value has base64, such as `{"b64": "YQ=="}`."""
     return (
         isinstance(value, dict)
         and len(value) == 1
@@ -346,7 +346,7 @@ def _decimal(value: Any, dtype: str) -> float:
     if isinstance(value, int) and abs(value) < 2**64:
         maximum: float = 2 ** (limits.nmant + 1) - 1  # the last exact integer
     else:
-        # Rounding to nine digits may enlarge the largest float32.
+        # In nine digits, the largest float32 is a little larger: 3.40282347e38.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
         raise InvalidError(
@@ -410,7 +410,7 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
 
 
 def _writable(name: str, array: np.ndarray) -> Any:
-    """Converts texts to nested lists, numbers to a dtype of orjson."""
+    """Converts texts to lists, and numbers to a dtype that orjson writes."""
     kind, dtype = array.dtype.kind, array.dtype.name
     if kind == "O":
         return _texts(array.tolist(), name.endswith(_BYTES_SUFFIX))

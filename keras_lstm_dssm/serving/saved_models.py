@@ -333,7 +333,7 @@ class SavedScorer:
         batch_size: int = 256,
         progress: bool = False,
     ) -> np.ndarray:
-        """Scores n queries for n documents, float32 `[n]`.
+        """Scores n pairs, query i with document i, float32 `[n]`.
 
         Raises:
             InputError: The numbers of queries and documents differ; or see
@@ -360,7 +360,7 @@ def _load(
     except (InputError, KeyError) as error:
         raise InputError(
             f"{path}: no SavedModel here that can be loaded; name a model's "
-            "folder as lstm-dssm-export writes it, such as "
+            "folder that lstm-dssm-export has written, such as "
             "MODELS/query_encoder"
         ) from error
     if set(serve.inputs) != inputs:

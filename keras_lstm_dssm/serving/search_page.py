@@ -110,8 +110,8 @@ def word_similarity(
     A query word counts as misspelled if no title has the word, but a title has
     a word with similar letters. Misspelled words are compared by letters, and
     other words by `cosines` of the encoders. Without `cosines`, all words are
-    compared by letters. Similarities below `MIN_SHARED` (letters) or
-    `MIN_COSINE` are set to 0.
+    compared by letters. Letter similarities below `MIN_SHARED`, and cosines
+    below `MIN_COSINE`, are set to 0.
     """
     letters = letter_similarity(query_words, title_words)
     letters[letters < MIN_SHARED] = 0
@@ -128,7 +128,7 @@ def nearest_words(
     title_words: Sequence[str],
     similarity: np.ndarray,
 ) -> dict[str, list[str]]:
-    """Returns the nearest title words of each query word that no title has.
+    """Maps each query word that no title has to the nearest title words.
 
     `similarity` is the result of `word_similarity`. A query word without
     similar words has an empty list.
@@ -311,7 +311,7 @@ class SearchPage:
         try:
             facts = export_facts(self._models.models_dir, name, version)
         except (InputError, OSError) as error:
-            _LOG.warning("the page does without the card: %s", error)
+            _LOG.warning("the page shows no card: %s", error)
             return {}
         # An export replaces the facts of the version that is still served, so
         # these facts are kept in memory.
@@ -333,7 +333,7 @@ class SearchPage:
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
-        """Makes queries from the first words of titles, the last misspelled."""
+        """Makes queries from first words of titles; the last is misspelled."""
         call = servable.default(_INPUTS)
         assert call is not None
         hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)

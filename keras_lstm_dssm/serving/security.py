@@ -188,7 +188,7 @@ class TokenFile:
         except (InputError, OSError) as error:
             if str(error) != self._logged:  # once, not for every request
                 self._logged = str(error)
-                _LOG.warning("%s; the last tokens still apply", error)
+                _LOG.warning("%s; the previous tokens still apply", error)
 
 
 def _token_of(authorization: str | bytes | None) -> bytes:
@@ -240,8 +240,8 @@ class Security(NamedTuple):
             *([] if identifies_clients else ["--token_file or --client_ca"]),
         ]
         raise InputError(
-            f"host {host}: other machines can reach this address, and "
-            f"{' and '.join(missing)} is missing: anyone could send requests"
+            f"host {host}: other machines can reach this address without "
+            f"{' and without '.join(missing)}: anyone could send requests"
             " or read them; give these flags, listen on 127.0.0.1, or give"
             " --insecure if the network is protected by other means"
         )

@@ -187,7 +187,7 @@ def _wrong_shape(
 
 
 def _fits(proto: TensorProto, spec: tf.TensorSpec) -> bool:
-    # Sizes below 0 pass, and `_array` refuses them. A tensor without sizes is
+    # Sizes below 0 pass here; `_array` refuses them. A tensor without sizes is
     # a scalar, even if `unknown_rank` is set.
     dims = proto.tensor_shape.dim
     sizes = [None if dim.size < 0 else dim.size for dim in dims]

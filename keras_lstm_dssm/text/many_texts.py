@@ -215,7 +215,7 @@ class HashedTextCache:
     Training reads each text once an epoch. Reading a cached text takes less
     than a third of the time of hashing. The texts in the cache have at most
     `max_bytes` bytes; the cache needs six times as much memory. Once the cache
-    is full, all texts of a batch with a new text are hashed.
+    is full, a batch with a new text is hashed as a whole.
     """
 
     def __init__(

@@ -151,8 +151,8 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`.
 
-    ASCII texts without signs take a fifth of the time of texts with signs, and
-    other texts without signs half of the time, because they skip steps.
+    Texts without signs skip steps. ASCII texts without signs take a fifth of
+    the time of texts with signs; other texts without signs take half of it.
     """
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
@@ -343,8 +343,8 @@ class WordBatch(NamedTuple):
             skip the padding.
         lengths: `[u]`, number of words of each distinct text, descending, at
             least 1.
-        text_index: `[batch]`, the index of the distinct text of each text of
-            the batch.
+        text_index: `[batch]`, for each text of the batch the index of its
+            distinct text.
         trigram_order: `[m]`, the indices that sort `trigram_index`, for the
             gradient; with `None`, the gradient computes them.
         untrained: Float `[u, width]`, the columns of the texts' vectors that
@@ -411,7 +411,7 @@ def distinct_texts(
     """Splits each distinct text into its normalised words.
 
     Returns the words, ragged strings `[texts, (words)]`, the longest text
-    first; and the index of the distinct text of each string, int32 `[batch]`.
+    first; and for each string the index of its distinct text, int32 `[batch]`.
     """
     # Strings with equal bytes are removed first, which is cheap, then strings
     # with equal normalised texts.
@@ -458,10 +458,8 @@ def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
 _SPACE = ord(" ")
 
 _MOST_BYTES = 127
-"""Maximum size of a short text, in bytes: no word exceeds `MAX_LETTERS`.
-
-Normalising turns three bytes into at most 18 characters (U+FDFA).
-"""
+"""Maximum size of a short text, in bytes. No word then exceeds `MAX_LETTERS`,
+because normalising turns three bytes into at most 18 characters (U+FDFA)."""
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:

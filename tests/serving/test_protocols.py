@@ -228,8 +228,8 @@ def test_towers_without_a_side(towers):
             towers, "/v1/embeddings", model=model, input="a", **side
         )
         assert found[0] == (
-            "'input_type' is 'search_query' and 'task' is 'retrieval.passage':"
-            " send the side of one encoder"
+            "'input_type' is 'search_query' and 'task' is 'retrieval.passage',"
+            " a contradiction: send one"
         )
     listed = json.loads(towers.answer("GET", "/v1/models").body)["data"]
     assert listed[-1]["id"] == "towers"
@@ -308,15 +308,15 @@ RANK = '"query": "a", "documents": ["b"]'
      "Latest(foo); there are hybrid, numbers, query_encoder, retriever, sco"),
     ("embeddings", '{"input": "a"}', 400, "'model' must be a string"),
     ("embeddings", '{"model": "query_encoder"}', 400,
-     "'input' must be a text, or a list that is not empty"),
+     "'input' must be a text, or a list of at least one text"),
     ("embeddings", '{"model": "query_encoder", "input": []}', 400,
-     "'input' must be a text, or a list that is not empty"),
+     "'input' must be a text, or a list of at least one text"),
     ("embeddings", '{"model": "query_encoder", "input": ["a", [7]]}', 400,
-     "input[1] is [\n    7\n]: expected a text; ids of tokens and i"),
+     "input[1] is [\n    7\n]: expected a text; token ids and i"),
     ("embeddings", f'{{{EMBED}, "encoding_format": "hex"}}', 400,
      "'encoding_format' is \"hex\": expected float or base64"),
     ("embeddings", f'{{{EMBED}, "dimensions": 1}}', 400,
-     "'dimensions' is 1: query_encoder has 2, and cannot be shortened"),
+     "'dimensions' is 1: vectors of query_encoder have 2 numbers, and cann"),
     ("embeddings", f'{{{EMBED}, "encoding_format": ["float"]}}', 400,
      "expected float or base64"),
     ("embeddings", f'{{{EMBED}, "task": "retrieval.passage"}}', 400,
@@ -335,16 +335,16 @@ RANK = '"query": "a", "documents": ["b"]'
      "input text has a text of 1,048,577 bytes"),
     ("rerank", '{"documents": ["a"]}', 400, "'query' must be a string"),
     ("rerank", '{"query": "a", "documents": "b"}', 400,
-     "'documents' must be a text, or a list"),
+     "'documents' must be a list of at least one text"),
     ("rerank", '{"query": "a", "documents": [{"title": "b"}]}', 400,
      'documents[0] is {\n    "title": "b"\n}: expected a text'),
     ("rerank", json.dumps({"query": "a", "documents": ["b"] * 2049}), 400,
      "'documents' has 2,049 texts"),
-    ("embed", '{"model": "query_encoder"}', 400, "'texts' must be a text"),
+    ("embed", '{"model": "query_encoder"}', 400, "'texts' must be a list of"),
     ("embed", '{"model": "query_encoder", "texts": ["a"],'
      ' "embedding_types": ["int8"]}', 400, "expected a list of float or base"),
     ("embed", '{"model": "query_encoder", "texts": ["a"],'
-     ' "output_dimension": 3}', 400, "'output_dimension' is 3: query_encoder"),
+     ' "output_dimension": 3}', 400, "'output_dimension' is 3: vectors of"),
     ("rerank", f'{{{RANK}, "top_n": 0}}', 400, "'top_n' must be a whole"),
     ("rerank", f'{{{RANK}, "return_documents": "no"}}', 400,
      "'return_documents' must be true or false"),

@@ -321,9 +321,9 @@ def test_who_may_listen_to_others(pair, ca, path):
         Security().check(host)
     tls, tokens = ServerTLS(*pair), TokenFile(path)
     wrong = {
-        r"TLS \(--tls_cert and --tls_key\) and --token_file or": Security(),
-        "address, and --token_file or --client_ca is missing": Security(tls),
-        r"address, and TLS \(--tls_cert and --tls_key\) is missing": (
+        r"\(--tls_cert and --tls_key\) and without --token_file or": Security(),
+        "address without --token_file or --client_ca: anyone": Security(tls),
+        r"address without TLS \(--tls_cert and --tls_key\): anyone": (
             Security(tokens=tokens)
         ),
     }

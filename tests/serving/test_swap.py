@@ -207,7 +207,9 @@ def test_a_broken_version_is_told_while_the_old_one_serves(models, caplog):
         assert "query_encoder/2/saved_model.pb" in status[2].message
         assert client.encode(["ab cd"]).shape == (1, 2)
         time.sleep(0.1)  # some polls
-    assert warnings(caplog) == [f"{status[2].message}; other versions serve on"]
+    assert warnings(caplog) == [
+        f"{status[2].message}; other versions are still served"
+    ]
 
 
 def test_polling_goes_on_after_a_defect_and_a_wrong_config(

@@ -84,7 +84,7 @@ def test_a_run_goes_on(
 
 
 @pytest.mark.parametrize(("changes", "lost", "message"), [
-    ({"workers": 3}, "", "found a run of 3 workers, not 2: give as many"),
+    ({"workers": 3}, "", "found a run of 3 workers, not 2: give --workers=3"),
     ({"workers": 2}, "seed", "(no 'seed'); expected the settings of a run"),
 ])  # fmt: skip
 def test_a_run_that_cannot_go_on(
