@@ -1,6 +1,6 @@
 """Reads User Behavior Insights (UBI): queries with shown ids, and events.
 
-A row with an `action_name` is an event, other rows are queries.
+A row with an `action_name` is an event; any other row is a query.
 
 Source of the schema: https://github.com/o19s/ubi, version 1.3.
 """
