@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string("output", "build/demo", "Folder; an earlier demo is replaced.")
-program.integer(
-    "epochs", None, "Passes over the pairs; by default as in `best`.", 1
-)
+program.integer("epochs", None, "Passes over pairs (default: as in `best`).", 1)
 
 
 QUESTIONS = (

@@ -9,8 +9,8 @@ encoded first, and no export is needed.
 
 A server can also have a pair scorer or a KeyVec (--model). For a pair scorer,
 the first argument is the query, and all others are documents to score. For a
-KeyVec, each argument is a text; its k key sentences are printed, with
-probabilities, and k key words.
+KeyVec, each argument is a text. Its k best key sentences are printed with their
+probabilities, and then k key words.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"

@@ -153,7 +153,7 @@ class BadLines:
         advice = f", or leave such lines out with {flag}"
         if self.allowed:
             advice = (
-                f"; with it there are {self.counts.total()} bad lines"
+                f"; including it, {self.counts.total()} lines are bad"
                 f" ({describe_bad(self.counts)}), more than"
                 f" --max_bad_lines={self.allowed}"
             )

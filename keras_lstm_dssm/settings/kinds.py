@@ -47,8 +47,8 @@ class ModelKind:
         table: Function that prepares the row of a paper's table.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
         reads: What models rank: titles or documents.
-        options: Fields of `TrainingConfig` and `ReportSettings` that only some
-            kinds use, this kind among them.
+        options: Fields of `TrainingConfig` and `ReportSettings` that this kind
+            uses and some other kinds do not use.
         counted: The attribute of a model that holds the part whose parameters
             papers count. By default the whole model.
         pipeline_tag: The model card's task, as the Hugging Face Hub names it.

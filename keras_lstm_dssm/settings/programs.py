@@ -54,9 +54,9 @@ class TitleSettings(Settings):
         hybrid: Also measure a search by all parts together: towers, words,
             BM25, matching numbers and hubness. The weights of the parts are
             fitted to dev and stored in the run, for lstm-dssm-export --hybrid.
-        dev: With --mix or --hybrid: the data to whose dev split the weights are
-            fitted, `api` (documentation of the installed packages) or a BEIR
-            folder. By default --data.
+        dev: With --mix or --hybrid: the weights are fitted to the split dev of
+            these data, `api` (documentation of the installed packages) or a
+            BEIR folder. By default --data.
         select: With --mix or --hybrid: the measure that is printed for dev, and
             by which the parameters of the separate BM25 are chosen. By default
             mrr@10 with --mode=retrieve and ndcg@10 with --mode=rerank.

@@ -67,7 +67,7 @@ class Recipe(ModelRecipe):
 
     Defaults are from Palangi et al. 2016, such as 4 random negatives and the
     momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, each encoder has
-    parameters of its own; to start both from equal weights is our choice.
+    parameters of its own. Their equal start is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or

@@ -99,7 +99,7 @@ class TrainingConfig(Settings):
             recipe of the run `init`.
         validation: Two towers: click files on which the loss is measured after
             each epoch.
-        dev: Data to evaluate on after epochs; the best epoch becomes the model.
+        dev: Data on which epochs are evaluated; the best epoch is the model.
             Two towers: `"api"` or a BEIR folder, whose whole corpus is searched
             for the dev queries. Pair scorers: `"api_sentences"` or a BEIR
             folder, whose judged lists of dev are reranked. KeyVec:
