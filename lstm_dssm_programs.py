@@ -135,7 +135,7 @@ def without_notes() -> Iterator[None]:
 
 
 def call_received(connection: "Connection") -> None:
-    """Receives a function of the package in a new process, and calls it."""
+    """In a new process: receives a function of the package, and calls it."""
     load_package()
     function = connection.recv()
     function(connection)

@@ -1,4 +1,4 @@
-"""For tools that run setup.py; all settings are in pyproject.toml."""
+"""Serves tools that run setup.py; all settings are in pyproject.toml."""
 
 from setuptools import setup
 

@@ -4,7 +4,7 @@ Starts the TensorFlow Serving image that MODELS/README.md names, with a folder
 of exported models. Requests embeddings from `query_encoder` and
 `document_encoder` through the stubs of `tensorflow_serving.apis`, and runs the
 same SavedModels in this process. The exit code is 1 if a number differs by more
-than 1e-5. Needs Docker, or a running server of the folder (`--server`).
+than 1e-5. Needs Docker, or a server that serves the folder (`--server`).
 
 Example:
   make demo
@@ -145,7 +145,7 @@ def compare(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compares with the server of `--server`, or of a new container."""
+    """Compares with the server at `--server`, or with a new container."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", type=Path, help="folder of exported models")
     parser.add_argument("titles", type=Path, help="file with one text a line")

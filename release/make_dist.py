@@ -2,7 +2,7 @@
 
 Builds the last commit twice, and compares the files. Changes that are not
 committed are left out. All times in the archives are the time of the commit, or
-`SOURCE_DATE_EPOCH` if set. Needs setuptools as in constraints.txt.
+`SOURCE_DATE_EPOCH` if set. Needs the setuptools of constraints.txt.
 
 Example:
   python release/make_dist.py dist

@@ -1,4 +1,4 @@
-"""Writes `lstm_dssm_client/unicode_tables.py`: what TF.Text does with Unicode.
+"""Writes `lstm_dssm_client/unicode_tables.py`: how TF.Text changes Unicode.
 
 Run the program again for a new TF.Text, which may have a newer Unicode.
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
-program.string("output", "build/demo", "Folder; replaces an earlier demo.")
-program.integer("epochs", None, "Passes over the pairs; default: of `best`.", 1)
+program.string("output", "build/demo", "Folder; an earlier demo is replaced.")
+program.integer("epochs", None, "Passes over pairs (default: as in `best`).", 1)
 
 
 QUESTIONS = (

@@ -9,8 +9,8 @@ Example:
 
 The input has one text a line, compressed by gzip or not; an empty line is an
 empty text. The output is a NumPy array, float32 [lines, d], of unit vectors.
-With --ids a line of the input is a title, or an id, a tab and a title; the ids
-are also written, line i for row i of the array.
+With --ids a line of the input is a title, or an id, a tab and a title. The ids
+are written, too: line i of the file has the id of row i of the array.
 
 The input can also be a folder of documents, or a file of JSON lines (.jsonl or
 .jsonl.gz), as in docs/documents.md: the array has a row for each document.
@@ -75,8 +75,8 @@ program.integer("rows_per_file", 1_000_000, "Lines of the input in a part.", 1)
 program.enum(
     "format", "npy", list(FORMATS),
     "How parts are written: a NumPy array, with ids and hashes of titles "
-    "beside it; or parquet, which needs pyarrow. Default with --workers: "
-    "parquet.",
+    "beside it; or parquet, which needs pyarrow and is the default with "
+    "--workers.",
 )  # fmt: skip
 program.integer(
     "workers", None,

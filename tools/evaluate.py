@@ -7,8 +7,8 @@ are reranked if the split has judgements of grade 0 and `--hybrid` is not set.
 Prints NDCG, MRR, MAP, precision and recall in percent, the queries on which the
 model fails, and whether the model is better than BM25. `--html=FILE` writes
 these results as a page. The metrics are also stored in the run's
-`metrics.json`, by split and mode, such as "test/retrieve", and the metrics of
-the last evaluation also as "test".
+`metrics.json`, under a split and a mode, such as "test/retrieve". The metrics
+of the last evaluation are also stored under the split alone, such as "test".
 
 With --mix, the program also measures a weighted sum of the scores of the model
 and of other systems (BM25, other runs, third-party sentence encoders), and each

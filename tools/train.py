@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string("output", None, "Folder of the run.")
-program.bool("resume", False, "Continue the run in --output, as it was set.")
+program.bool("resume", False, "Continue the run in --output as configured.")
 define_settings(program, {"": TrainingConfig}, defaults=True)
 program.enum(
     "preset", "lstm_96",
@@ -81,8 +81,8 @@ define_settings(
 )  # fmt: skip
 program.integer(
     "oov_buckets", None,
-    "Two towers: embedding rows for letters beyond a-z and 0-9: 8192 for "
-    "texts in other scripts; 0, as in the paper, reads all such letters as #.",
+    "Two towers: number of embedding rows for letters beyond a-z and 0-9, such "
+    "as 8192 for other scripts; with 0, as in the paper, they are read as #.",
     0,
 )  # fmt: skip
 program.integer(
@@ -181,7 +181,7 @@ def next_command(run: "RunFolder") -> str:
 
 
 def flagged_recipe() -> ModelRecipe:
-    """Returns the recipe of --preset or --init, with the changes of flags."""
+    """Returns the recipe of --preset or --init, changed by the other flags."""
     from keras_lstm_dssm.models import find_recipe
     from keras_lstm_dssm.training.initial_model import InitialModel
 
@@ -251,7 +251,7 @@ def _preset_values(recipe: Any) -> dict[str, Any]:
 
 @contextmanager
 def _stop_on_sigterm(run: "RunFolder") -> Iterator[None]:
-    """Treats SIGTERM as ctrl-c; if the run is stopped, prints how to resume."""
+    """Treats SIGTERM like ctrl-c; prints how to resume a run that it stops."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -34,7 +34,7 @@ MIN_SENTENCES = 8  # in a body
 MAX_REPEATS = 5  # a sentence in more docstrings is boilerplate
 COMPARED_WORDS = 8  # shorter sentences may be in two splits
 SHARES = {"test": 0.2, "dev": 0.1}  # largest shares of the documents
-MIN_RELEVANT = 3  # least number of relevant documents of a query in a split
+MIN_RELEVANT = 3  # a query needs this many relevant documents in the split
 _MIN_QUERY_WORDS = 5
 
 
@@ -50,8 +50,8 @@ def build_api_documents(
 
     The class of a document is its public package, cut to two names, such as
     "scipy.stats". A query is the docstring of the class's package, and all
-    documents of the class are relevant. Dev and test have the queries with 3 or
-    more relevant documents in the split. A query can be in both.
+    documents of the class are relevant. A query is in dev if dev has 3 or more
+    of its relevant documents, and in test likewise. It can be in both.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
     (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
@@ -59,9 +59,9 @@ def build_api_documents(
 
     Args:
         folder: The folder to write. By default a folder in
-            `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`, named by
-            a hash of the versions of the packages.
-        progress: Whether to report on standard error. Default `False`.
+            `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`, whose
+            name has a hash of the packages' versions.
+        progress: Whether to print progress on standard error. Default `False`.
 
     Returns:
         The folder, with the queries of dev and test.
@@ -87,7 +87,7 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents; `definitions` have modules before their functions."""
+    """Writes documents; in `definitions` a module precedes its functions."""
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:
@@ -167,8 +167,8 @@ def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
             s for s in package_sentences if repeats[s] <= MAX_REPEATS
         )
         # Subpackages of a class's package have the same class, but no query.
-        names_class = package.module.split(".")[-1] == label.split(".")[-1]
-        if names_class and len(text.split()) >= _MIN_QUERY_WORDS:
+        is_class = package.module.split(".")[-1] == label.split(".")[-1]
+        if is_class and len(text.split()) >= _MIN_QUERY_WORDS:
             queries.setdefault(label, (package.module, text))
     return queries
 
@@ -222,7 +222,7 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
 def _qrels(
     ids: Mapping[str, str], documents: Sequence[Document], split: str
 ) -> dict[str, dict[str, int]]:
-    """Returns query id -> document id -> 1; `ids` maps classes to queries."""
+    """Returns query id -> document id -> 1; `ids` is class -> query id."""
     relevant: dict[str, dict[str, int]] = {key: {} for key in ids.values()}
     for document in documents:
         if document.label in ids and document.split == split:

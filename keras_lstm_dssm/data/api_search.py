@@ -211,8 +211,8 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Queries that differ only in punctuation get the split of the first query.
-    # Its hash includes punctuation, as in the published results.
+    # Queries that differ only in punctuation get one split, which depends on a
+    # hash of the first of them, with its punctuation (as in published results).
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)
@@ -236,7 +236,7 @@ def write_api_search(
 def cached_folder(
     name: str, packages: list[Distribution], corpus_format: int
 ) -> str:
-    """Returns the cache folder of a corpus for these versions of packages."""
+    """Returns a corpus's cache folder for the versions of these packages."""
     versions = [f"{d.metadata['Name']} {d.version}" for d in packages]
     key = json.dumps([corpus_format, platform.python_version(), *versions])
     fingerprint = hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -1,8 +1,8 @@
 """Sentence completion: a data set made from docstrings of installed packages.
 
 The query is a sentence of a docstring, and the answer is the next sentence:
-"Look at both ends" -> "Then swap the halves". Each of the about 25,500 queries
-has a list of five: the answer and four negatives.
+"Look at both ends" -> "Then swap the halves". There are about 25,500 queries.
+Each has a list of five sentences: the answer and four negatives.
 """
 
 import itertools
@@ -71,7 +71,7 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields adjacent sentences of 5 to 50 words; docs: (module, docstring)."""
+    """Yields adjacent sentences of 5 to 50 words from (module, docstring)."""
     seen: set[str] = set()
     for module, doc in docs:
         if doc in seen:
@@ -205,8 +205,8 @@ def _drawable(
 ) -> list[int]:
     """Returns the rows of the answers that negatives are drawn from.
 
-    Excluded rows, and rows of other splits than the positive's, are left out.
-    If fewer than 4 are left, the 4 best of the whole BM25 ranking are returned.
+    Allowed rows are in the positive's split, and not excluded. If fewer than 4
+    of the nearest rows are allowed, the best 4 allowed rows of all are taken.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:

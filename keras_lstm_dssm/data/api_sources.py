@@ -69,7 +69,7 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields (path, path in its root folder) of files, in a fixed order."""
+    """Yields (path, path below the root folder) of files, in a fixed order."""
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -135,7 +135,7 @@ class Module:
             definitions.append(Definition(self.name, full_name, doc))
 
     def read(self, body: list[ast.stmt]) -> None:
-        """Reads the statements of a module, with those in `if` and `try`."""
+        """Reads the statements of a module, also those in `if` and `try`."""
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.define(node.name, ast.get_docstring(node))
@@ -215,7 +215,7 @@ def read_modules(
     """Reads the modules of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     was_enabled = gc.isenabled()
-    # Syntax trees have no cycles, and collections would take half the time.
+    # Garbage collections would take half the time, and trees have no cycles.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
@@ -270,7 +270,7 @@ def documented() -> Iterator[Definition]:
     """Yields the docstrings of all modules, classes and functions.
 
     A module comes before its functions, and has the `name` "". Docstrings may
-    be empty. A method can occur twice, first named without its class.
+    be empty. A method can occur twice, first as "open", then as "Path.open".
     """
     packages = distributions()
     for path, path_in_root in source_files(packages):
@@ -424,7 +424,7 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 def prose_sentences(text: str) -> list[str]:
     """Returns the plain sentences of a docstring, with full stops.
 
-    Descriptions of arguments and items of lists are read, too.
+    List items, and the descriptions of arguments, are also read.
     """
     return [
         f"{sentence}."
@@ -437,8 +437,8 @@ def prose_sentences(text: str) -> list[str]:
 def _blocks(text: str) -> Iterator[list[str]]:
     """Yields blocks of lines that form a text, without indentation.
 
-    A label such as "axis: " starts a block, whose next lines are indented. In
-    other blocks, all lines have the same indentation.
+    A label such as "axis: " starts a block, and the next lines of the block are
+    indented. In a block without a label, all lines have the same indentation.
     """
     block: list[str] = []
     # Indentation of a block's first line, and of its next lines (-1: unknown).

@@ -50,8 +50,8 @@ def training_batches(
 
     Args:
         log: The click log to read.
-        batch_size: Pairs in a batch. The last batch of an epoch may be smaller:
-            an epoch has ceil(log.count() / batch_size) batches.
+        batch_size: The number of pairs in a batch. An epoch has
+            ceil(log.count() / batch_size) batches; the last may be smaller.
         epochs: The number of passes over the log.
         seed: Any int; another seed gives another order.
         first_step: The number of batches to skip at the start. Default 0.
@@ -195,7 +195,7 @@ def _pair_batches(
     `epochs` yields the arrays of each epoch; `count` batches are made.
     """
     columns = 3 if weighted else 2
-    # Several batches at a time, because TensorFlow's calls of Python are slow.
+    # An element holds several batches, because TensorFlow calls Python slowly.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
@@ -240,7 +240,7 @@ class DrawnNegatives(ABC):
     def _draw(
         self, step: tf.Tensor, query: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
-        """Draws the titles of a batch, strings `[batch, k]`."""
+        """Draws k titles for each click of a batch: strings `[batch, k]`."""
 
     def attach(
         self, batches: tf.data.Dataset, first_step: int | None = 0
@@ -290,7 +290,7 @@ def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
 
 
 class GivenNegatives(DrawnNegatives):
-    """Adds negatives that you supply for each query to batches of clicks.
+    """Adds negatives to batches of clicks; you give titles for each query.
 
     Negatives may be titles judged not relevant, mined titles (near the query,
     but not clicked, see `mine_negatives`), or titles chosen by any other rule.
@@ -378,7 +378,7 @@ class CorpusNegatives(DrawnNegatives):
     documents. `TwoTower` with `negatives="corpus"` compares the clicked title
     with these negatives only. `dssm.train` attaches the negatives by itself.
 
-    For each click k titles are drawn with replacement, uniformly, from all
+    For each click, k titles are drawn with replacement, uniformly, from all
     titles except the clicked title. Other titles that were clicked for the
     query can be drawn. The draw depends only on the seed and the batch's index.
 
@@ -440,7 +440,7 @@ class CorpusNegatives(DrawnNegatives):
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # If there is no other title: the clicked title, which the loss ignores.
+        # Without another title: the clicked title, which the loss ignores.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 
@@ -448,7 +448,7 @@ _TITLES_AT_ONCE = 100_000
 
 
 class ClickFrequencies:
-    """Adds the logarithm of each title's share of the clicks to batches.
+    """Adds `log_q` to batches: the log of each title's share of the clicks.
 
     Popular titles are in-batch negatives more often than other titles, and
     training would lower their scores. `TwoTower` corrects this: in training it
@@ -464,8 +464,8 @@ class ClickFrequencies:
         weights: The weight of each click. Default `None`: 1 for each click.
 
     Attributes:
-        counts: int64 `[buckets]`, the number of clicks in each bucket; with
-            `weights` float64, the sums of weights.
+        counts: int64 `[buckets]`, the number of clicks in each bucket. With
+            `weights`: float64 `[buckets]`, the sum of the clicks' weights.
         log_q: float32 `[buckets]`, log of each bucket's share of the clicks.
 
     Example:
@@ -505,7 +505,7 @@ class ClickFrequencies:
         return cls(titles, split=split, weights=weights)
 
     def count(self, counts: np.ndarray) -> None:
-        """Sets `counts`, int or float `[buckets]`."""
+        """Sets `counts`, int or float `[buckets]`, and computes `log_q`."""
         self.counts = counts
         # An unclicked title, such as a mined negative, counts as half a click.
         share = np.maximum(counts, 0.5) / max(1, counts.sum())
@@ -517,7 +517,7 @@ class ClickFrequencies:
         )
 
     def __call__(self, titles: tf.Tensor) -> tf.Tensor:
-        """Looks up `log_q` of titles, float32 of the same shape."""
+        """Looks up `log_q` of titles: float32, in the shape of `titles`."""
         return tf.gather(self.log_q, self._hash(titles))
 
     def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:

@@ -28,7 +28,7 @@ from keras_lstm_dssm.plain_files import (
 )
 
 _LONGEST = 1 << 20  # bytes of a line
-_LARGEST_WEIGHT = 1e9  # sums of float32 stay finite
+_LARGEST_WEIGHT = 1e9  # so that sums in float32 stay finite
 _SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
 
 
@@ -153,7 +153,7 @@ class BadLines:
         advice = f", or leave such lines out with {flag}"
         if self.allowed:
             advice = (
-                f"; with it there are {self.counts.total()} bad lines"
+                f"; including it, {self.counts.total()} lines are bad"
                 f" ({describe_bad(self.counts)}), more than"
                 f" --max_bad_lines={self.allowed}"
             )
@@ -214,7 +214,7 @@ class LineBlocks:
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
         self._decompressed: IO[bytes] | None = None  # content of all .gz files
-        # For each file: the offsets of its blocks, and the end of the last.
+        # For each file: the offsets of its blocks, and its end.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -273,7 +273,7 @@ class LineBlocks:
         return lines
 
     def _find_starts(self, file: LogFile) -> np.ndarray:
-        """Returns the offsets of blocks and of the end; decompresses gzip."""
+        """Returns offsets of blocks and of a file's end; decompresses gzip."""
         offset = lines = 0
         target = None
         if file.path.endswith(".gz"):
@@ -364,7 +364,7 @@ class ClickLog:
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
 
     Attributes:
-        paths: Tuple of str, the files in the given order; globs are sorted.
+        paths: Tuple of str, the files as given; the files of a glob are sorted.
         max_bad_lines: The number of bad lines that may be skipped.
 
     Raises:
@@ -424,7 +424,7 @@ class ClickLog:
     def weighted(self) -> bool:
         """Whether any click has a weight.
 
-        A worker, which reads a part of a log, sets the value for the whole log.
+        A worker reads only a part of a log; it sets the value of the whole log.
         """
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())
@@ -473,7 +473,7 @@ def write_pairs(
 
     Args:
         pairs: Query and clicked title of each pair.
-        path: The file to write, compressed if it ends in `.gz`.
+        path: The file to write, compressed if its name ends in `.gz`.
 
     Example:
     >>> pairs = [("bolt", "hex bolt"), ("glue", "wood glue")]
@@ -501,7 +501,7 @@ def _checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[Pair]:
         if not (isinstance(query, str) and isinstance(title, str)):
             raise InputError(
                 f"pair {index} is {pair!r:.60}, expected a query and a clicked"
-                " title, two strings; several files are one string with commas"
+                " title, two strings; to give files, join their paths by commas"
             )
         yield Pair(query, title)
 

@@ -29,12 +29,12 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Parts of a test split that holds the clicks after a date: the queries that
-are also training queries, and the other queries."""
+"""The two parts of a test split that holds the clicks after a date. `SEEN` has
+the queries that are also training queries, `UNSEEN` the other queries."""
 
 
 def find_file(folder: str, name: str) -> str | None:
-    """Returns the path of a file in a folder, perhaps with `.gz`, or `None`."""
+    """Returns the path of a file, or of the file with `.gz`, or `None`."""
     path = os.path.join(folder, name)
     for candidate in (path, f"{path}.gz"):
         if os.path.isfile(candidate):
@@ -173,12 +173,12 @@ class JudgedQueries:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Joins the texts that are not empty by spaces, as BEIR's tools do."""
+    """Joins all texts but the empty ones with spaces, as BEIR's tools do."""
     return " ".join(text for text in texts if text.strip())
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns a JSON object's id, and its entries with those in "fields"."""
+    """Returns a JSON object's id, and its entries; adds those in "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -203,10 +203,10 @@ def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
 CLICKS = "clicks.train.tsv"
 
 DATA_FILE = "data.json"
-"""File with the sources, columns, rules and counts of `prepare`."""
+"""The file in which `prepare` stores sources, columns, rules and counts."""
 
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
-"""Click files of `prepare`: of all clicks, and of the last `--append`."""
+"""Files of `prepare` with all clicks, and with those of the last `--append`."""
 
 _ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 
@@ -317,7 +317,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether scores are numbers of clicks: some exceed `LARGEST_GRADE`."""
+        """Whether scores are numbers of clicks: one exceeds `LARGEST_GRADE`."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits
@@ -377,7 +377,7 @@ class Collection(JudgedQueries):
             except (KeyError, ValueError):
                 raise InputError(
                     f"{path}:{number}: found {line[:60]!r}, expected query TAB"
-                    " id of a product TAB weight TAB number: restore the file"
+                    " product's id TAB weight TAB clicks: restore the file"
                 ) from None
 
     def training_log(

@@ -1,4 +1,4 @@
-"""Reads and writes folders of documents as lists of sentences."""
+"""Reads and writes folders of documents, which are lists of sentences."""
 
 import functools
 import json
@@ -63,8 +63,8 @@ class Document(NamedTuple):
 def parse_document(line: bytes) -> Document | str:
     """Parses a line into a document, or returns what is wrong with the line.
 
-    White space in a title or sentence becomes single spaces; empty sentences
-    and unknown fields are ignored.
+    Runs of white space become one space. Empty sentences and unknown fields are
+    ignored.
     """
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
@@ -103,7 +103,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a field: a string, a whole number as a string, or ""."""
+    """Returns a field as a string; "" if missing. Allows whole numbers."""
     value = row.get(name)
     if value is None:
         return ""

@@ -216,7 +216,7 @@ class DataSource:
     def pairs(
         self, max_bad_lines: int = 0, min_relevant: int = 1
     ) -> Iterator[Pair]:
-        """Yields each training click: of collections, then of click files."""
+        """Yields each training click; clicks in click files come last."""
         files = []
         for part in self.parts:
             folder, name = _clicks_of(part)
@@ -230,7 +230,7 @@ class DataSource:
             yield from ClickLog(files, max_bad_lines)
 
     def titles(self, pairs: Iterable[Pair]) -> list[str]:
-        """Returns the distinct titles of the collections, then of `pairs`."""
+        """Returns the distinct titles of all collections, then of `pairs`."""
         documents = (c.documents.values() for c in self.collections)
         clicked = (pair.document for pair in pairs)
         return list(dict.fromkeys(chain(*documents, clicked)))
@@ -265,9 +265,9 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns the folder or name of a part's collection, and its click file.
+    """Returns a part's collection, and the name of the click file to read.
 
-    The first value is `None` if the part names click files.
+    The first value is a folder or a built-in name; for click files, `None`.
     """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):

@@ -37,9 +37,9 @@ def split_by_groups(
 
     Each item has a module, texts and a key. Items of one module, and items with
     an equal or nearly equal text (see `near_duplicates`), form a group. All
-    items of a group are in the same split. Groups are ordered by a hash of the
-    first item's key, and fill each split up to its share of the items. The
-    other groups, and groups larger than a fifth of a split, go to "train".
+    items of a group are in the same split. Groups are ordered by a hash of
+    their first item's key, and fill each split up to its share of the items.
+    Other groups, and groups larger than a fifth of a split, go to "train".
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -77,7 +77,7 @@ def near_duplicates(
     """Yields (later, earlier) indices of texts with nearly the same words.
 
     The Jaccard index of the two sets of words is at least `share`. Only texts
-    that share one of their rarest words are compared.
+    with one of their rarest words in common are compared.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
     Similarity Joins in Data Cleaning".
@@ -102,7 +102,7 @@ def near_duplicates(
 
 
 WORD_RULE = "alphanumeric"
-"""How queries are separated into words, whose hash decides the data split."""
+"""The rule that separates queries into words, which decide the data split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:

@@ -66,8 +66,8 @@ def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns statistics of the first 10,000 clicks of a log.
 
     Keys: `sample`, the number of clicks; `scripts`, see `scripts`;
-    `query_words` and `title_words`, the median and the 99th percentile of the
-    number of words. The result is empty if there is no click.
+    `query_words` and `title_words`, the median and the 99th percentile of a
+    query's and of a title's number of words. Without a click, returns {}.
     """
     pairs = [] if log is None else list(itertools.islice(log, _CLICKS))
     if not pairs:
@@ -109,7 +109,7 @@ def document_statistics(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns script -> share of the letters, such as {"LATIN": 0.9}.
+    """Returns script -> its share of the letters, such as {"LATIN": 0.9}.
 
     A letter's script is the first word of its Unicode name.
     """

@@ -46,7 +46,7 @@ class TeacherFolder:
         self.texts = self.path / "texts.jsonl.gz"
 
     def block(self, number: int) -> Path:
-        """Returns the path of a block's file of vectors."""
+        """Returns the path of the file with the vectors of a block."""
         return self.path / "vectors" / f"{number:06}.npy"
 
     def read_settings(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class TeacherVectors:
         folder: The folder, as a string, or `None`.
 
     Raises:
-        InputError: Not one vector for each text, or a vector is not finite.
+        InputError: A text has no vector or two, or a vector is not finite.
 
     Example:
     >>> teacher = TeacherVectors(["hex bolt", "wood glue"], np.eye(2))

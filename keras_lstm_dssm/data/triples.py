@@ -165,8 +165,8 @@ class Triples:
     Attributes:
         texts: The distinct texts, for a vocabulary.
         lists: The number of lists with triples.
-        no_positive: The number of lists left out without a positive.
-        no_negative: The number of lists left out without a negative.
+        no_positive: The number of lists left out because they lack positives.
+        no_negative: The number of lists left out because they lack negatives.
         both_kinds: The number of negatives left out because they are also
             positives of the query.
         held_out_queries: The number of lists left out because of `held_out`.
@@ -244,7 +244,7 @@ class Triples:
     def from_collection(
         cls, collection: Collection, split: str = "train", min_relevant: int = 1
     ) -> "Triples":
-        """Takes the judged lists of a split of a collection.
+        """Takes the judged lists of one split.
 
         For the split train, the lists of all other splits are `held_out`.
 
@@ -308,14 +308,14 @@ class Triples:
         parts += [
             f"{count:,} {what}"
             for count, what in (
-                (self.no_positive, "queries without a positive left out"),
-                (self.no_negative, "queries without a negative left out"),
+                (self.no_positive, "queries have no positive and are left out"),
+                (self.no_negative, "queries have no negative and are left out"),
                 (
                     self.both_kinds,
-                    "negatives that are positives of their query left out",
+                    "negatives are positives of their query and are left out",
                 ),
-                (self.held_out_queries, "queries of dev or test left out"),
-                (self.shared_answers, "positives also in dev or test"),
+                (self.held_out_queries, "queries of dev or test are left out"),
+                (self.shared_answers, "positives are also in dev or test"),
             )
             if count
         ]
@@ -359,8 +359,8 @@ class Triples:
         dataset leaves out exactly the first n batches.
 
         Args:
-            batch_size: Triples in a batch. The last batch of an epoch may be
-                smaller.
+            batch_size: The number of triples in a batch. The last batch of an
+                epoch may be smaller.
             epochs: The number of passes over the triples.
             seed: Any int; another seed gives another order.
             first_step: The number of batches to skip at the start. Default 0.
@@ -379,7 +379,7 @@ class Triples:
         check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
-        # Several batches at a time: TensorFlow's calls of Python are slow.
+        # An element holds several batches: TensorFlow calls Python slowly.
         size = batch_size * max(1, _ROWS_PER_ELEMENT // batch_size)
 
         def elements() -> Iterator[np.ndarray]:

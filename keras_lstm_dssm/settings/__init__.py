@@ -1,4 +1,4 @@
-"""All choices of users: recipes, options, presets and kinds of models.
+"""All choices that users make: recipes, options, presets, kinds of models.
 
-No module here imports TensorFlow, Keras or NumPy: flags are parsed fast.
+No module here imports TensorFlow, Keras or NumPy, so flags are parsed fast.
 """

@@ -59,7 +59,7 @@ SALIENCE_TEACHERS = ("bm25", "trigrams", "lead")
 DEFAULT_SALIENCE = "bm25"
 
 TOKENIZERS = ("space", "alphanumeric", "stemmed")
-"""How systems like BM25 split texts into words."""
+"""How BM25 and other word-based systems split texts into words."""
 
 BM25_TERMS = ("stems", "words", "trigrams")
 """Terms of a hybrid retriever's BM25: English stems without stop words, words,
@@ -117,7 +117,7 @@ def setting(default: Any, **facts: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Base of all settings, with checks of values.
+    """Base of all settings; checks their values.
 
     A subclass is a frozen dataclass. The constructor raises `InputError` if a
     value is out of the bounds that `setting` declares.

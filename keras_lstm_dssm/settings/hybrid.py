@@ -1,4 +1,4 @@
-"""Settings of a hybrid retriever: weights of its parts, parameters of BM25."""
+"""Settings of a hybrid retriever: its parts' weights and BM25's parameters."""
 
 import dataclasses
 from collections.abc import Collection, Container
@@ -23,7 +23,7 @@ class HybridSettings(Settings):
 
     Attributes:
         towers: Weight of the towers' cosine.
-        words: Weight of the cosine of sums of word vectors.
+        words: Weight of the cosine between the two texts' sums of word vectors.
         bm25: Weight of BM25, divided by the IDF of all words of the query.
         numbers: Weight of the share of the query's numbers that the title has.
         hubness: Weight of the hubness (large for a title near many queries):
@@ -126,4 +126,4 @@ _WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""The hybrid's parts that have vectors -> weights other than the defaults."""
+"""Parts that have vectors -> the weights that differ from the defaults."""

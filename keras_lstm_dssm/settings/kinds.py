@@ -1,4 +1,4 @@
-"""`ModelKind`, which names the classes and functions of a kind of model.
+"""Defines `ModelKind`, which lists a kind of model's classes and functions.
 
 Classes and functions that need TensorFlow are named "package.module:name", and
 are imported when they are used.
@@ -43,16 +43,16 @@ class ModelKind:
         graphs: Function (model, documents, `vectors`, `max_k`, `progress`) ->
             what is exported, see `export_models`.
         check: Function that checks the class names in a recipe.
-        report: Function with the arguments of `report_on_run`, the default.
+        report: Function with the arguments of the default, `report_on_run`.
         table: Function that prepares the row of a paper's table.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
         reads: What models rank: titles or documents.
-        options: Fields of `TrainingConfig` and `ReportSettings` that only some
-            kinds use, this kind among them.
+        options: Fields of `TrainingConfig` and `ReportSettings` that this kind
+            uses and some other kinds do not use.
         counted: The attribute of a model that holds the part whose parameters
             papers count. By default the whole model.
         pipeline_tag: The model card's task, as the Hugging Face Hub names it.
-        joint: Whether several workers can train a model.
+        joint: Whether several workers can train one model together.
 
     Example:
     >>> kind = KINDS["towers"]
@@ -235,7 +235,7 @@ def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
 
 
 def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
-    """Returns the kind of a stored recipe; without a marker, two towers."""
+    """Returns the kind of a stored recipe: two towers if it has no marker."""
     for kind in KINDS.values():
         if kind.marker in values:
             return kind

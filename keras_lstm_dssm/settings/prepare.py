@@ -1,4 +1,4 @@
-"""Settings of `lstm-dssm-prepare`: its sources, columns and rules of splits."""
+"""Settings of `lstm-dssm-prepare`: sources, columns, and rules for splits."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class PrepareSettings(Settings):
             In Python also a DataFrame. Without a log, products can be exported
             for search, but no model can be trained; `append` adds a log later.
         ubi: User Behavior Insights: a folder or files of queries and events.
-        judgements: Rows of query, product and grade: the test split.
+        judgements: Rows of query, product and grade, which form the test split.
         id: Column of the product's id in the catalogue.
         title: Column of the product's title.
         text: Columns of the catalogue that encoders read after the title.
@@ -59,7 +59,7 @@ class PrepareSettings(Settings):
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
         seed: Seed of the division of queries into splits.
-        test_after: Time from which clicks are the test split: a date,
+        test_after: Clicks from this time on form the test split: a date,
             YYYY-MM-DD, or a time of ISO 8601. By default the test split is
             `test_percent` of the queries.
         max_bad_percent: Largest percentage of bad rows: rows that cannot be
@@ -156,7 +156,7 @@ class PrepareSettings(Settings):
         return stored.replace(**changes)
 
     def rules(self) -> dict[str, Any]:
-        """Returns all settings but the sources and `append`."""
+        """Returns all settings except the sources and `append`."""
         skipped = ("catalogue", "clicks", "ubi", "judgements", "append")
         names = (field.name for field in dataclasses.fields(self))
         return {n: getattr(self, n) for n in names if n not in skipped}

@@ -29,7 +29,7 @@ class TitleSettings(Settings):
     Attributes:
         split: Split of the data to evaluate on.
         min_relevant: Grade from which a document is relevant.
-        progress: Whether to show a progress bar of encoding.
+        progress: Whether to show a progress bar while texts are encoded.
         mode: Rerank the judged documents, or retrieve from the whole corpus.
             The default is `rerank` if the split has judgements of grade 0 and
             --hybrid is not set; otherwise `retrieve`.
@@ -54,9 +54,9 @@ class TitleSettings(Settings):
         hybrid: Also measure a search by all parts together: towers, words,
             BM25, matching numbers and hubness. The weights of the parts are
             fitted to dev and stored in the run, for lstm-dssm-export --hybrid.
-        dev: With --mix or --hybrid: the data to whose dev split the weights are
-            fitted, `api` (documentation of the installed packages) or a BEIR
-            folder. By default --data.
+        dev: With --mix or --hybrid: the weights are fitted to the split dev of
+            these data, `api` (documentation of the installed packages) or a
+            BEIR folder. By default --data.
         select: With --mix or --hybrid: the measure that is printed for dev, and
             by which the parameters of the separate BM25 are chosen. By default
             mrr@10 with --mode=retrieve and ndcg@10 with --mode=rerank.
@@ -139,18 +139,18 @@ class ReportSettings(Settings):
         max_bad_lines: How many bad lines may be skipped before reading fails.
             By default 0; for the run's own data, as many as in training.
         queries: Queries for the topics of the cells, by default from the data.
-        cells: Number of a text's most active cells from which the keywords are
-            taken. Palangi et al. 2016 have 10.
+        cells: The keywords are taken from this number of the text's most active
+            cells. Palangi et al. 2016 have 10.
         change: A word is assigned to a cell if it changes the cell's output by
             at least this share of the final output, see `assigned`.
         share: A keyword is a word that is assigned to more than this share of
             the active cells, see `keywords`.
-        topic_cells: Number of a query's most active cells from which the topics
-            are taken. Palangi et al. 2016 have 5.
+        topic_cells: The topics are taken from this number of the query's most
+            active cells. Palangi et al. 2016 have 5.
         map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
-        examples: The number of examples: for a pair scorer queries, each with
-            two answers; for a KeyVec documents.
+        examples: The number of examples. An example of a pair scorer is a query
+            with two answers; an example of a KeyVec is a document.
         salience: The method that chooses the reference key sentences for a
             KeyVec: `bm25`, `trigrams`, `lead` (the first sentences) or the run
             folder of two towers. By default the method of the training.
@@ -260,11 +260,11 @@ class TableSettings:
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only. Measures are
-            then expectations over the orders of equal scores.
+            then expectations over all orders of answers with equal scores.
         documents: Whether the data are long documents, and not titles.
         salience: What chooses the key sentences of KeyVec: bm25, trigrams, lead
             (the first sentences), or the run folder of two towers.
-        clusters_of: What is clustered: documents of the split test, or of all.
+        clusters_of: Which documents are clustered: `test` (the split) or `all`.
         select: Measure on dev that chooses settings and epochs. By default p@1
             if each dev query has one relevant document, otherwise map.
         dev_mode: How systems are measured on dev: `"rerank"` or `"retrieve"`.
@@ -351,7 +351,7 @@ PROTOCOLS = ("openai", "embed", "rerank")
 
 @dataclasses.dataclass(frozen=True)
 class ServerBounds(Settings):
-    """Maximum sizes and number of requests, and the protocols allowed.
+    """Limits the sizes and the number of requests, and allows protocols.
 
     Attributes:
         max_rows: Maximum number of rows in a request, by default the
@@ -362,9 +362,9 @@ class ServerBounds(Settings):
             (lstm-dssm-export --max_k).
         max_message_mb: Maximum size of a request, in MiB, as sent and as
             decoded: a short message can fill a large tensor with one value.
-        max_requests: Maximum number of requests that are computed or wait, for
-            gRPC and for HTTP each. Further requests are rejected at once
-            (RESOURCE_EXHAUSTED, 429).
+        max_requests: Maximum number of requests that are computed or wait: so
+            many over gRPC, and as many over HTTP. Further requests are rejected
+            at once (RESOURCE_EXHAUSTED, 429).
         protocols: The protocols that HTTP has in addition to TF Serving's:
             openai (/v1/embeddings and /v1/models), embed (/v1/embed and
             /v2/embed) and rerank (/v1/rerank and /v2/rerank).

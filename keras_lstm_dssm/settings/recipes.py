@@ -67,7 +67,7 @@ class Recipe(ModelRecipe):
 
     Defaults are from Palangi et al. 2016, such as 4 random negatives and the
     momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, each encoder has
-    parameters of its own; to start both from equal weights is our choice.
+    parameters of its own. Their equal start is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -87,8 +87,8 @@ class Recipe(ModelRecipe):
         n: Number of random negatives for a query.
         gamma: Scale of the cosines in the softmax, see `CosineSoftmax`.
         learning_rate: The constant learning rate, epsilon in (6) of the paper.
-        threshold: Largest norm of a tower's gradient (th_G of Algorithm 1 of
-            the paper). A larger gradient is scaled to it. `None`: no limit.
+        threshold: Largest norm of a tower's gradient (th_G, Algorithm 1 of the
+            paper). Larger gradients are scaled down. `None`: no limit.
         momentum_ends: Momentum mu in the first and the last training steps.
         momentum_middle: Momentum mu in the training steps in between.
         momentum_fraction: Share of the training steps at the start, and again
@@ -216,7 +216,7 @@ class Recipe(ModelRecipe):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's patience, if `options` have only `dev`."""
+        """Returns the patience, if `options` have `dev` and no patience."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -250,8 +250,8 @@ class KeyVecRecipe(WordsRecipe):
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each sentence.
         max_sentences: Number of sentences to read of each document.
-        min_count: Least number of occurrences in the training documents. Rarer
-            words are left out of all vocabularies.
+        min_count: Least number of occurrences of a word in the training
+            documents. Rarer words are left out of all vocabularies.
         vocabulary_size: Largest number of words; the most frequent are kept.
         skip_gram: Whether word vectors start from skip-gram vectors of the
             training documents, as in the paper, or are random.
@@ -269,11 +269,11 @@ class KeyVecRecipe(WordsRecipe):
         dimension: Width of the documents' vectors.
         weighted: Whether sentences are weighted by p_i, the predicted salience
             of sentence i; with `False` all p_i are 1.
-        read_weight: Weight of L_read, the loss for salient sentences; 0: none.
-        word_weight: Weight of L_enc, the loss for key words; 0: none.
+        read_weight: Weight of L_read, the loss for salient sentences.
+        word_weight: Weight of L_enc, the loss for key words.
         dropout: Share of sentence vectors' components that training sets to 0.
-        normalize: Whether the losses are means, L_read over sentences and L_enc
-            over key words. By default they are sums, as in the paper.
+        normalize: Whether L_read is a mean over sentences and L_enc a mean over
+            key words. By default both losses are sums, as in the paper.
         excerpt: Largest number of sentences of an excerpt to train on, see
             `DocumentExamples.batches`; 0 for whole documents, as in the paper.
         learning_rate: Learning rate of Adam.
@@ -360,8 +360,8 @@ class ScorerRecipe(WordsRecipe):
             which reads any word.
         word_dimension: Width of the word vectors.
         max_words: Number of words to read of each text.
-        min_count: Least number of occurrences in the training texts. Rarer
-            words are left out of the vocabulary.
+        min_count: Least number of occurrences of a word in the training texts.
+            Rarer words are left out of the vocabulary.
         skip_gram: Whether word vectors start from skip-gram vectors of the
             training texts, as in the paper, or are random.
         skip_gram_epochs: Passes over the training texts for the skip-gram

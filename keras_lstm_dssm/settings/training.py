@@ -1,4 +1,4 @@
-"""`TrainingConfig`, and data specifications: `api`, paths, `old.tsv:0.2`."""
+"""The options of a training, and specifications of data, such as `api`."""
 
 import dataclasses
 import math
@@ -57,7 +57,7 @@ class ReplaySpec(NamedTuple):
 
     @classmethod
     def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Parses "old.tsv:0.2", or a pair of clicks and share, or `None`."""
+        """Parses "old.tsv:0.2", a pair of clicks and share, or `None`."""
         if replay is None:
             return None
         is_text = isinstance(replay, str)
@@ -99,7 +99,7 @@ class TrainingConfig(Settings):
             recipe of the run `init`.
         validation: Two towers: click files on which the loss is measured after
             each epoch.
-        dev: Data to evaluate on after epochs; the best epoch becomes the model.
+        dev: Data on which epochs are evaluated; the best epoch is the model.
             Two towers: `"api"` or a BEIR folder, whose whole corpus is searched
             for the dev queries. Pair scorers: `"api_sentences"` or a BEIR
             folder, whose judged lists of dev are reranked. KeyVec:
@@ -134,7 +134,7 @@ class TrainingConfig(Settings):
             old.tsv:0.2. In Python also a pair of log and number.
         init: Folder of an earlier run: the new run starts from its weights, by
             default with its recipe (docs/train.md). In Python also a model.
-        seed: Seed of the weights, the order and all random draws.
+        seed: Seed of the weights, the order of the data and all random draws.
         titles: Two towers: titles in addition to the titles of `data`, for the
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
@@ -218,7 +218,7 @@ class TrainingConfig(Settings):
         if fits_words and not isinstance(self.teacher, str | os.PathLike):
             raise InputError(
                 "teacher is missing: expected the folder of lstm-dssm-teach"
-                " --words, to which words are fitted"
+                " --words, to whose vectors the words are fitted"
             )
         if self.teacher is not None and not fits_words:
             raise InputError(

@@ -153,7 +153,7 @@ def test_one_bad_line_more_than_allowed(shards, tmp_path):
             read_log(ClickLog(f"{shards}/*", max_bad_lines=1))
         assert str(caught.value) == (
             f"{shards}/a.tsv:6: found no tab, expected query TAB clicked title"
-            " in UTF-8: correct or remove it; with it there are 2 bad lines"
+            " in UTF-8: correct or remove it; including it, 2 lines are bad"
             " (no tab: 2), more than --max_bad_lines=1"
         )
     with pytest.raises(InputError, match="c.tsv: found an empty file"):

@@ -33,8 +33,8 @@ def test_each_positive_meets_each_negative():
     assert set(triples.texts) == {"q1", "q3", "q5", *"abcde"}
     assert triples.no_positive == triples.no_negative == 1
     assert triples.describe() == (
-        "9 triples of 3 queries; 1 queries without a positive left out; "
-        "1 queries without a negative left out"
+        "9 triples of 3 queries; 1 queries have no positive and are left out; "
+        "1 queries have no negative and are left out"
     )
 
 
@@ -50,8 +50,8 @@ def test_a_title_of_both_kinds_is_no_negative():
     assert Counter(triples) == {("Q1", "d", "e"): 1}
     assert triples.both_kinds == 4 and triples.no_negative == 2
     assert triples.describe() == (
-        "1 triples of 1 queries; 2 queries without a negative left out; 4"
-        " negatives that are positives of their query left out"
+        "1 triples of 1 queries; 2 queries have no negative and are left out; 4"
+        " negatives are positives of their query and are left out"
     )
 
 
@@ -75,7 +75,8 @@ def test_nothing_of_dev_and_test_is_trained_on(tmp_path):
     assert triples.held_out_queries == 1  # "two" is "Two!" of dev
     assert triples.shared_answers == 2  # a as "Title, A", and b
     assert triples.describe().endswith(
-        "1 queries of dev or test left out; 2 positives also in dev or test"
+        "1 queries of dev or test are left out; 2 positives are also in dev or"
+        " test"
     )
 
 

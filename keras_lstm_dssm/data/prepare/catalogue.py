@@ -130,7 +130,7 @@ def read_catalogue(
     con.execute("DROP TABLE staged")
     if 100 * bad.lines > settings.max_bad_percent * (rows + bad.lines):
         raise InputError(
-            f"{source}: found {bad.lines:,} lines that cannot be read of"
+            f"{source}: found {bad.lines:,} unreadable lines among"
             f" {rows + bad.lines:,}, such as {bad.example[:40]!r}, expected"
             f" {settings.max_bad_percent:g} % at most: check the file, or raise"
             " --max_bad_percent"
@@ -170,7 +170,7 @@ def _tags(fields: Sequence[str], names: Sequence[str]) -> str:
 
 
 def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
-    """Makes the table `stored`, and the view `product`, of a data folder."""
+    """Makes the table `stored` and the view `product` from a data folder."""
     fields = ", ".join(f"{named(normal(n))} VARCHAR" for n in settings.text)
     columns = {
         "_id": "VARCHAR",
@@ -190,7 +190,7 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes the table `product` from clicked titles; returns its size.
+    """Makes the table `product` from clicked titles; returns its row count.
 
     `select` is SQL for rows `(id, title)`. With `has_ids`, keys are the ids;
     otherwise keys are d1, d2, ...

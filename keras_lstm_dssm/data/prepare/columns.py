@@ -46,8 +46,8 @@ def find_columns(
 ) -> dict[str, str]:
     """Returns role -> name of the column, for the roles that have a column.
 
-    The settings name a column; otherwise a usual name is looked for. Raises
-    `InputError` if a column of the settings or of a `needed` role is missing.
+    The settings name a role's column; otherwise its usual names are tried.
+    Raises `InputError` if a named column, or a needed one, is missing.
     """
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}
@@ -65,7 +65,7 @@ def find_columns(
         roles = " and ".join(f"--{role}" for role in missing)
         flags = " ".join(f"--{role}=COLUMN" for role in missing)
         raise InputError(
-            f"{source}: found no column of a usual name for {roles}, expected"
+            f"{source}: found no column with a usual name for {roles}, expected"
             f" one: name it by {flags}; the columns are: {_list_columns(table)}"
         )
     return columns

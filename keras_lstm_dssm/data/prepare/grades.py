@@ -13,8 +13,8 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     """Makes the view `row` and the table `click` from the view `entry`.
 
     `row` has the rows of all logs, and the kind, split, query and product of
-    each row. `click` has equal rows only once: `clicks` is the number of equal
-    rows, and `n` the number of the first of them.
+    each row. `click` merges equal rows into one: `clicks` is how many they are,
+    and `n` is the lowest `n` among them.
 
     A double click follows an equal click in the same session after `seconds` or
     less. With `by_time`, a row without a time has the kind "wrong time".
@@ -156,7 +156,7 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Copies test queries to `SEEN` (words of a training query) or `UNSEEN`."""
+    """Copies test queries to `SEEN` if also in training, else to `UNSEEN`."""
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (
@@ -169,7 +169,7 @@ def divide_test(con: Any) -> None:
 
 
 def count_queries(con: Any) -> dict[str, int]:
-    """Returns `{split}_queries` -> number of queries, without train."""
+    """Returns `{split}_queries` -> number of queries, for all but train."""
     rows = con.execute(
         "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
     )

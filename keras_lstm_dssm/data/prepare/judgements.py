@@ -33,7 +33,7 @@ def read_judgements(
 
     `grade` is a whole number from 0 to 4. Scales that end above 4, such as 0 to
     100, and fractions from 0 to 1 are rescaled to 0 to 4. The labels of ESCI
-    become E 4, S 2, C 1, I 0. Rows without a grade are left out.
+    become E = 4, S = 2, C = 1 and I = 0. Rows without a grade are left out.
     """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()

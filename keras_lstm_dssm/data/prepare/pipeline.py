@@ -32,7 +32,7 @@ CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # memory limit of DuckDB
 _LEAST_JOINED = 0.5  # least share of the clicks that are on known products
-_SAME_CLICKS = 0.9  # share of equal clicks that is an error in two logs
+_SAME_CLICKS = 0.9  # two logs with this share of equal clicks are an error
 _SHOWN = 5  # number of clicks in the report
 _ROW_BITS = 40  # bits for a row's number in its log
 _NO_ROWS = """
@@ -173,7 +173,7 @@ class Prepared(NamedTuple):
 class _Builder:
     """Reads the sources of a data folder into DuckDB, and writes the folder.
 
-    With `--append`, `before` is the old data folder, `data` its `data.json`.
+    With `--append`, `before` is the old folder, and `data` is its `data.json`.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class _Builder:
         return self.old_logs + self.new_logs > 0
 
     def write(self, folder: Path) -> None:
-        """Writes the data folder; with `--append`, all but the old logs."""
+        """Writes the data folder; with `--append`, leaves out the old logs."""
         folders.write_folder(self.con, folder, self.settings)
         (self.work / folders.LOGS).rename(folder / folders.LOGS)
         if self.is_judged:
@@ -399,7 +399,7 @@ class _Builder:
         """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         The rows of new logs are first written to parquet files, to fix their
-        order. `part` is the number of the log, and `n` numbers all rows.
+        order. `part` is the log's number, and `n` the row's among all rows.
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
@@ -414,7 +414,7 @@ class _Builder:
                 SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({file})""")
-        if self.is_judged:  # judged queries get numbers; weight 0: no click
+        if self.is_judged:  # so that judged queries get numbers
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -543,7 +543,7 @@ class _Builder:
             remedy = "check the columns and the file"
             if worst == "wrong time":
                 time_format = self.settings.time_format
-                remedy = "say how times are written by --time_format"
+                remedy = "give the format of the times by --time_format"
                 if time_format:
                     remedy = f"--time_format={time_format} does not fit"
             raise InputError(

@@ -129,7 +129,7 @@ def find_files(source: str | os.PathLike[str]) -> list[str]:
 
 
 def source_record(path: str) -> dict[str, Any]:
-    """Returns the record of a file in `data.json`."""
+    """Describes a file for `data.json`: path, size and hash."""
     return {
         "path": os.path.abspath(path),
         "bytes": os.path.getsize(path),
@@ -260,7 +260,7 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Returns the delimiter that gives most rows equal widths, and the rows."""
+    """Returns the delimiter with the most rows of equal width, and the rows."""
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
     for delimiter in _DELIMITERS:

@@ -1,6 +1,6 @@
 """Reads User Behavior Insights (UBI): queries with shown ids, and events.
 
-A row with an `action_name` is an event, other rows are queries.
+A row with an `action_name` is an event; any other row is a query.
 
 Source of the schema: https://github.com/o19s/ubi, version 1.3.
 """
@@ -121,7 +121,7 @@ def read_ubi(
         columns={"actions": listed},
         notes=(
             f"  {with_shown:,} queries with shown products, {without_shown:,}"
-            " with clicks only, whose grades are shares of the clicks",
+            " with clicks only (their grades are shares of the clicks)",
         ),
         bad=BadRows(bad, example or ""),
     )

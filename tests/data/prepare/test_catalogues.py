@@ -128,7 +128,7 @@ def test_wrong_catalogues(tmp_path, log):
         ("id,title\na b,x\n", {}, "found the id 'a b' with white space, exp"),
         ("id,title\na,\n", {}, "found no row with an id and a title"),
         ("id,name\n" + 'a,x\n"a" b,x\n' * 9, {},
-         r"found 9 lines that cannot be read of 18, such as '\"a\" b,x'"),
+         r"found 9 unreadable lines among 18, such as '\"a\" b,x'"),
         ("id,name\na,b\n", {"text": ("brand",)}, "no column 'brand', expec"),
         ("id,name,t\n" + "".join(f"a,x,{n}\n" for n in range(40)),
          {"tags": ("t",)}, "found 40 tags of one product, expected 32 or"),
