@@ -7,8 +7,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 
-L2 = 2e-4
-"""Factor of the squared weights in the loss of `fit_weights`."""
+L2 = 2e-4  # factor of the squared weights in the loss of `fit_weights`
 
 
 class JudgedList(NamedTuple):
