@@ -32,7 +32,7 @@ def space_separated(text: str) -> list[str]:
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Splits into runs of letters, digits and marks: `split="alphanumeric"`."""
+    """Splits into runs of letters, digits, marks (`split="alphanumeric"`)."""
     return split_words(text, "alphanumeric")
 
 

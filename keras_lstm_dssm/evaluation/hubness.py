@@ -15,8 +15,7 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.runs import Run
 
-NEAREST = 10
-"""Number of nearest queries whose mean cosine is the hubness of a title."""
+NEAREST = 10  # number of nearest queries whose mean cosine is the hubness
 
 QUERIES = 2000  # largest number of training queries to compare titles with
 _ROWS = 4096

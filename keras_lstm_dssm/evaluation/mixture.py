@@ -171,12 +171,12 @@ class Mixture(System):
     not computed.
 
     Args:
-        parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder
-            of `open_outside_encoder`, or a function from texts to vectors; or
-            a system, such as `BM25System()`.
-        weights: Name -> weight, or the weights in the order of `parts`: 0 or
-            more, at least one above 0. Default: equal weights.
-            `choose_weights` fits weights to dev.
+        parts: Name -> part. A part is a trained `TwoTower` or `PairScorer`; an
+            encoder of `open_outside_encoder`, or a function from texts to
+            vectors; or a system, such as `BM25System()`.
+        weights: Name -> weight, or the weights in the order of `parts`. No
+            weight is below 0, and one or more are above 0. Default: equal
+            weights. `choose_weights` fits weights to dev.
 
     Attributes:
         weights: Name -> weight, scaled so that the sum is 1.

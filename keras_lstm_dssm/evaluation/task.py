@@ -207,7 +207,7 @@ class Task(NamedTuple):
     def measure(self, system: System) -> tuple[Run, QueryMeasures]:
         """Returns the run of a system, and the measures of each query.
 
-        Ties in the run are always broken, also with `ties="expected"`.
+        Ties in the run are always broken, even with `ties="expected"`.
         """
         if self.ties == "broken":
             run = self.run(system)

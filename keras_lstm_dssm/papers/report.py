@@ -377,11 +377,11 @@ def draw_dev_curves(
 
 ROBUSTNESS_CAPTION = "Loss when query words are misspelled"
 ROBUSTNESS_NOTE = (
-    "Each query word of three or more letters is misspelled with the stated"
-    " probability, by one edit: a letter is left out, the key next to"
-    " it (QWERTY) is hit as well or instead, or two letters are exchanged, all"
-    " equally likely. The errors are the same for every system. The loss is"
-    " relative to the value at 0 %."
+    "Each query word of three or more letters is misspelled with the"
+    " probability in the table's header. Four edits are equally likely: a"
+    " letter is left out, a key next to it (QWERTY) is hit in addition or"
+    " instead, or two adjacent letters are exchanged. All systems get the same"
+    " errors. The loss is relative to the value at 0 %."
 )
 
 

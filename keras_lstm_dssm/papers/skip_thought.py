@@ -133,7 +133,7 @@ def sentence_encoder(
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # The paper's uniform (-0.1, 0.1) gives a small encoder states near 0.
+        # States of small encoders are near 0 with the paper's U(-0.1, 0.1).
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
         name="words",

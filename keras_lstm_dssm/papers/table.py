@@ -58,7 +58,7 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    The number of updates and the hyperparameters are as with all clicks. A
+    The number of updates and the hyperparameters do not depend on the size. A
     larger size contains the clicks of the smaller sizes. Each folder
     `pairs/SIZE` has the layout of the table's folder. Returns caption ->
     picture, and failed system -> reason.

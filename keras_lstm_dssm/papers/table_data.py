@@ -88,8 +88,8 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
             missing, kind = "two classes in dev", "classes"
         raise InputError(
             f"{folder.folder}: found no {missing}, expected {kind} for"
-            f" choices on dev, as test has {kind}: add {kind} of dev, or"
-            " remove those of test"
+            f" choices on dev, because test has {kind}: add {kind} of dev, or"
+            f" remove the {kind} of test"
         )
     dev = choices[mode]
     sizes = {"documents": folder.count(), "train_documents": len(texts)}
@@ -189,7 +189,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes the clicks of queries chosen by hash; at least `pairs` clicks."""
+    """Writes `pairs` or more clicks: all those of queries chosen by hash."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0

@@ -77,7 +77,7 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks that a recipe describes the same kind of model and words."""
+        """Checks that a recipe has this model's kind and its `words`."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(

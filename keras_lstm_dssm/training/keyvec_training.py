@@ -160,7 +160,7 @@ class KeyVecTraining(Training):
             raise InputError(
                 f"{spec}: found no {needs[kind]} in the split dev, "
                 f"which {config.select} needs: choose another measure "
-                "(select), or leave dev out, for the validation loss"
+                "(select), or leave dev out to use the validation loss"
             )
         return tasks[kind]
 

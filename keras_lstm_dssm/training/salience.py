@@ -103,7 +103,7 @@ class SalienceCounts:
         line = (
             f"salient: {self.salient / self.sentences:.1%} of"
             f" {self.sentences:,} sentences, theta {self.theta:g};"
-            f" of {self.documents:,} documents {self.none / self.documents:.1%}"
+            f" {self.none / self.documents:.1%} of {self.documents:,} documents"
             " have no sentence above theta and keep the most similar sentence,"
             f" {self.full / self.documents:.1%} have the largest number of"
             " salient sentences"

@@ -49,9 +49,9 @@ _REPLAY_STREAM = 1 << 32  # makes replay independent of the batches' order
 class Replay:
     """Draws old clicks for each epoch; the draw depends on seed and epoch only.
 
-    An epoch has `share` times as many old clicks as `new` clicks, drawn without
-    replacement, or all old clicks if there are fewer. `rows` is the number of
-    old clicks in an epoch. `log` has all old clicks.
+    An epoch has `share * new` old clicks, drawn without replacement, or all old
+    clicks if their number is below `share * new`. `rows` is the number of old
+    clicks in an epoch. `log` has all old clicks.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class TowerTraining(Training):
     def _text_arguments(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Checks `titles` and `judged`, and stores or reads these arguments."""
+        """Checks and stores `titles` and `judged`; a resumed run reads them."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_stored_texts(path)

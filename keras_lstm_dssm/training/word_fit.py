@@ -1,7 +1,7 @@
 """`fit_words` fits word vectors to the text vectors of a teacher.
 
-The sum of the vectors of a text's words approximates the teacher's vector of
-the text. The teacher is a sentence encoder; `teach` has stored its vectors.
+The sum of a text's word vectors approximates the teacher's vector of the text.
+The teacher is a sentence encoder; `teach` has stored its vectors.
 """
 
 import os
