@@ -104,8 +104,8 @@ def compare_with_bm25(measured: Measured) -> dict[str, Any]:
         )
     else:
         sentence = (
-            f"The {name} is neither better nor worse than BM25 for sure:"
-            f" {metrics}; this may be chance ({chance})"
+            f"The {name} does not differ significantly from BM25: {metrics};"
+            f" this may be chance ({chance})"
         )
     return {
         "measure": measure,
@@ -130,9 +130,9 @@ def find_failures(
         `worst`, `frequent`: lists of queries. An entry has `query`, the value
             of the measure, `rank` of the first relevant title, `clicks`,
             `clicked` (relevant titles), and `found` (the first results).
-        `head`: results on the most frequent queries, which have half of all
-            clicks: the number of `queries`, and each system's mean.
-        `tail`: results on all other queries, with the keys of `head`.
+        `head`: `queries`, the number of the most frequent queries, which have
+            half of all clicks, and each system's mean over these queries.
+        `tail`: the same keys as in `head`, for all other queries.
         `on_pages`: the titles that are most often among the first results; only
             for retrieval.
     """
@@ -280,8 +280,8 @@ def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
             Section(
                 "Frequent and rare queries",
                 [Table(["part", "queries", *results], rows)],
-                f"{measure} of the head, the most frequent queries with half"
-                " of the clicks, and of the tail.",
+                "The head has the most frequent queries, with half of the"
+                f" clicks; the tail has all others. Values are {measure}.",
             )
         )
     clicks = ["clicks"] * ("frequent" in failures)

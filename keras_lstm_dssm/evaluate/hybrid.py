@@ -64,9 +64,9 @@ _BM25_VALUES: dict[str, tuple[Any, ...]] = {
 }
 """Setting of BM25 -> values to try on dev, one setting after another."""
 
-_FIRST = 10  # number of first titles of a query that calibrate probabilities
+_FIRST = 10  # number of a query's first titles that calibrate probabilities
 _LEAST_SCALE = 1e-3  # calibrations with a smaller scale are not used
-_NOT_WEAK = 0.9  # share of relevant titles of rank 1 on dev above `weak`
+_NOT_WEAK = 0.9  # share of relevant first titles of dev queries above `weak`
 
 
 def bm25_system(
@@ -194,7 +194,7 @@ def measure_hybrid(
     The weights of the hybrid are fitted to the split dev. The system `bm25` is
     BM25 alone, with the terms, `k1` and `b` that are best on dev. If there is
     no dev, or if dev is the split that is measured, nothing is fitted: the
-    settings are `stored`, from an earlier evaluation, or the defaults.
+    settings are `stored`, those of an earlier evaluation, or the defaults.
     `queries` are the queries of the training clicks. `Measured.about` has
     `hybrid_settings`, `calibration`, and `hybrid_dev` if weights are fitted.
     Raises `InputError` if the model is not a `TwoTower`.
@@ -239,7 +239,7 @@ def measure_hybrid(
         reason = "dev is measured"
         if split != "dev" or dev:
             reason = "there is no dev"
-        source = "of hybrid.json" if stored else f"by default, as {reason}"
+        source = "of hybrid.json" if stored else f"by default, because {reason}"
         report(f"hybrid: weights {source}")
     hybrid, system.fields = system.settings, task.fields
     report(hybrid.describe(parts.names))
@@ -285,7 +285,7 @@ def fit_hybrid(
     measure: str,
     queries: Sequence[str] = (),
 ) -> FittedHybrid:
-    """Fits the weights of a hybrid to the task dev.
+    """Fits the weights of a hybrid to the task `dev`.
 
     `fit_weights` fits the weights, and `calibrate` scales the scores to
     log-odds. With hubness, the weights are fitted twice, because hubness
@@ -380,7 +380,7 @@ def _candidates(
 def _first_hits(
     judged: JudgedList, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the largest scores of a list, and whether each is relevant."""
+    """Returns the largest scores, and whether their titles are relevant."""
     scores = judged.parts @ weights
     order = np.argsort(-scores, kind="stable")[:_FIRST]
     return scores[order], judged.relevant[order]

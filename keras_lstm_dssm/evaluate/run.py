@@ -41,7 +41,7 @@ from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.programs import TitleSettings
 
 Baselines = Callable[[list[str]], Mapping[str, System]]
-"""Function from the training documents to name -> system."""
+"""Function from the training documents to the baselines, name -> system."""
 
 
 def evaluate_run(
@@ -94,7 +94,7 @@ def evaluate_run(
     """
     TitleSettings.check_names(title_options)
     settings = TitleSettings(split, min_relevant, progress, **title_options)
-    # Checks paths and weights first, because the evaluation takes long.
+    # Paths and weights are checked first, because the evaluation takes long.
     for path in (settings.run_file, settings.html):
         if path:
             check_writable(path)
@@ -165,7 +165,7 @@ def measure_documents(
     progress: bool = False,
     report: Report = lambda line: None,
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
-    """Measures a `KeyVec`, and baselines trained on the split train.
+    """Measures a `KeyVec`, and baselines trained on the split `train`.
 
     For the arguments see `evaluate_run`. Returns the tasks `"retrieve"` and
     `"cluster"` by name, and task name -> system -> query id -> measure ->

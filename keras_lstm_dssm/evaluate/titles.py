@@ -85,8 +85,8 @@ def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
     """Chooses `settings.mode` if the mode is `None`.
 
     The mode is `"rerank"` if the split has documents of grade 0, otherwise
-    `"retrieve"`: without grade 0, MRR and MAP are equal for all orders of the
-    judged documents (`min_relevant` 1). A hybrid always has `"retrieve"`.
+    `"retrieve"`: without grade 0, all orders of the judged documents have equal
+    MRR and MAP (if `min_relevant` is 1). A hybrid always has `"retrieve"`.
     """
     if settings.mode is not None:
         return settings
@@ -117,9 +117,9 @@ def given_weights(settings: TitleSettings) -> dict[str, float] | None:
     for name in mix:
         if names.count(name) > 1 or name in (MIXTURE, RANDOM_ORDER):
             raise InputError(
-                f"--mix: found {name!r}, which is given twice or names a row"
-                " of the results: leave it out; the mixture always has the"
-                " model of --run"
+                f"--mix: found {name!r}, which is given twice or is the name"
+                " of a row of the results: leave it out; the mixture always"
+                " has the model of --run"
             )
     if weights and not mix:
         raise InputError("--mix_weights is for --mix, which is missing")
@@ -186,7 +186,7 @@ def measure_titles(
                 partial(vectors.completed, encode=model.encode_document),
             )
         if isinstance(model, PairSystem) and mode == "retrieve":
-            report(f"the model reorders the {settings.depth:,} first of bm25")
+            report(f"the model reorders bm25's first {settings.depth:,} titles")
     systems: dict[str, System] = {MODEL: model, BM25: bm25}
     about: dict[str, Any] = {"bm25_words": words}
     if mix:
@@ -251,7 +251,7 @@ def measured_systems(
     report(format_table(means(by_query)))
     if task.depth:
         report(
-            "pages of 10 titles with the most frequent title (skewness): "
+            "pages of 10 titles that have the most frequent title (skewness): "
             + ", ".join(
                 f"{name} {100 * page.share:.1f} % ({page.skewness:.1f})"
                 for name, page in pages.items()
@@ -305,7 +305,7 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
 
 
 class TimedEncoder(DenseSystem):
-    """An outside encoder that counts encoded texts and seconds."""
+    """An outside encoder that counts its encoded texts and its seconds."""
 
     def __init__(self, encode: Encode) -> None:
         super().__init__(self._encode, self._encode)

@@ -32,7 +32,7 @@ def space_separated(text: str) -> list[str]:
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Splits into runs of letters, digits and marks: `split="alphanumeric"`."""
+    """Splits into runs of letters, digits, marks (`split="alphanumeric"`)."""
     return split_words(text, "alphanumeric")
 
 
@@ -73,10 +73,10 @@ argument `split` of encoders."""
 
 
 class TokenizedTitles:
-    """Numbers the words of titles: `ids` has a list of word ids for each title.
+    """Maps the words of titles to ids: `ids` has a list for each title.
 
     `vocabulary` is word -> id; words outside the vocabulary are dropped. By
-    default, all words are numbered in order of occurrence.
+    default, all words get ids in order of occurrence.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class FieldTexts:
 def cached_titles(
     titles: tuple[str, ...], tokenizer: Tokenizer
 ) -> TokenizedTitles:
-    """Tokenizes titles, and caches the results for the last two arguments."""
+    """Tokenizes titles, and caches the last two results."""
     return TokenizedTitles(titles, tokenizer)
 
 

@@ -14,9 +14,7 @@ from keras_lstm_dssm.evaluation.measures import QueryMeasures, mean
 from keras_lstm_dssm.evaluation.runs import System
 from keras_lstm_dssm.settings.fields import CLUSTER_MEASURES
 
-K_MEANS_SEEDS = 5
-"""Default number of k-means runs that are averaged."""
-
+K_MEANS_SEEDS = 5  # default number of k-means runs that are averaged
 _RANDOM_DRAWS = 20
 
 
@@ -25,7 +23,7 @@ def cluster_measures(
 ) -> dict[str, float]:
     """Compares the clusters of documents with their classes.
 
-    - `"f1"`: F1 of pairs of documents: a pair is relevant if its documents have
+    - `"f1"`: F1 of pairs of documents. A pair is relevant if its documents have
       the same class, and retrieved if they are in the same cluster.
     - `"v"`: the V-measure (Rosenberg and Hirschberg 2007). With many small
       classes, random clusters have a V near 1.
@@ -55,12 +53,12 @@ def cluster_measures(
 
 
 def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Clusters vectors, scaled to unit length; returns cluster numbers `[n]`.
+    """Clusters vectors by k-means; returns the cluster number of each.
 
-    `vectors` is an array `[n, d]` or a sparse matrix of SciPy. k-means is
-    started 10 times by k-means++; the result with the smallest sum of squared
-    distances is returned. If fewer than `clusters` vectors are distinct, each
-    distinct vector is a cluster.
+    `vectors`, an array `[n, d]` or a sparse matrix of SciPy, are scaled to unit
+    length. k-means is started 10 times by k-means++; the result with the
+    smallest sum of squared distances is returned, int `[n]`. If fewer than
+    `clusters` vectors are distinct, each distinct vector is a cluster.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
@@ -202,7 +200,7 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Returns means over 20 random clusterings, equal for all seeds."""
+        """Returns seed -> measure -> mean of the same 20 random clusterings."""
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 

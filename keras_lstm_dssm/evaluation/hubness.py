@@ -15,17 +15,14 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.runs import Run
 
-NEAREST = 10
-"""Number of nearest queries: their mean cosine is the hubness of a title."""
+NEAREST = 10  # number of nearest queries whose mean cosine is the hubness
 
-QUERIES = 2000
-"""Largest number of training queries that titles are compared with."""
-
+QUERIES = 2000  # largest number of training queries to compare titles with
 _ROWS = 4096
 
 
 def sample(queries: Iterable[str]) -> list[str]:
-    """Sorts distinct queries, and returns at most `QUERIES`, evenly spaced."""
+    """Returns at most `QUERIES` distinct queries, evenly spaced and sorted."""
     distinct = sorted(set(queries))
     step = max(1, -(-len(distinct) // QUERIES))
     return distinct[::step]
@@ -51,7 +48,7 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # of the numbers of pages of all titles
+    skewness: float  # of the distribution of pages over titles
 
 
 def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:

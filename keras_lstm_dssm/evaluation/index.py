@@ -174,7 +174,7 @@ class Index:
             rows: Indices of documents, int `[n, min(k, documents)]`, nearest
                 first. The last indices are -1 if `exclude` leaves too few
                 documents.
-            scores: float32, the cosine of each document in `rows`; -inf for -1.
+            scores: float32 cosines of the documents; -inf where `rows` is -1.
 
         Raises:
             InputError: `k` is below 1, or the vectors have the wrong width or
@@ -186,7 +186,7 @@ class Index:
         if vectors.shape[1] != width:
             raise InputError(
                 f"found query vectors of width {vectors.shape[1]}, expected"
-                f" {width}, as the documents have"
+                f" the width of the documents' vectors, {width}"
             )
         shape = len(vectors), min(k, len(self))
         rows = np.full(shape, -1, np.intp)
@@ -301,8 +301,8 @@ def _encode_function(encoder: Any) -> Encode:
 
 _SAMPLED_IN_CLUSTER = 32  # sampled titles per cluster, for k-means
 _ROUNDS = 6  # iterations of k-means
-_RESULTS_AT_ONCE = 2**25  # largest queries x clusters searched x k in memory
-_SCORES_AT_ONCE = 2**24  # per thread: 64 MiB, and 128 MiB for sorting
+_RESULTS_AT_ONCE = 2**25  # limit of queries x searched clusters x k in memory
+_SCORES_AT_ONCE = 2**24  # in a thread: 64 MiB, and 128 MiB for sorting
 _THREADS = 2
 _GROUPS_PER_RESULT = 4  # groups of scores per result, see `_largest`
 
@@ -369,7 +369,7 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k best titles of each searched cluster, and cosines."""
+        """Returns each searched cluster's k best titles, and their cosines."""
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k

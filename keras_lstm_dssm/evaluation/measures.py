@@ -41,8 +41,8 @@ def expected_measures(
     """Computes the exact expected measures of one query.
 
     All orders of a group are equally probable. A group has n documents, and r
-    of them are relevant. At each of its ranks, NDCG uses the mean gain of the
-    group, and P and recall use the share r/n.
+    of them are relevant. At each rank of the group, NDCG uses the mean gain of
+    the group, and P and recall use the share r/n.
 
     - RR: the sum over ranks i of 1/i P(the first relevant document is at i).
     - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
@@ -50,8 +50,8 @@ def expected_measures(
       its group. R is the number of relevant documents in earlier groups.
 
     `groups` are in order of rank. `judged` are the grades of all judged
-    documents, with at least one relevant document. Ranks after `depth` do not
-    count. Returns `MEASURES`, and `"mrr"`, which has no cutoff.
+    documents; one or more must be relevant. Ranks after `depth` do not count.
+    Returns `MEASURES`, and `"mrr"`, which has no cutoff.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
@@ -135,8 +135,8 @@ def evaluate_queries(
         qrels: Query id -> document id -> grade, at most `LARGEST_GRADE`. A
             missing document has grade 0.
         min_relevant: Grade from which a document is relevant.
-        names: The measures: names of `MEASURES`, or `"mrr"`, the reciprocal
-            rank without a cutoff. Default `MEASURES`.
+        names: Names in `MEASURES`, or `"mrr"`, the reciprocal rank without
+            a cutoff. Default `MEASURES`.
 
     Returns:
         Query id -> measure -> value. Queries without a relevant document are
@@ -200,7 +200,7 @@ def expected_queries(
     min_relevant: int = 1,
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Computes the means of each query's measures over all orders of ties.
+    """Averages each query's measures over all orders of tied documents.
 
     `scores` may have ties, unlike the run of `evaluate_queries`. A score that
     is not finite raises `ValueError`.
@@ -259,8 +259,8 @@ def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
     """
     if min_relevant < 1:
         raise InputError(
-            f"min_relevant is {min_relevant}: expected 1 or more, as grade 0"
-            " and no grade mean not relevant"
+            f"min_relevant is {min_relevant}: expected 1 or more, because"
+            " documents of grade 0 are not relevant"
         )
     for query_id, judged in qrels.items():
         for document_id, grade in judged.items():

@@ -116,7 +116,7 @@ def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
 def weighted_sum(
     weights: Sequence[float], scores: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Returns sum_i w_i s_i of float32 arrays of one shape, as float32.
+    """Returns sum_i w_i s_i of float32 arrays of equal shape, as float32.
 
     Reranking and search both use this function, so their scores are bitwise
     equal.
@@ -163,20 +163,20 @@ def mixture_weights(
 
 
 class Mixture(System):
-    """Ranks by sum_i w_i s_i(Q, D), the scores of several systems.
+    """Ranks by sum_i w_i s_i(Q, D), a weighted sum of systems' scores.
 
-    Cosines of encoders are not scaled. Scores of systems that score all titles,
-    such as BM25, are scaled to 0 to 1 over the corpus. Scores of pair scorers
-    are scaled to 0 to 1 over the candidates of a query. Parts of weight 0 are
+    Cosines of encoders are not scaled. All other scores of a query are scaled
+    to the range from 0 to 1: over the corpus for systems that score all titles,
+    such as BM25; over the candidates for pair scorers. Parts of weight 0 are
     not computed.
 
     Args:
-        parts: Name -> part: a trained `TwoTower` or `PairScorer`; an encoder
-            of `open_outside_encoder`, or a function from texts to vectors; or
-            a system, such as `BM25System()`.
-        weights: Name -> weight, or the weights in the order of `parts`: 0 or
-            more, at least one above 0. Default: equal weights.
-            `choose_weights` fits weights to dev.
+        parts: Name -> part. A part is a trained `TwoTower` or `PairScorer`; an
+            encoder of `open_outside_encoder`, or a function from texts to
+            vectors; or a system, such as `BM25System()`.
+        weights: Name -> weight, or the weights in the order of `parts`. No
+            weight is below 0, and one or more are above 0. Default: equal
+            weights. `choose_weights` fits weights to dev.
 
     Attributes:
         weights: Name -> weight, scaled so that the sum is 1.

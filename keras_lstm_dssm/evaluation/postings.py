@@ -53,7 +53,7 @@ _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
     STEMS: _stem_of,
     WORDS: lambda word: [ROMAN.get(word, unaccented(word))],
 }
-"""Name of `BM25_TERMS` -> function from a word to its terms."""
+"""Name in `BM25_TERMS` -> function from a word to its terms."""
 
 
 @functools.cache

@@ -56,7 +56,7 @@ class TieBreaker:
     ) -> dict[str, float]:
         """Returns document id -> score of one query, best first.
 
-        `scores` are scores of the documents at `positions`, by default of all.
+        `scores` belong to the documents at `positions`, by default to all.
         """
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():
@@ -105,10 +105,10 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers tied scores, float32 `[n]` in descending order, to break ties."""
-    # The bits of a float32, read as sign and magnitude, number all floats
-    # consecutively. In these numbers, the result r[i] is min(s[i], r[i-1] - 1),
-    # so that r[i] + i is the running minimum of s[i] + i.
+    """Lowers ties in descending scores, float32 `[n]`, until none is left."""
+    # Neighbouring floats are consecutive integers if their bits are read as
+    # sign and magnitude. Of these integers, the result r[i] is min(s[i],
+    # r[i-1] - 1), so that r[i] + i is the running minimum of s[i] + i.
     bits = np.ascontiguousarray(scores, np.float32).view(np.int32)
     magnitude = np.maximum((bits & 0x7FFFFFFF) - np.int64(_SUBNORMAL), 0)
     steps = np.arange(len(bits))

@@ -101,11 +101,11 @@ def compare_systems(
     Args:
         values: System -> query id -> value of one measure; all systems have
             the same queries.
-        references: Names of the systems to compare with.
+        references: Names of the systems that all others are compared with.
 
     Returns:
-        System -> reference -> `difference`, the mean of system minus reference
-        over queries; `p` by `randomisation_test`; and `p_holm`, corrected by
+        System -> reference -> `difference`, the system's mean value minus the
+        reference's; `p` by `randomisation_test`; and `p_holm`, corrected by
         `holm` for the number of systems compared with the reference.
 
     Example:

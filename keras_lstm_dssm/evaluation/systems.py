@@ -34,9 +34,9 @@ that match the query, or `None` if all titles match."""
 class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
-    `rerank` and `retrieve` give a title the same score: statistics of words are
-    computed over the whole corpus. `parameters` is the number of learnt
-    parameters.
+    `rerank` and `retrieve` give a title the same score, because both compute
+    statistics of words over the whole corpus. `parameters` is the number of
+    learnt parameters.
     """
 
     parameters = 0
@@ -196,9 +196,9 @@ def system_of(
 
     Args:
         model: A `TwoTower`, which ranks by cosine; a `PairScorer`, which ranks
-            by its scores; or a `KeyVec`, which ranks by cosine: documents have
-            one sentence on each line, and a query is encoded as if it were a
-            document.
+            by its scores; or a `KeyVec`, which ranks by cosine. A `KeyVec`
+            reads documents with one sentence on each line, and encodes a query
+            like a document.
         first_stage: System that retrieves the candidates of a `PairScorer` in
             a whole corpus.
         **options: `batch_size` and `progress` of `TextEncoder.encode` or

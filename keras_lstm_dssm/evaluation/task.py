@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 
 DOCUMENT_MEASURES = ("p@10", "map", "mrr", "mrr@10", "recall@10")
-"""The measures of retrieval of documents, in the order of tables. Bi and Ma
-2017 report the first three."""
+"""The measures of document retrieval, in the order of tables' columns. Bi and
+Ma 2017 report the first three measures."""
 
 RERANK, RETRIEVE = MODES
 CLUSTER, LISTS = "cluster", "lists"
@@ -93,7 +93,7 @@ class Task(NamedTuple):
             split: Name of a split of the collection.
             mode: `"rerank"` orders the judged documents of each query;
                 `"retrieve"` ranks the whole corpus; `"lists"` orders judged
-                documents and has `LIST_MEASURES` in expectation over ties.
+                documents, and averages `LIST_MEASURES` over orders of ties.
             min_relevant: Grade from which a document is relevant.
             depth: Number of documents to retrieve in retrieve mode.
 
@@ -142,7 +142,7 @@ class Task(NamedTuple):
     def from_documents(
         cls, folder: DocumentFolder, split: str = "test", min_relevant: int = 1
     ) -> Task:
-        """Ranks all documents of a split for its queries.
+        """Makes the task to rank a split's documents for the split's queries.
 
         Queries without a relevant document are left out.
 
@@ -201,13 +201,13 @@ class Task(NamedTuple):
         return system.retrieve(self.queries, self.documents, self.depth)
 
     def evaluate(self, run: Run) -> dict[str, float]:
-        """Returns the means of the measures of a run over its queries."""
+        """Returns the measures of a run, averaged over its queries."""
         return mean(self._measure_run(run))
 
     def measure(self, system: System) -> tuple[Run, QueryMeasures]:
         """Returns the run of a system, and the measures of each query.
 
-        Ties in the run are always broken, also with `ties="expected"`.
+        Ties in the run are always broken, even with `ties="expected"`.
         """
         if self.ties == "broken":
             run = self.run(system)
@@ -334,7 +334,7 @@ def document_tasks(
     seeds: int = K_MEANS_SEEDS,
     clustered: Sequence[str] = (),
 ) -> dict[str, AnyTask]:
-    """Makes the tasks `"retrieve"` and `"cluster"` of a split of a folder.
+    """Makes the tasks `"retrieve"` and `"cluster"` of a folder's split.
 
     The task `"retrieve"` needs queries of the split. The task `"cluster"` needs
     documents of two classes, and has the documents of the splits `clustered`,
@@ -370,7 +370,7 @@ def document_sentences(text: str) -> list[str]:
 def _split_texts(
     folder: DocumentFolder, splits: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns document id -> text and document id -> class of splits."""
+    """Returns id -> text and id -> class of the documents of splits."""
     texts, classes = {}, {}
     for document in chain.from_iterable(map(folder.of, splits)):
         texts[document.id] = document_text(document.sentences)

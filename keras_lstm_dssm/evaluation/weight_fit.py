@@ -7,8 +7,7 @@ import numpy as np
 
 from keras_lstm_dssm.errors import InputError
 
-L2 = 2e-4
-"""Factor of the squared weights in the loss of `fit_weights`."""
+L2 = 2e-4  # factor of the squared weights in the loss of `fit_weights`
 
 
 class JudgedList(NamedTuple):
@@ -21,10 +20,10 @@ class JudgedList(NamedTuple):
 def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
     """Fits weights of 0 or more that rank relevant candidates first.
 
-    The score of a candidate is the weighted sum of the scores of its parts. The
-    loss of a query is the cross-entropy between the softmax of the scores and
-    uniform probabilities of the relevant candidates. The objective is convex:
-    the mean loss, plus `L2` times the sum of the squared weights.
+    The score of a candidate is the weighted sum of the parts' scores. The loss
+    of a query is the cross-entropy between the softmax of the candidates'
+    scores and a uniform distribution over the relevant candidates. The convex
+    objective is the mean loss, plus `L2` times the sum of the squared weights.
 
     Lists of only relevant or only non-relevant candidates have no effect.
     Returns the weights, float `[parts]`. Raises `InputError` if no list has a
@@ -39,7 +38,7 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
     if not used:
         raise InputError(
             "found no query with a relevant and a non-relevant candidate:"
-            " expected one or more, to fit weights to"
+            " expected one or more such queries, to fit weights to"
         )
     parts = np.concatenate([judged.parts for judged in used], dtype=np.float64)
     sizes = [len(judged.relevant) for judged in used]

@@ -1,4 +1,4 @@
-"""Rows of baselines and of mixtures in a table, and how they are trained."""
+"""Trains the baselines and the mixtures of a table."""
 
 import itertools
 import time
@@ -61,7 +61,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 class DocumentOrder(System):
-    """Keeps the order of the candidates in the data."""
+    """Ranks candidates in the order that they have in the data."""
 
     def list_scores(
         self,
@@ -98,7 +98,7 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
 
 
 def baseline_grid(name: str) -> list[Hyperparameters]:
-    """Returns all combinations of a baseline's grid; `[{}]` without a grid."""
+    """Returns all combinations of the grid's values; `[{}]` without a grid."""
     grid = BASELINE_GRIDS.get(name, {})
     return [
         dict(zip(grid, values, strict=True))
@@ -150,8 +150,8 @@ class Baseline:
                 if not any(classes):
                     raise InputError(
                         f"{settings.data}: found no class of a training"
-                        " document, which doc2vec_classes needs: leave out"
-                        " this system"
+                        " document, expected classes for doc2vec_classes:"
+                        " leave doc2vec_classes out"
                     )
                 system = Doc2VecSystem(seed=seed, **options).fit(texts, classes)
             case "tfidf":
@@ -180,7 +180,7 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # also of a cached training
+            seconds = system.seconds  # also if the training was cached
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
@@ -247,8 +247,8 @@ class Mixed:
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does.
 
-    `towers` is the row of the trained towers; without `towers` the hybrid has
-    only words, fitted to the teacher of the table, and BM25.
+    `towers` is the row of the trained towers. Without `towers`, the hybrid
+    consists of BM25 and of word vectors that are fitted to the table's teacher.
     """
 
     towers: str | None = None

@@ -370,9 +370,9 @@ _LONGEST = 10_000  # gensim ignores further words of a sentence
 class Word2VecSystem(_GensimSystem):
     """Ranks by the cosine of the mean skip-gram vectors of the words.
 
-    This is "averaged word2vec" of Bi and Ma 2017. The vector of a text is the
-    mean over its words with `min_count` occurrences in training; a text without
-    these words has a zero vector. Needs the extra `[baselines]`.
+    This is "averaged word2vec" of Bi and Ma 2017. A text without a word that
+    occurs `min_count` times in training has a zero vector. Needs the extra
+    `[baselines]`.
 
     Args:
         vector_size: Width of the vectors. Default 100.

@@ -130,7 +130,7 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Tables 3 and 5, and Table 2, which is empty if k is always 5."""
+    """Returns Tables 3 and 5 in one, and Table 2 (empty if k is always 5)."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [

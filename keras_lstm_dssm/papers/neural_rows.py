@@ -1,4 +1,4 @@
-"""Rows of two towers, pair scorers and KeyVecs, and how they are trained."""
+"""Trains the systems of a table: two towers, pair scorers and KeyVecs."""
 
 import functools
 import time
@@ -23,7 +23,7 @@ from keras_lstm_dssm.training.train import train
 
 
 class EpochTimes(keras.callbacks.Callback):
-    """Records the logs and the seconds of training of each epoch."""
+    """Records each epoch's logs, and its seconds of training."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class EpochTimes(keras.callbacks.Callback):
 
     @property
     def results(self) -> dict[str, Any]:
-        """Arguments of `TrainedSystem`, for the best epoch on dev."""
+        """Arguments of `TrainedSystem`; `dev` is that of the best epoch."""
         measured = [row for row in self.history if row["dev"] is not None]
         best = max(measured, key=lambda row: row["dev"])
         return {
@@ -62,7 +62,7 @@ class EpochTimes(keras.callbacks.Callback):
 
 @dataclass(frozen=True)
 class Neural:
-    """Describes a row of a system that `dssm.train` trains by a recipe.
+    """Describes a row whose system `dssm.train` trains by a recipe.
 
     If `tuned`, the learning rate (and gamma of two towers) is chosen on dev,
     and epochs and batch size are from the table's settings. Otherwise all
@@ -73,17 +73,17 @@ class Neural:
     group: str = "recurrent"  # or "feed-forward"
     tuned: bool = True
     saved: bool = False  # whether the model is saved, for mixtures
-    salience: str | None = None  # KeyVec: teacher; default: settings.salience
+    salience: str | None = None  # KeyVec's teacher; None: settings.salience
     trained: bool = True  # KeyVec: `False` measures the initial weights
     seeded: ClassVar[bool] = True
 
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial: learning rates, then gammas of two towers.
+        """Returns the next trial, or `None` after the last trial.
 
-        Gammas are tried with the best learning rate. A row that is not tuned
-        has one trial, its recipe's values.
+        Learning rates are tried first. Gammas of two towers follow, with the
+        best rate. A row that is not tuned has one trial, its recipe's values.
         """
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
@@ -163,10 +163,10 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Returns the recipe of two towers for a table, and no further options.
+    """Returns the recipe of two towers, adapted to a table, and no arguments.
 
-    Training has as many updates as on `settings.updates_of` clicks, by default
-    as many as on the clicks of the data.
+    If `settings.updates_of` is set, training makes as many updates as with this
+    number of clicks.
     """
     settings = data.settings
     recipe = recipe.replace(
@@ -190,7 +190,7 @@ def tower_row(
 def keyvec_row(
     recipe: KeyVecRecipe, data: TableData, salience: str | None
 ) -> tuple[KeyVecRecipe, dict[str, Any]]:
-    """Returns the recipe of a `KeyVec`, and its targets as an argument."""
+    """Returns the recipe of a `KeyVec`, and its targets as `salience`."""
     salience = salience or data.settings.salience
     targets = _targets(data.examples, salience, recipe.key_words_of)
     return recipe, {"salience": targets}

@@ -68,7 +68,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields titles `[B]` with L counts, and indices of the counts `[B, L]`."""
+    """Yields indices `[B]` of titles with L counts, and `[B, L]` of counts."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -111,8 +111,8 @@ class PLSASystem(CorpusSystem):
     P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
     (`em_step`). P(z|d) of a title is estimated with P(w|z) fixed. A title
     without a known word has a uniform P(z|d). Unknown words are dropped from
-    queries and titles. Retrieval ranks all titles, because topics can match
-    without a common word.
+    queries and titles. Retrieval ranks all titles, because a title can match a
+    query by its topics without a common word.
 
     Args:
         topics: T, the number of topics.
@@ -171,8 +171,8 @@ class PLSASystem(CorpusSystem):
     def fit(self, titles: Sequence[str]) -> "PLSASystem":
         """Estimates P(w|z) from titles, and returns this object.
 
-        Repeated titles count again. Raises `InputError` if `titles` is not a
-        sequence of strings, or has no word.
+        A repeated title counts each time. Raises `InputError` if `titles` is
+        not a sequence of strings, or has no word.
         """
         tokenized = training_titles(titles, self.tokenizer)
         counts = tokenized.counts

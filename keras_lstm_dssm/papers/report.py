@@ -66,7 +66,7 @@ class SystemResults:
     def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a measure on test over seeds, at a rate of misspellings."""
+        """Averages a test measure over seeds; `rate` sets the misspellings."""
         tests = [
             seed["misspelled"][str(rate)] if rate else seed["test"]
             for seed in self.seeds
@@ -97,7 +97,7 @@ class SystemResults:
         return float(np.mean(values)) if complete else None
 
     def queries(self, mode: str, measure: str) -> dict[str, float]:
-        """Returns query id -> measure on test, the mean over seeds."""
+        """Returns query id -> test measure, averaged over seeds."""
         by_query: dict[str, list[float]] = {}
         for folder in self.folders:
             for row in read_csv(folder / f"test.{mode}.queries.csv"):
@@ -106,7 +106,7 @@ class SystemResults:
         return {query: float(np.mean(v)) for query, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
-        """Returns epoch -> mean over seeds of a column of `history.csv`."""
+        """Returns epoch -> a column of `history.csv`, averaged over seeds."""
         histories = [read_csv(f / "history.csv") for f in self.folders]
         return {
             int(rows[0]["epoch"]): MeanAndSpread.over(
@@ -130,8 +130,7 @@ def read_results(
     return results
 
 
-Summary = dict[str, Any]
-"""The content of `table.json`."""
+Summary = dict[str, Any]  # the content of `table.json`
 
 
 def summarise(
@@ -184,7 +183,7 @@ def summarise(
             systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):
-        if settings[name]:  # the name without the folders of this machine
+        if settings[name]:  # only the name, without its folders
             settings[name] = Path(settings[name]).name
     return {
         "date": datetime.date.today().isoformat(),
@@ -215,8 +214,7 @@ MODE_TITLES = {
 }
 """Mode -> heading of its table and chart."""
 
-Results = Mapping[str, SystemResults]
-"""Name -> results."""
+Results = Mapping[str, SystemResults]  # name -> results
 
 
 def _all_trained(results: Results) -> list[str]:
@@ -228,20 +226,20 @@ class PaperTable(NamedTuple):
 
     title: str
     rows: Mapping[str, Row]  # in the paper's order
-    # The names of the systems to compare with.
+    # Returns the names of the systems that all others are compared with.
     references: Callable[[Results], Sequence[str]]
     tables: Callable[[Summary], Sequence[Table]]  # empty tables are left out
-    notes: str  # template of the notes on how the results were measured
+    notes: str  # template file of the notes on the measurements
     # The key of a system's speed in `table.json`, and the column's heading.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
     page: str = ""  # heading of the page, by default the title
-    # The names of the systems in the chart of dev by epoch.
+    # Returns the names of the systems in the chart of dev by epoch.
     curves: Callable[[Results], Sequence[str]] = _all_trained
-    # Makes further pictures: caption -> file, and what failed -> reason.
+    # Makes further pictures: caption -> file, and failed picture -> reason.
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    compared: Mapping[str, str] = {}  # further measure to test -> its mode
+    compared: Mapping[str, str] = {}  # further measure for tests -> its mode
     # Adds entries to `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
 
@@ -261,8 +259,8 @@ def measure_table(
     """Makes a table of measures with a row for each system.
 
     `differences` maps keys of `significance` to headings: "NDCG@1" becomes
-    "NDCG@1 against BM25". `published` are headings, and `published_of` maps a
-    system to its values in these columns.
+    "NDCG@1 against BM25". `published` are the headings of published values, and
+    `published_of` maps the name of a system to these values.
     """
     systems = summary["systems"]
     against = [f"against {systems[r]['label']}" for r in summary["references"]]
@@ -359,7 +357,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 def draw_dev_curves(
     output: Path, results: Mapping[str, SystemResults], measure: str
 ) -> dict[str, Path]:
-    """Writes means over seeds by epoch to `dev.png` and `dev.csv`."""
+    """Writes each epoch's mean dev measure to `dev.png` and `dev.csv`."""
     rows, curves = [], {}
     for name, result in results.items():
         by_epoch = {e: v.percent for e, v in result.by_epoch("dev").items()}
@@ -379,11 +377,11 @@ def draw_dev_curves(
 
 ROBUSTNESS_CAPTION = "Loss when query words are misspelled"
 ROBUSTNESS_NOTE = (
-    "Each query word of three or more letters is misspelled with the stated"
-    " probability, by one edit: a letter is left out, the key next to"
-    " it (QWERTY) is hit as well or instead, or two letters are exchanged, all"
-    " equally likely. The errors are the same for every system. The loss is"
-    " relative to the value at 0 %."
+    "Each query word of three or more letters is misspelled with the"
+    " probability in the table's header. Four edits are equally likely: a"
+    " letter is left out, a key next to it (QWERTY) is hit in addition or"
+    " instead, or two adjacent letters are exchanged. All systems get the same"
+    " errors. The loss is relative to the value at 0 %."
 )
 
 
@@ -481,7 +479,7 @@ def write_table(
     summary: Summary,
     charts: Mapping[str, Path],
 ) -> None:
-    """Writes the files of a table, and of misspelled queries if measured."""
+    """Writes the table, and `robustness.*` if misspellings were measured."""
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
     notes = render(

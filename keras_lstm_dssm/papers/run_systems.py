@@ -33,15 +33,14 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 Hyperparameters = dict[str, Any]
 """Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
-MODEL_FILE = "model.keras"
-"""The file of two towers in the folder of a seed."""
+MODEL_FILE = "model.keras"  # holds two towers, in the folder of a seed
 
 
 class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for random order
-    parameters: int  # of one tower, or a pair scorer without word vectors
+    parameters: int  # of one tower, or of a scorer without its word vectors
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without evaluation on dev
     titles_per_second: float | None = None  # speed of a document encoder
@@ -53,7 +52,7 @@ class TrainedSystem(NamedTuple):
 
 
 class RowSystem(Protocol):
-    """Protocol of `Baseline`, `Neural` and others: trains a row's system."""
+    """Protocol of `Baseline`, `Mixed`, `Hybrid`, `Neural`: trains a system."""
 
     @property
     def group(self) -> str:
@@ -183,8 +182,8 @@ def run_systems(
     """Trains and measures the unfinished systems, one after the other.
 
     Each system has its own process: a crash does not end other systems. `rows`
-    and `options` map names to arguments of `run_system`. Returns name -> reason
-    of each failed system.
+    and `options` map names to arguments of `run_system`. Returns failed system
+    -> reason.
     """
     failed = {}
     for name, row in rows.items():

@@ -65,8 +65,8 @@ def word_ids(
 ) -> keras.layers.TextVectorization:
     """Makes the layer that maps words to at most `size` ids.
 
-    The ids are padding, unknown words, `END`, and the most frequent words, in
-    descending order of frequency.
+    The first ids are padding, unknown words and `END`. The most frequent words
+    follow, in descending order of frequency.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -133,7 +133,7 @@ def sentence_encoder(
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # The paper's uniform (-0.1, 0.1) gives a small encoder states near 0.
+        # States of small encoders are near 0 with the paper's U(-0.1, 0.1).
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
         name="words",
@@ -152,9 +152,9 @@ class SkipThought(keras.Model):
     input [x; h_i], the vectors of the previous word and of the sentence. The
     decoders use the encoder's word vectors, and share the output layer, a
     softmax over all words. If `sampled` is above 0, the softmax of training is
-    over this number of random words (log-uniform by rank). Takes word ids
-    `(batch, words)` of `sentence`, `previous` and `next`, padded with 0;
-    returns -log P of each word of the neighbours.
+    over the right word and this number of random words (log-uniform by rank).
+    Takes word ids `(batch, words)` of `sentence`, `previous` and `next`, padded
+    with 0. Returns -log P of each word of the neighbours.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
     """
@@ -268,7 +268,7 @@ class SkipThoughtSystem(DenseSystem):
         seed: Seed of the weights, the order of sentences and the samples.
 
     Attributes:
-        encoders: `"uni"`, `"bi"` or both -> model, strings -> vectors.
+        encoders: `"uni"`, `"bi"` or both -> a model that encodes strings.
         history: Encoder -> mean -log P of a word, by epoch. A sampled softmax
             gives lower values than a full softmax.
         seconds: Duration of the training, or of the cached training.

@@ -1,4 +1,4 @@
-"""Makes a table: runs its rows, writes the report, and the learning curve."""
+"""Makes a table: runs its rows, then writes a report and a learning curve."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -34,18 +34,19 @@ PAPERS = {
     "keyvec": KEYVEC_TABLE,
     "few_clicks": FEW_CLICKS,
 }
-"""Name for `lstm-dssm-table --paper` -> the tables of the paper."""
+"""Value of the flag `--paper` of `lstm-dssm-table` -> tables."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
 """Mode -> measures in `curve.csv`, in addition to `MAIN_MEASURES`."""
 
 
 def check_pairs(pairs: Sequence[int], data: TableData) -> None:
-    """Checks that the log has more clicks than each size of the curve."""
+    """Checks that the log has more clicks than each number in `pairs`."""
     if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
-            " more, as the table itself has all clicks: give smaller --pairs"
+            " more clicks, because the table itself is trained on all clicks:"
+            " give smaller --pairs"
         )
 
 
@@ -57,10 +58,10 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    The number of updates and the hyperparameters are as with all clicks. The
-    clicks of a larger size contain the clicks of smaller sizes. Each folder
-    `pairs/SIZE` has the layout of the table's folder. Returns pictures by
-    caption, and what failed -> reason.
+    The number of updates and the hyperparameters do not depend on the size. A
+    larger size contains the clicks of the smaller sizes. Each folder
+    `pairs/SIZE` has the layout of the table's folder. Returns caption ->
+    picture, and failed system -> reason.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
@@ -134,7 +135,7 @@ def make_table(
 ) -> tuple[Summary, dict[str, str]]:
     """Runs the unfinished systems of a table, and writes its report.
 
-    Returns the content of `table.json`, and what failed -> reason.
+    Returns the content of `table.json`, and failed system -> reason.
     """
     for name, row in rows.items():
         if "teacher" in (name, *getattr(row.system, "parts", ())):

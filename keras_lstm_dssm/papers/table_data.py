@@ -34,7 +34,7 @@ from keras_lstm_dssm.settings.programs import TableSettings
 
 @dataclass(frozen=True)
 class TableData:
-    """Training examples of the systems of a table, and the tasks."""
+    """The training examples of a table, and its tasks on dev and test."""
 
     settings: TableSettings
     folder: Path  # of the table
@@ -44,17 +44,17 @@ class TableData:
     dev: Any  # the task on the dev split, for choices
     dev_measure: str  # to maximise on dev
     tests: Mapping[str, Any]  # mode -> the task on the test split
-    sizes: dict[str, int]  # name -> number of documents, queries and others
+    sizes: dict[str, int]  # such as "dev_queries" -> their number
     words: Callable[[], dict[str, float]]  # counts words, for the report
 
     def measure_on_dev(self, system: Any) -> float:
-        """Measures a system on dev, from 0 to 1."""
+        """Returns the dev measure of a system, from 0 to 1."""
         _, by_query = self.dev.measure(system)
         return mean(by_query, [self.dev_measure])[self.dev_measure]
 
 
 def open_data(settings: TableSettings, folder: Path) -> TableData:
-    """Opens the clicks, judged lists or documents that the settings name."""
+    """Opens the data of the settings: clicks, judged lists or documents."""
     if settings.documents:
         return _open_documents(settings, folder)
     return _open_collection(settings, folder)
@@ -64,7 +64,7 @@ _DEV_MEASURES = {RETRIEVE: "map", CLUSTER: "ari"}
 
 
 def _open_documents(settings: TableSettings, table: Path) -> TableData:
-    """Opens a folder of documents; systems are trained on the split train.
+    """Opens a folder of documents; systems are trained on the split `train`.
 
     Choices on dev maximise MAP or, without queries, the adjusted Rand index.
     """
@@ -88,8 +88,8 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
             missing, kind = "two classes in dev", "classes"
         raise InputError(
             f"{folder.folder}: found no {missing}, expected {kind} for"
-            f" choices on dev, as test has {kind}: add {kind} of dev, or"
-            " remove those of test"
+            f" choices on dev, because test has {kind}: add {kind} of dev, or"
+            f" remove the {kind} of test"
         )
     dev = choices[mode]
     sizes = {"documents": folder.count(), "train_documents": len(texts)}
@@ -112,9 +112,9 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     )  # fmt: skip
 
 
+# Number of documents that a system ranks on dev. It is above 10, because a
+# mixture can raise documents that each part ranks below the tenth place.
 _DEV_DEPTH = 100
-"""Number of documents that a system ranks on dev. More than ten, because a
-mixture can move up documents that each part ranks below ten."""
 
 
 def _open_collection(settings: TableSettings, folder: Path) -> TableData:
@@ -189,7 +189,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes the clicks of queries chosen by hash; at least `pairs` clicks."""
+    """Writes `pairs` or more clicks: all those of queries chosen by hash."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0
@@ -226,7 +226,7 @@ def describe_words(
 
     `overlap` is a mean over test queries and relevant titles: the share of the
     query's distinct words that the title has. `seen` is the share of the words
-    of test queries that a training query has.
+    in test queries that also occur in a training query.
     """
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)

@@ -30,11 +30,11 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Returns an LSTM and an RNN with equal gamma, and what failed -> reason.
+    """Returns the results of an LSTM and an RNN with equal gamma.
 
-    Figure 7 compares the costs of both, and the cost of equation (4) grows with
-    gamma. If different gammas were chosen on dev, the RNN is trained again with
-    the LSTM's gamma, in the folder `figure_7`.
+    Figure 7 compares both costs, and the cost of equation (4) grows with gamma.
+    If the gammas chosen on dev differ, the RNN is trained again with the LSTM's
+    gamma, in the folder `figure_7`. Also returns failed system -> reason.
     """
     shown = {
         name: results[name]
@@ -56,7 +56,7 @@ def train_with_one_gamma(
 def draw_figure_7(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Writes means over seeds to `figure_7.png` and `figure_7.csv`."""
+    """Writes each epoch's mean cost over seeds to `figure_7.png` and `.csv`."""
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
     if not shown:
@@ -84,7 +84,7 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the best trial on dev that has this gamma, from `choice.json`."""
+    """Returns the values of the trial that is best on dev with this gamma."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),
@@ -105,7 +105,7 @@ _DEV_CURVES = (
 
 
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
-    """Returns the systems to compare with: BM25, the best CLSM on dev, DSSM."""
+    """Returns the names of the references: BM25, the best CLSM on dev, DSSM."""
     clsm = {
         name: result.dev
         for name, result in results.items()
@@ -218,8 +218,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
         "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
 }
-"""Name -> row. Tuned rows have random negatives, as in the paper, or the
-negatives that the label names."""
+"""Name -> row. Tuned rows have random negatives, as in the paper, unless their
+label says otherwise."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),
@@ -240,7 +240,7 @@ PUBLISHED: dict[str, tuple[float, float, float]] = {
     "lstm_96_n8": (33.1, 36.4, 43.7),
     "bilstm_96": (33.2, 36.6, 43.6),
 }
-"""Name -> NDCG@1, @3 and @10 in percent, on the paper's data."""
+"""Name -> the paper's NDCG@1, @3 and @10 in percent."""
 
 TABLE_IV = PaperTable(
     title="Table IV of Palangi et al. 2016",

@@ -52,7 +52,7 @@ class KeyWords:
             words of scikit-learn, which needs the extra `[analysis]`.
         split: Rule that separates words; it must be the rule of the model's
             vocabulary. Default `"alphanumeric"`. See `normalize_texts`.
-        source: The text of the key words: `"summary"` (default, as in Bi and Ma
+        source: The text to choose from: `"summary"` (default, as in Bi and Ma
             2017), or `"document"`, the sentences and the summary.
 
     Raises:
@@ -218,8 +218,8 @@ class DocumentTargets:
         if target is None or sentences != len(document.sentences):
             raise InputError(
                 f"document {document.id!r}: found {len(document.sentences)}"
-                f" sentences, expected {sentences or 'no such document'}, as"
-                " when the targets of this run were computed: restore the"
+                f" sentences, expected {sentences or 'no such document'}: the"
+                " targets of this run are of other documents; restore the"
                 " documents, or train anew in another --output"
             )
         return target
@@ -252,8 +252,8 @@ class DocumentTargets:
 _POOL = 16  # number of batches whose documents are sorted by length together
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Int arrays: indices of documents, indices of the sentences of all documents,
-and the number of sentences of each document."""
+"""Int arrays: the indices of the documents, the indices of all sentences that
+these documents have in the batch, and their number for each document."""
 
 
 class DocumentExamples:
@@ -319,8 +319,8 @@ class DocumentExamples:
         all batches are shuffled. The order depends on `seed` and epoch only.
 
         Args:
-            batch_size: Documents in a batch. One batch of an epoch may be
-                smaller.
+            batch_size: Number of documents in a batch. One batch of an epoch
+                may be smaller.
             epochs: The number of passes over the documents.
             seed: Seed of the order, any int.
             first_step: The number of batches to skip, for a resumed run.
@@ -399,7 +399,7 @@ class DocumentExamples:
     def _excerpts(
         self, rows: np.ndarray, counts: np.ndarray, random: np.random.Generator
     ) -> _Batch:
-        """Draws `counts` sentences of each document; keeps their order."""
+        """Draws `counts` sentences from each document; keeps their order."""
         sentences = [
             start
             + (

@@ -64,7 +64,7 @@ class HybridParts(NamedTuple):
         if width != (units := document[WORDS].units):
             raise InputError(
                 f"{teacher.folder}: found vectors of {width} numbers, expected"
-                f" {units} as in the words part of the run"
+                f" {units}, the width of the run's part `words`"
             )
         return cls(query, document, teacher)
 
@@ -85,7 +85,7 @@ class HybridParts(NamedTuple):
         titles: Sequence[str],
         queries: Sequence[str] = (),
     ) -> HybridSettings:
-        """Completes settings that were not fitted: weights and BM25's terms.
+        """Completes unfitted settings by weights and by BM25's terms.
 
         Default weights are replaced by `HybridSettings.without_dev`. Hubness
         needs training `queries`.

@@ -21,7 +21,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model; for a model of a run also the recipe and the folder."""
+    """A trained model, and the recipe and folder of the run that made it."""
 
     model: Any
     recipe: ModelRecipe | None = None
@@ -77,13 +77,13 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks that a recipe describes the same kind of model and words."""
+        """Checks that a recipe has this model's kind and its `words`."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(
                 f"{self.name}: found a {type(self.model).__name__}, expected "
                 f"a {expected.load('model').__name__} as in the recipe: "
-                "leave the preset out, or name another run"
+                "leave the preset out, or give another run"
             )
         words = getattr(recipe, "words", None)
         if words is not None and self.words != words:
@@ -110,7 +110,7 @@ def _check_model(model: Any, name: str) -> None:
     if not all(np.isfinite(weight.numpy()).all() for weight in model.weights):
         raise InputError(
             f"{name}: found weights that are not finite; the training failed: "
-            "name another run"
+            "give another run"
         )
 
 

@@ -92,7 +92,7 @@ _UNSEEN = 0.1  # the count of a key word that no training document has
 
 
 class KeyVecTraining(Training):
-    """Trains a `KeyVec` on the documents of the split train."""
+    """Trains a `KeyVec` on the documents of the split `train`."""
 
     recipe: KeyVecRecipe
 
@@ -160,7 +160,7 @@ class KeyVecTraining(Training):
             raise InputError(
                 f"{spec}: found no {needs[kind]} in the split dev, "
                 f"which {config.select} needs: choose another measure "
-                "(select), or leave dev out, for the validation loss"
+                "(select), or leave dev out to use the validation loss"
             )
         return tasks[kind]
 
@@ -294,7 +294,7 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
 def targets_of(
     folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train and of `split` with the theta of train."""
+    """Computes the targets of train and `split`, with the theta of train."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)

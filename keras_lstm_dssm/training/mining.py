@@ -39,10 +39,10 @@ def mine_negatives(
     Some of the mined titles are relevant but were never clicked. A larger `top`
     lowers the share of relevant titles among the mined titles.
 
-    Exact search computes a cosine for each query and title. For more than
-    `max_comparisons` cosines, 50,000 titles are sampled, and as many queries as
-    the bound allows. Mine repeatedly, with different seeds, to reach all
-    queries and titles.
+    Exact search computes a cosine for each query and title. If there are more
+    than `max_comparisons` cosines, up to 50,000 titles are sampled, and as many
+    queries as the bound allows. Mine repeatedly, with different seeds, to reach
+    all queries and titles.
 
     Args:
         model: A `TwoTower`.
@@ -148,8 +148,8 @@ class HardNegatives:
         recipe: Its fields `hard_negatives`, `mine_every`, `mine_top` and
             `mine_clusters` are used.
         seed: Seed of mining and of drawing negatives. Default 0.
-        from_start: `True` for a trained model: mine also before the first
-            epoch. Default `False`.
+        from_start: Whether the model is already trained, so that negatives are
+            mined before the first epoch, too. Default `False`.
         known, titles: See `mine_negatives`. `known` is read at each mining.
 
     Example:

@@ -46,9 +46,9 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             halves.append(float(np.sort(similarity)[-half]))
     if not halves:
         raise InputError(
-            "found no training document with a summary, expected summaries to"
-            " compare sentences with and to take key words from: add summaries,"
-            " or take key words from all the text (recipe keyvec_document)"
+            "found no training document with a summary, expected summaries, on"
+            " which salient sentences and key words depend: add summaries, or"
+            " take key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
     # Just below the median, because similarities must exceed the threshold.
@@ -103,7 +103,7 @@ class SalienceCounts:
         line = (
             f"salient: {self.salient / self.sentences:.1%} of"
             f" {self.sentences:,} sentences, theta {self.theta:g};"
-            f" of {self.documents:,} documents {self.none / self.documents:.1%}"
+            f" {self.none / self.documents:.1%} of {self.documents:,} documents"
             " have no sentence above theta and keep the most similar sentence,"
             f" {self.full / self.documents:.1%} have the largest number of"
             " salient sentences"
@@ -180,8 +180,8 @@ class SalienceTeacher:
         """Yields the similarities of each document's sentences.
 
         The similarity of a sentence is the maximum over the sentences of the
-        summary; NaN without a summary. float64 `[sentences]`, rounded to 5
-        decimals, so that equal sentences have equal values.
+        summary; NaN without a summary. Similarities are float64 `[sentences]`,
+        rounded to 5 decimals, so that equal sentences have equal values.
         """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
@@ -312,6 +312,6 @@ def salience_teacher(
             "folder of a run of two towers"
         )
     teacher = open_towers(teacher, "salience")
-    # The query encoder encodes the document's sentences, too: queries are more
-    # like sentences than titles are, and equal sentences need equal vectors.
+    # The query encoder encodes all sentences, because sentences are more like
+    # queries than like titles, and equal sentences need equal vectors.
     return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

@@ -28,8 +28,7 @@ from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import Training, open_clicks
 
-FILE_NAME = "mined_lists.json.gz"
-"""File of a run with the negatives that two towers have mined."""
+FILE_NAME = "mined_lists.json.gz"  # negatives that two towers have mined
 
 
 class ScorerTraining(Training):

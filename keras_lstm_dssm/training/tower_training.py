@@ -49,9 +49,9 @@ _REPLAY_STREAM = 1 << 32  # makes replay independent of the batches' order
 class Replay:
     """Draws old clicks for each epoch; the draw depends on seed and epoch only.
 
-    An epoch has `share` times as many old clicks as `new` clicks, drawn without
-    replacement, or all old clicks if there are fewer. `rows` is the number of
-    old clicks in an epoch. `log` has all old clicks.
+    An epoch has `share * new` old clicks, drawn without replacement, or all old
+    clicks if their number is below `share * new`. `rows` is the number of old
+    clicks in an epoch. `log` has all old clicks.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Replay:
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
         lines = blocks.read(np.sort(order[:block_count]))
-        if len(lines) < self.rows:  # too few blocks
+        if len(lines) < self.rows:  # the drawn blocks have too few clicks
             lines = blocks.read(np.arange(len(blocks)))
         order_of_lines = permutation(
             len(lines), self.seed, epoch, _REPLAY_STREAM, 1
@@ -182,7 +182,7 @@ class TowerTraining(Training):
     def _text_arguments(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Checks `titles` and `judged`, and stores or reads these arguments."""
+        """Checks and stores `titles` and `judged`; a resumed run reads them."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_stored_texts(path)
@@ -203,7 +203,7 @@ class TowerTraining(Training):
         return titles, judged
 
     def new_model(self, initial: InitialModel | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model, or copies `initial`."""
+        """Builds, adapts and compiles the model; copies `initial` if given."""
         recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
             model = with_fitted_words(recipe, self.config.teacher, seed)
@@ -268,7 +268,7 @@ class TowerTraining(Training):
 
     @cached_property
     def frequencies(self) -> ClickFrequencies | None:
-        """Click frequencies of titles for the logQ correction, if any."""
+        """Titles' click frequencies for the logQ correction, or `None`."""
         if not self.recipe.logq:
             return None
         return ClickFrequencies.from_log(self.log, split=self.split_of_titles)
@@ -282,7 +282,7 @@ class TowerTraining(Training):
     ) -> tf.data.Dataset:
         """Returns the batches from training step `first` on.
 
-        With replay, returns only batches of the epoch of this step.
+        With replay, the batches end with the epoch of this step.
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
@@ -317,7 +317,7 @@ class TowerTraining(Training):
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches until the next mining, and their last epoch."""
+        """Returns batches until mining or replay is due, and the last epoch."""
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
@@ -355,7 +355,7 @@ class TowerTraining(Training):
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """A warning if the first epoch has no negatives."""
+        """A callback that warns if the first epoch has no negatives."""
         return [ZeroLossWarning()]
 
     def schedules(self, steps: int) -> list[keras.callbacks.Callback]:

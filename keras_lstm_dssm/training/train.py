@@ -43,14 +43,14 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """The single process of a training; the subclass `Workers` has several."""
+    """The only process of a training. The subclass `Workers` has several."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
     rank: int = 0  # number of this process, from 0
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; returns the result to all."""
+        """Calls a function in the first process; all get its result."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -95,7 +95,7 @@ ONE_PROCESS = Processes()
 
 
 class Training(ABC):
-    """Base class of the trainings: opens data, makes the model and batches."""
+    """Base class of all trainings: opens data, makes the model and batches."""
 
     examples_name = "pairs"  # what messages call the training examples
     spec: str  # data specification, to open the data when resuming
@@ -149,7 +149,7 @@ class Training(ABC):
 
     @abstractmethod
     def dev_task(self, spec: str) -> Any:
-        """Opens the data for the evaluation after epochs."""
+        """Opens the dev data, on which the model is measured after epochs."""
 
     def best_epoch(self) -> BestEpoch | None:
         """Returns the callback that chooses the best epoch, or `None`."""
@@ -349,7 +349,7 @@ def fit(
             _fit_epochs(
                 training,
                 model,
-                # Writers are last, because other callbacks stop a training.
+                # Writers are last, because other callbacks may stop training.
                 [*joins, *training.watches, *evaluations, *callbacks, *writers],
                 verbose,
                 validation and training.validation_batches(validation),
@@ -561,7 +561,7 @@ def resume(
         save_minutes: Minutes between checkpoints. Default 10.
 
     Returns:
-        The trained model, also of a finished run.
+        The trained model, even if the run was finished before.
 
     Raises:
         InputError: There is no run, a file is damaged, or the data have
@@ -594,7 +594,7 @@ def run_training(
     saved: bool = True,
     processes: Processes = ONE_PROCESS,
 ) -> Any:
-    """Trains a model to the end. `train`, `resume` and `Workers` call it.
+    """Trains a model to the end, for `train`, `resume` and `Workers`.
 
     `stored` is the `config.json` of a resumed run, `None` for a new run. If
     `saved`, the results are written into the run folder. The caller has locked

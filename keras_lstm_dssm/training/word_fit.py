@@ -1,7 +1,7 @@
 """`fit_words` fits word vectors to the text vectors of a teacher.
 
-The sum of the vectors of a text's words approximates the teacher's vector of
-the text. The teacher is a sentence encoder; `teach` has stored its vectors.
+The sum of a text's word vectors approximates the teacher's vector of the text.
+The teacher is a sentence encoder; `teach` has stored its vectors.
 """
 
 import os
@@ -79,7 +79,7 @@ def fit_words(
 
     The vector of a trigram is its row of U times the largest sqrt(IDF).
 
-    Memory: the vectors of the words, and 12 bytes for each word of each text.
+    Needs memory for the vectors, and 12 bytes for each word of each text.
     `hashing` is the hashing layer of the encoder. A damaged folder raises
     `InputError`.
     """
@@ -121,7 +121,7 @@ def fit_words(
 def _count_matrix(
     columns: np.ndarray, bounds: np.ndarray, width: int
 ) -> sparse.csr_matrix:
-    """Makes a matrix of ones at `columns[bounds[i]:bounds[i + 1]]` of row i."""
+    """Makes a matrix whose row i is 1 at `columns[bounds[i]:bounds[i + 1]]`."""
     ones = np.ones(len(columns), np.float32)
     return sparse.csr_matrix((ones, columns, bounds), (len(bounds) - 1, width))
 
@@ -173,8 +173,8 @@ def check_fitted(encoder: Any, teacher: TeacherVectors) -> None:
     if not getattr(encoder, "fitted", False) or encoder.dimension != width:
         raise InputError(
             f"{teacher.folder}: found vectors of {width} numbers that the"
-            " encoder was not fitted to: expected the run of word_sum with this"
-            " teacher"
+            " encoder was not fitted to: expected a run of word_sum that was"
+            " fitted to this teacher"
         )
 
 
@@ -266,8 +266,8 @@ def _targets(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Computes A' W^2 T and X_0 of `fit_words`, both `[words, d]`.
 
-    `matrix` is A, and `text_weights` the diagonal of W^2. `single` has for each
-    text the index of its word, or -1 if the text has not exactly one word.
+    `matrix` is A, and `text_weights` is the diagonal of W^2. `single` is, for
+    each text, the index of its only word; -1 if it has no or several words.
     """
     for number, first in enumerate(range(0, len(single), BLOCK)):
         words = single[first : first + BLOCK]

@@ -115,7 +115,7 @@ def test_weights_of_dev_are_kept_and_exported(
         evaluate, run=run, data=collection_folder, mode="retrieve",
         hybrid=True, split="dev",
     )  # fmt: skip
-    line = "hybrid: weights by default, as dev is measured\n"
+    line = "hybrid: weights by default, because dev is measured\n"
     assert line in capsys.readouterr().out
     results = results_of(
         evaluate, tmp_path / "out.json", run=run, data=collection_folder,

@@ -187,8 +187,8 @@ def test_what_documents_lack_is_told(tmp_path, capsys, monkeypatch):
     work = training_on(tmp_path, few)
     model = work.new_model()
     assert work.describe() == (
-        "8 documents; salient: 20.5% of 39 sentences, theta 0.999995; of 8"
-        " documents 12.5% have no sentence above theta and keep the most"
+        "8 documents; salient: 20.5% of 39 sentences, theta 0.999995; 12.5% of"
+        " 8 documents have no sentence above theta and keep the most"
         " similar sentence, 100.0% have the largest number of salient"
         " sentences; 1 have no summary: the first sentences are salient"
     )

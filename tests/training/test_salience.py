@@ -93,7 +93,7 @@ def test_counts():
         0.5, documents=5, sentences=35, salient=7, none=2, full=3, no_summary=1
     )
     assert counts.describe() == (
-        "salient: 20.0% of 35 sentences, theta 0.5; of 5 documents 40.0% have"
+        "salient: 20.0% of 35 sentences, theta 0.5; 40.0% of 5 documents have"
         " no sentence above theta and keep the most similar sentence, 60.0%"
         " have the largest number of salient sentences; 1 have no summary: the"
         " first sentences are salient"
