@@ -162,7 +162,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return hash_single_text(text, self.oov_buckets, self.split)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one short text, for `single`."""
+        """Returns whether a batch is one short text, as `single` needs."""
         return is_single_short_text(texts, self.max_words)
 
     def cache(self) -> HashedTextCache:
@@ -205,7 +205,7 @@ class SyncedWeights(keras.layers.Layer):
         super().set_weights(weights)
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the variables, up to date; see `keras.layers.Layer`."""
+        """Brings lazily updated rows up to date, and saves all variables."""
         self.sync_weights()
         super().save_own_variables(store)
 
@@ -289,8 +289,8 @@ class TrigramEmbedding(SyncedWeights):
     The product `W l(t)` is the sum of the table's rows for the trigrams of the
     word. In a recurrent encoder, the table has columns for all gates.
 
-    Masks: for the ragged ids of `LetterTrigrams`, vectors are padded with zeros
-    and have a mask of the words, bool `(batch, words)`. Layers such as
+    The vectors of the ragged ids of `LetterTrigrams` are padded with zeros and
+    have a Keras mask of the words, bool `(batch, words)`. Layers such as
     `Recurrent`, `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D`
     use the mask.
 
@@ -462,5 +462,5 @@ def _not_ragged_ids(inputs: Any) -> InputError:
         "TrigramEmbedding reads the ragged ids of LetterTrigrams, int32 "
         "(batch, (words), (trigrams)), or a WordBatch; got "
         f"{keras.backend.standardize_dtype(inputs.dtype)} "
-        f"{tuple(inputs.shape)} with other ragged dimensions"
+        f"{tuple(inputs.shape)} without these ragged dimensions"
     )

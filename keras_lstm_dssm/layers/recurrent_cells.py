@@ -26,7 +26,7 @@ class RecurrentCell(keras.layers.Layer):
     Args:
         units: Width of the states.
         gates: Number of gates. z has the units of all gates, concatenated.
-        states: Names of the states among the activations; the first state is
+        states: Names of the activations that are states; the first state is
             the output.
         project_inputs: Whether the cell has input weights W, as the cells of
             Keras have. If `False`, the inputs are `W x(t)`, `(batch, gates *
@@ -114,7 +114,7 @@ class RecurrentCell(keras.layers.Layer):
         return inputs + self.bias
 
     def recurrent_weights(self) -> Tensors:
-        """Returns the weights of states by name; `recurrent` is W_rec."""
+        """Returns the weights that multiply states; `recurrent` is W_rec."""
         return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def activate(
@@ -145,7 +145,7 @@ class RecurrentCell(keras.layers.Layer):
         """Computes the gradients of `recurrent_weights`, by name.
 
         `dz` is `(steps, gates * units)`; `now` has the `gradient_states` at all
-        steps, and `before` the states at t-1 for all t > 0.
+        steps, and `before` has them at t-1 for all t > 0.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}

@@ -46,7 +46,7 @@ class WordSequences(NamedTuple):
 
     @property
     def mask(self) -> tf.Tensor:
-        """Whether there is a word, bool `[texts, time]`."""
+        """Whether a position has a word, bool `[texts, time]`."""
         return tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
 
 
@@ -133,7 +133,7 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # A time step is a sum of one word; padding is a sum of no word, 0.
+        # `gather_sum` adds one vector for each word, and none for padding: 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
