@@ -266,7 +266,7 @@ class WindowPoolingStack(ConvolutionStack):
     This is the convolutional sentence model of Hu et al. 2014, with the gate g
     of `MaskedConvolution`. Texts are cut or padded to `max_words`. If the
     number of positions is odd, the last maximum is over one position (not
-    stated in the paper). Returns a list of `Features`, the output of each pooling.
+    stated in the paper). Returns a list of `Features`: each pooling's output.
     """
 
     padding = "narrow"

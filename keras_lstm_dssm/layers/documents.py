@@ -102,10 +102,10 @@ def windows_of(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Lists the windows of words in each of several concatenated sentences.
 
-    `lengths`, `(sentences,)`, has each sentence's word count. Returns `position`,
-    int32 `(windows, width)`, the index of each word of each window; `sentence`,
-    int32 `(windows,)`, the sentence of each window, ascending; and `inside`,
-    bool `(windows, width)`, `False` past the end of a sentence, where
+    `lengths`, `(sentences,)`, has the number of words of each sentence. Returns
+    `position`, int32 `(windows, width)`, the index of each word of each window;
+    `sentence`, int32 `(windows,)`, the sentence of each window, ascending; and
+    `inside`, bool `(windows, width)`, `False` past the end of a sentence, where
     `position` is 0.
     """
     counts = tf.maximum(lengths - width + 1, 1)

@@ -43,7 +43,7 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
 
     Blocks are multiplied separately: the product of untrained columns needs no
     gradient, and can run in parallel with the recurrence. The cosine is the sum
-    of the products, because the rows of two concatenated blocks have length 1.
+    of the products, because two blocks, concatenated, have rows of norm 1.
     """
     widths = [
         [block.shape[-1] for block in blocks] for blocks in (queries, titles)
@@ -489,7 +489,7 @@ class TwoTower(SyncedWeights, TextModel):
         batch: HashedPairs,
         training: bool,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns cosines with the clicked titles and negatives, and labels."""
+        """Returns cosines of queries and candidates, and the labels."""
         if self.negatives == "in_batch":
             return all_cosines(queries, titles), batch.candidates[:, 0]
         # The seed depends on the training step, so that a resumed run draws the
