@@ -115,7 +115,7 @@ def fixed_time(
 def masked_max_pool(
     values: tf.Tensor, lengths: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Takes the maximum of each two positions: z_i = max(z_{2i-1}, z_{2i}).
+    """Takes the maximum of every two positions: z_i = max(z_{2i-1}, z_{2i}).
 
     Values are `[texts, time, features]`. In a text of odd length, the last
     position remains alone. Returns the values, of `ceil(time / 2)` positions,
@@ -341,7 +341,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Returns the number of positions after `layers` of `WindowPoolingStack`.
+    """Counts the positions after narrow convolutions, each with pooling.
 
     Raises `InputError` if `time` is too small for the number of layers.
     """

@@ -27,7 +27,7 @@ class Interaction(keras.layers.Layer):
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes `a` `(texts, m, slices, d)`; `o` too if it is not 0."""
+        """Computes a_k `(texts, m, slices, d)` and o_k `(texts, m, slices)`."""
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
@@ -137,8 +137,8 @@ class WeightedInteraction(Interaction):
 
     By default M = A A', with A `(..., dimension, rank)` from U(-0.05, 0.05), as
     in the programs of Wan et al. 2016. M then starts near the identity times
-    rank / 1200: equal words match before training. With `rank=None`, M has no
-    factors and starts as the identity plus U(-0.01, 0.01).
+    rank / 1200, so that equal words match before training. With `rank=None`, M
+    has no factors and starts as the identity plus U(-0.01, 0.01).
     """
 
     def __init__(

@@ -22,10 +22,10 @@ def regions(
 
     A region has floor(length / count) positions; the last `length % count`
     regions have one more. If a length is below `count`, each region has one
-    position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`; with
-    `"double"`, the list of positions is doubled, `0 0 1 1 2 2`, until it has
-    `count` elements or more, and then divided. Returns the first position and
-    the size of each region, int32 `[rows, count]`.
+    position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`. With
+    `"double"`, each position is repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, until
+    there are `count` or more; then these are divided. Returns the first
+    position and the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
         times = tf.ones_like(lengths)

@@ -247,9 +247,9 @@ class PeepholeLSTMCell(RecurrentCell):
 
     Args:
         units: Number of cells, the width of y and c.
-        peephole: `"full"`, the default: the matrices W_p of (2), with the
-            gradients (19), (26) and (34); `"diagonal"`: one weight per cell
-            (Gers et al. 2002); or `None`: no peepholes.
+        peephole: `"full"`, the default, for the matrices W_p of (2) with the
+            gradients (19), (26) and (34); `"diagonal"` for one weight per cell
+            (Gers et al. 2002); or `None` for no peepholes.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
             `c(t) = c(t-1) + i(t) o y_g(t)`, as in section V of the paper.
 

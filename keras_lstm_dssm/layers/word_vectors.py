@@ -168,8 +168,8 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05): the vectors of words of four
-    letters start with the same variance as in `VocabularyVectors`. See
+    The table starts uniform in [-0.05, 0.05): the vector of a word of four
+    letters then has the variance that it has in `VocabularyVectors`. See
     `WordVectors` for the other arguments, the results and the errors.
 
     Args:

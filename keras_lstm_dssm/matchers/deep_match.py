@@ -115,9 +115,9 @@ def probable_words(
 ) -> np.ndarray:
     """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
-    `probabilities` are `[topics, words]` in any scale. A row of the
-    result has the `ids` of words, most probable first, that cover the share
-    `mass` of the sum; zeros follow.
+    `probabilities` are `[topics, words]` in any scale. A row of the result
+    has the `ids` of words, most probable first, until they cover the share
+    `mass` of the row's sum; zeros follow.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
@@ -182,7 +182,7 @@ class DeepMatch(Matcher):
     Args:
         word_dimension: Width of the word vectors, which are not used.
             Default 50.
-        topics: Numbers of topics of two or more levels, ascending. Default 20,
+        topics: Numbers of topics on two or more levels, ascending. Default 20,
             50 and 100. If a recipe has no `topics`, `dssm.train` takes 50, 100
             and 200 for more than 20,000 training pairs.
         units: Number of units of layer I for each patch. Default 3.
@@ -195,7 +195,7 @@ class DeepMatch(Matcher):
             have in common, on each side, to be connected. Default 0.2. With 0,
             one common word is enough; nearly all patches are then connected,
             because most patches contain the frequent words.
-        passes: Passes of topic training over the pairs. Default 10.
+        passes: Number of passes over the pairs that find topics. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
@@ -228,7 +228,7 @@ class DeepMatch(Matcher):
         self.topics = list(topics)
         if len(self.topics) < 2 or min(self.topics) < 1:
             raise InputError(
-                "topics must be the numbers of topics of two or more levels,"
+                "topics must be the numbers of topics on two or more levels,"
                 f" not {topics}"
             )
         self.units = units

@@ -234,7 +234,7 @@ def rows_of(represented: Any, index: tf.Tensor) -> Any:
 
 
 def check_pairs(queries: Sequence[str], documents: Sequence[str]) -> None:
-    """Raises `InputError` unless there are pairs to pretrain a matcher with."""
+    """Raises `InputError` if there are no pairs for pre-training."""
     if not queries or len(queries) != len(documents):
         raise InputError(
             f"found {len(queries)} queries and {len(documents)} documents,"

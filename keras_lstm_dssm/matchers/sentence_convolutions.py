@@ -48,7 +48,7 @@ class ARCI(Matcher):
             `"relu"`.
         use_bias: Whether the convolutions have a bias. Default `True`.
         pooling: `"windows"` (default): narrow convolutions with a maximum
-            over each two positions; or `"k_max"`: wide convolutions with
+            over every two positions; or `"k_max"`: wide convolutions with
             dynamic k-max pooling, k_min 4 and k_top 1.
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).

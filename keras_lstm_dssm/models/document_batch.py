@@ -156,7 +156,7 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes batches from three lists; checks and returns a dataset.
+    """Makes batches from three lists, or checks a dataset and returns it.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
     seed, lists keep their order.

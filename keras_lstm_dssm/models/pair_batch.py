@@ -205,7 +205,7 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from two lists; checks and returns a dataset.
+    """Makes batches from two lists, or checks a dataset and returns it.
 
     Lists are shuffled by `shuffle_seed`; with `reshuffle`, each pass has a
     different order. Without a seed, lists keep their order.

@@ -91,7 +91,7 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from three lists of texts; checks and returns a dataset.
+    """Makes batches from three lists, or checks a dataset and returns it.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
     seed, lists keep their order.
@@ -393,7 +393,7 @@ class PairScorer(TextModel):
         fields, _ = self.hasher.cache.fields(np.array(texts, object))
         batch = WordBatch(*fields)
         is_word = np.arange(batch.words.shape[1]) < batch.lengths[:, np.newaxis]
-        table = self.words.embedding.call(batch).numpy()  # skips `__call__`
+        table = self.words.embedding.call(batch).numpy()  # `__call__` is slower
         sequences = FlatSequences(table, batch.words[is_word], batch.lengths)
         rows = self.matcher.represent_by_numpy(sequences, side)
         return [rows[i] for i in batch.text_index.tolist()]

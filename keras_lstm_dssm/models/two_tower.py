@@ -298,12 +298,12 @@ class TwoTower(SyncedWeights, TextModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`. `metrics` are in addition to
-                loss and accuracy. For a metric, `y_pred` has the cosines with
-                the candidates, `(batch, candidates)`, before the logQ
-                correction; -1 for a random negative that equals the clicked
-                title. `y_true` is 1.0 for the clicked title, else 0.0. For
-                rankings of all documents use `RankingEvaluation`.
+            **kwargs: See `keras.Model.compile`. `metrics` are added to loss
+                and accuracy. For a metric, `y_pred` has the cosines of queries
+                and candidates, `(batch, candidates)`, without the logQ
+                correction; it is -1 for a random negative that equals the
+                clicked title. `y_true` is 1.0 for the clicked title, else 0.0.
+                For rankings of all documents use `RankingEvaluation`.
 
         Raises:
             InputError: XLA, half precision or the metric accuracy, which every
