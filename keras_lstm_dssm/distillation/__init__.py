@@ -1,4 +1,4 @@
-"""Third-party sentence encoders, teachers of word vectors."""
+"""Third-party sentence encoders, which are teachers of word vectors."""
 
 from keras_lstm_dssm.distillation.outside_encoder import open_outside_encoder
 from keras_lstm_dssm.distillation.teacher_vectors import teach

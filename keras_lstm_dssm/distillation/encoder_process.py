@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _end_with_parent(requests: int) -> None:
-    """Ends this process after its parent, even during an encoding."""
+    """Ends this process after its parent has ended, even while it encodes."""
     poll = select.poll()
     poll.register(requests, 0)  # `poll` returns when the parent has ended
     poll.poll()

@@ -1,4 +1,4 @@
-"""Pretrained sentence encoders, each run in a separate process."""
+"""Pretrained sentence encoders, each of which runs in its own process."""
 
 import json
 import os
@@ -222,7 +222,7 @@ class _StoredVectors:
         if is_function(spec):
             raise InputError(
                 f"{self._files.settings}: found the encoder {spec!r:.60}, a"
-                " Python function, which no file may name: if you trust it,"
+                " Python function, which a file must not give: if you trust it,"
                 " give MODULE:FUNCTION yourself in place of this folder"
             )
         if os.path.realpath(spec) in self._visited:
@@ -258,8 +258,8 @@ def open_outside_encoder(
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
             a folder that `teach` has written: the stored vectors; for all other
-            texts the encoder that the folder names, or an `InputError` if the
-            name is a `MODULE:FUNCTION`;
+            texts the encoder that computed them, or an `InputError` if that is
+            a `MODULE:FUNCTION`;
             a folder of model2vec or of sentence-transformers;
             any other string: the name of a sentence-transformers model in the
             cache of Hugging Face.

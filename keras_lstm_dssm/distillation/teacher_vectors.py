@@ -157,7 +157,7 @@ def _check_content(files: TeacherFolder) -> None:
 
 
 def _check_same(files: TeacherFolder, settings: dict[str, Any]) -> None:
-    """Checks that the stored vectors have the same texts and encoder."""
+    """Checks that the stored vectors are of these texts and this encoder."""
     stored = files.read_settings()
     for name, key in (("data", "sha256"), ("encoder", "encoder")):
         if stored[key] != settings[key]:

@@ -29,8 +29,8 @@ class Activations(NamedTuple):
         c: The cell state.
         o: The output gate.
         y: The output.
-        backward: The activations of the network of a bidirectional encoder
-            that reads from right to left; `None` for all other encoders.
+        backward: For a bidirectional encoder, the activations of the network
+            that reads from right to left; for all other encoders `None`.
         reverse: Whether this network reads from right to left.
 
     Example:
@@ -80,7 +80,7 @@ class Activations(NamedTuple):
 
     @property
     def change(self) -> np.ndarray:
-        """Change of y since the word read before; y at the word read first."""
+        """Change of y since the word read before; y for the word read first."""
         y = self.y[::-1] if self.reverse else self.y
         change = np.diff(y, axis=0, prepend=0)
         return change[::-1] if self.reverse else change
@@ -89,8 +89,8 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        The text's vector before scaling to unit length; for a `CombinedEncoder`
-        only the part of the LSTM.
+        This is the text's vector before scaling to unit length. For a
+        `CombinedEncoder`, this is only the LSTM's part of that vector.
         """
         return np.concatenate([network.final_y for network in self.directions])
 

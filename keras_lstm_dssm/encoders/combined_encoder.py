@@ -194,7 +194,7 @@ class CombinedEncoder(TextEncoder):
     ) -> None:
         """Sets the IDF of words from titles; for p below 1, also `long`.
 
-        Must be called before training, as `dssm.train` does. `texts` are the
+        Call this before training; `dssm.train` calls it. `texts` are the
         distinct titles of all documents. `cache` hashes the titles, and can be
         used again in training.
         """
@@ -251,8 +251,8 @@ class UntrainedColumnCache:
     """Hashes texts, and caches the untrained columns of their vectors.
 
     Training does not change the last columns of a `CombinedEncoder`'s vectors.
-    The columns of a text are computed once, and stored. When the cache has
-    `max_bytes`, the columns of further texts are computed in each batch.
+    The columns of a text are computed once, and stored. When the cache
+    has reached `max_bytes`, columns of further texts are computed every time.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class UntrainedColumnCache:
         self.cache = cache
         self._dtype = np.dtype(encoder.compute_dtype)
         self._width = sum(widths(encoder.untrained).values())
-        self._lock = threading.Lock()  # `tf.data` hashes several batches
+        self._lock = threading.Lock()  # `tf.data` hashes batches in parallel
         self._weights_hash = ""
         self._max_rows = max_bytes // (self._width * self._dtype.itemsize)
         self._clear()
@@ -313,7 +313,7 @@ class UntrainedColumnCache:
             return (*fields, self._cached(numbers))
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
-        # With padding, a text has the same bits in any batch. Without padding,
+        # With padding, a text has equal columns in any batch. Without padding,
         # scalar instructions could compute the last rows, and these round
         # powers and roots differently from vector instructions.
         parts = self.encoder.untrained

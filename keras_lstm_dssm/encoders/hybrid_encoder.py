@@ -64,7 +64,7 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        holder.parts = [  # Keras finds the weights of layers in attributes
+        holder.parts = [  # Keras tracks the layers in attributes
             layer for part in self.parts.values() for layer in part.layers
         ]
         self.encoders = [holder]
@@ -113,7 +113,7 @@ class HybridEncoder:
         return self._encode(lambda hashing: hashing.single(text))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one short text, for `unit_vector`."""
+        """Returns whether a batch is one short text, as `unit_vector` needs."""
         parts = self.parts.values()
         return tf.reduce_all([part.encoder.is_short(texts) for part in parts])
 

@@ -1,4 +1,4 @@
-"""`LayerEncoder`: any Keras layer from strings to vectors as an encoder."""
+"""`LayerEncoder` makes an encoder of a Keras layer from strings to vectors."""
 
 import json
 import tempfile
@@ -29,10 +29,10 @@ _LEFT_OUT = frozenset((
 def layer_settings(layer: keras.layers.Layer) -> bytes:
     """Returns all settings of a layer and its sublayers, as canonical JSON.
 
-    The settings come from `keras.saving.serialize_keras_object`. Left out are
-    settings that do not change vectors, and names of layers, which differ in
-    copies of a model. If Keras cannot serialise the layer, the result has the
-    settings of all sublayers that Keras can serialise.
+    The settings come from `keras.saving.serialize_keras_object`. Settings
+    that do not change vectors are left out. So are names of layers, which
+    differ in copies of a model. If Keras cannot serialise the layer, the result
+    has the settings of all sublayers that Keras can serialise.
     """
     layers = all_layers(layer)
     serialised = _serialise(layer)
@@ -152,7 +152,7 @@ class DistinctTexts:
 
 @register
 class LayerEncoder(TextEncoder):
-    """Wraps a Keras layer or model from strings to vectors as an encoder.
+    """Makes an encoder of a Keras layer or model from strings to vectors.
 
     `TwoTower(layer, layer)` wraps its arguments, unless they are encoders. Each
     distinct text of a batch is encoded once. Words are not hashed, and every

@@ -207,7 +207,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> keras.KerasTensor:
         """Returns shape and dtype of the vectors of strings `(batch,)`.
 
-        Raises `InputError` if the input is no batch of strings.
+        Raises `InputError` if the input is not a batch of strings.
         """
         check_string_input("an encoder", inputs)
         return keras.KerasTensor(
@@ -262,7 +262,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return unit(self.compose(self.trigrams.single(text)))
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one short text, for `unit_vector`."""
+        """Returns whether a batch is one short text, as `unit_vector` needs."""
         return self.trigrams.is_short(texts)
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:

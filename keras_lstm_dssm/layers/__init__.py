@@ -1,4 +1,4 @@
-"""Keras layers: word hashing, trigram embedding, recurrence, cosine."""
+"""Keras layers: word vectors, recurrence, interactions and pooling."""
 
 from keras_lstm_dssm.layers.fixed_words import WordRows, WordSketch
 from keras_lstm_dssm.layers.interactions import (

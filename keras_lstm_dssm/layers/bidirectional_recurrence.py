@@ -20,7 +20,7 @@ from lstm_dssm_client.local_encoder import by_time, lstm_step, run_steps
 class FlatSequences(NamedTuple):
     """Holds sequences of different lengths, one after the other.
 
-    The values of sequences are rows of a table, such as vectors of words.
+    Each value is a row of `table`, such as the vector of a word.
     """
 
     table: tf.Tensor  # float `(rows, width)`
@@ -67,7 +67,7 @@ class FlatPacking(NamedTuple):
     """Holds the order in which time steps of `FlatSequences` are computed.
 
     Steps are packed by time, as in a `PackedSequence`. `steps` has a row for
-    reading forward, and a row for reading each sequence from its last value.
+    reading sequences forward, and a row for reading them backward.
     """
 
     counts: tf.Tensor  # int32 `(time,)`, number of sequences longer than t
@@ -100,7 +100,7 @@ class FlatPacking(NamedTuple):
 
 
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
-    # A batched product is slower: oneDNN compiles one for each number of rows.
+    # A batched product is slower: oneDNN compiles it for each number of rows.
     pairs = zip(tf.unstack(rows), matrices, strict=True)
     return tf.stack([tf.matmul(left, right) for left, right in pairs])
 
@@ -181,7 +181,7 @@ def loop_backward(
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
-        # Sequences that end at t have no gradients of later steps.
+        # Sequences that end at t get no gradients from later steps.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
         error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
@@ -296,8 +296,8 @@ def run_by_numpy(
 
     NumPy takes less time than a graph if the LSTM is narrow. The longest
     sequence must come first. With `reverse`, sequences are read from the last
-    value to the first. Returns y for each value, `(values, units)`; with `last`
-    only the y of the last step of each sequence, `(sequences, units)`.
+    value to the first. Returns y for each value, `(values, units)`. With
+    `last`, returns each sequence's y at the last step, `(sequences, units)`.
     """
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})

@@ -115,11 +115,11 @@ def fixed_time(
 def masked_max_pool(
     values: tf.Tensor, lengths: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Takes the maximum of each window of two: z_i = max(z_{2i-1}, z_{2i}).
+    """Takes the maximum of every two positions: z_i = max(z_{2i-1}, z_{2i}).
 
-    Values are `[texts, time, features]`. The last window of a text of odd
-    length has one position. Returns values of `ceil(time / 2)` positions, and
-    the new lengths, ceil(length / 2).
+    Values are `[texts, time, features]`. In a text of odd length, the last
+    position remains alone. Returns the values, of `ceil(time / 2)` positions,
+    and the new lengths, ceil(length / 2).
     """
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
@@ -130,7 +130,7 @@ def masked_max_pool(
 
 @register
 class MaskedConvolution(Configured, keras.layers.Layer):
-    """Applies filters to the windows of words of texts of different lengths.
+    """Applies filters to windows of words, in texts of different lengths.
 
         z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
 
@@ -199,7 +199,7 @@ class Features(NamedTuple):
 
 
 class ConvolutionStack(Configured, keras.layers.Layer):
-    """Base of stacks of convolution and pooling: creates the convolutions."""
+    """Base of stacks of convolutions and poolings; creates the convolutions."""
 
     padding: str
     """`"wide"` or `"narrow"`, see `MaskedConvolution`."""
@@ -263,10 +263,10 @@ class WindowPoolingStack(ConvolutionStack):
         z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
         z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
 
-    The convolutional sentence model of Hu et al. 2014; `MaskedConvolution` has
-    the gate g. Texts are cut or padded to `max_words`. If the number of
-    positions is odd, the last maximum is over one position (not stated in the
-    paper). Returns a list of `Features`, the output of each pooling.
+    This is the convolutional sentence model of Hu et al. 2014, with the gate g
+    of `MaskedConvolution`. Texts are cut or padded to `max_words`. If the
+    number of positions is odd, the last maximum is over one position (not
+    stated in the paper). Returns a list of `Features`: each pooling's output.
     """
 
     padding = "narrow"
@@ -341,7 +341,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Returns the number of positions after narrow convolutions and poolings.
+    """Counts the positions after narrow convolutions, each with pooling.
 
     Raises `InputError` if `time` is too small for the number of layers.
     """

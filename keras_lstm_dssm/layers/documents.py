@@ -81,7 +81,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
-            # Row j * width + o of `products` is word j at offset o of a window.
+            # Row j * width + o of `products` is for word j at offset o.
             # The last row is zero, for words past the end of a sentence.
             by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
             products = tf.matmul(
@@ -102,15 +102,15 @@ def windows_of(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Lists the windows of words in each of several concatenated sentences.
 
-    `lengths`, `(sentences,)`, has the numbers of words. Returns `position`,
-    int32 `(windows, width)`, the index of each word of each window; `sentence`,
-    int32 `(windows,)`, the sentence of each window, ascending; and `inside`,
-    bool `(windows, width)`, `False` past the end of a sentence, where
+    `lengths`, `(sentences,)`, has the number of words of each sentence. Returns
+    `position`, int32 `(windows, width)`, the index of each word of each window;
+    `sentence`, int32 `(windows,)`, the sentence of each window, ascending; and
+    `inside`, bool `(windows, width)`, `False` past the end of a sentence, where
     `position` is 0.
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
-    # `shift`: words minus windows of all earlier sentences.
+    # `shift`: how many more words than windows all earlier sentences have.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -173,7 +173,7 @@ class SentenceReader(Configured, keras.layers.Layer):
     logits are 0.
 
     Takes `sentences`, the vectors of distinct sentences; `index`, int32 `(n,)`,
-    the row in `sentences` of each of the n sentences of all documents; and
+    the row in `sentences` of each sentence, in the order of the documents; and
     `lengths`, the number of sentences of each document, at least 1. Returns h
     `(n, 2 * units)` and the logits of p `(n,)`.
     """

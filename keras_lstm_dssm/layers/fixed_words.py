@@ -88,8 +88,8 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # The signs of a word are the elementwise product of one row from each
-        # of two tables of 2,048 rows: 4 million combinations. A third table
+        # There are two tables of 2,048 rows. The signs of a word are a row of
+        # one times a row of the other: 4 million combinations. A third table
         # would cost a fifth of the encoder's speed. A sign is stored as a bit.
         self._signs = [
             self.add_weight(
@@ -121,7 +121,7 @@ class WordSketch(Configured, keras.layers.Layer):
 
     @property
     def needs_adapt(self) -> bool:
-        """Whether all weights are 1, as before `adapt`."""
+        """Whether all weights w are 1, as they are before `adapt`."""
         return bool(np.all(self.word_weight.numpy() == 1))
 
     def adapt(self, batches: Iterable[WordBatch]) -> None:
@@ -202,7 +202,7 @@ def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
-    """Hashes keys to 0 .. values - 1, by hash function `which`, 0 to 2."""
+    """Hashes keys to 0 .. values - 1; `which`, 0 to 2, selects the hash."""
     keys = keys * SKETCH_FACTORS[2 + which] % PRIME
     return sketch_mix(keys, _SHIFT) % values
 
@@ -237,7 +237,7 @@ class Rows(keras.layers.Layer):
         self.build((None,))
 
     def set_rows(self, keys: np.ndarray, rows: np.ndarray) -> None:
-        """Sets distinct keys, int64 `[count]`, and rows `[count, units]`."""
+        """Sets distinct keys, int64 `[count]`, with rows `[count, units]`."""
         order = np.argsort(keys)
         scales = np.abs(rows).max(axis=1) / 127
         codes = rows / np.where(scales > 0, scales, 1)[:, np.newaxis]
@@ -246,7 +246,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the rows of keys, int64 `(n,)`, and which keys are known.
+        """Returns the rows of `keys`, int64 `(n,)`, and whether each is known.
 
         Rows are float32 `(n, units)`, zero for unknown keys.
         """

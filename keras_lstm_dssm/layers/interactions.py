@@ -15,7 +15,7 @@ Prepared = tuple[tf.Tensor, ...]
 
 
 class Interaction(keras.layers.Layer):
-    """Base of the interactions: s(u_i, v_j) of all positions i and j.
+    """Base of the layers that compute s(u_i, v_j) for all positions i and j.
 
     For each slice k, an interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)`,
     followed by an activation. By default a_k(u) = u, r(v) = v and o_k = 0.
@@ -27,7 +27,7 @@ class Interaction(keras.layers.Layer):
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes a `(texts, m, slices, d)`, and o `(texts, m, slices)`."""
+        """Computes a_k `(texts, m, slices, d)` and o_k `(texts, m, slices)`."""
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
@@ -61,8 +61,8 @@ class Interaction(keras.layers.Layer):
         After pooling, only the chosen cells have a gradient. Computing these
         cells again is faster than a gradient through all cells. `query` and
         `document` are the vectors of all texts, `(positions, d)`; `query_index`
-        and `document_index`, int32 `(pairs, slices, k)`, are rows of these
-        vectors.
+        and `document_index`, int32 `(pairs, slices, k)`, are row numbers in
+        these vectors.
         """
         pairs, _, k = tf.unstack(tf.shape(query_index))
         u, v = (
@@ -137,8 +137,8 @@ class WeightedInteraction(Interaction):
 
     By default M = A A', with A `(..., dimension, rank)` from U(-0.05, 0.05), as
     in the programs of Wan et al. 2016. M then starts near the identity times
-    rank / 1200: equal words match before training. With `rank=None`, M has no
-    factors and starts as the identity plus U(-0.01, 0.01).
+    rank / 1200, so that equal words match before training. With `rank=None`, M
+    has no factors and starts as the identity plus U(-0.01, 0.01).
     """
 
     def __init__(
@@ -286,8 +286,8 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         concat:   f(w' [g1; g2] + b)
 
     The match feature models of Yin and Schuetze 2015; f is the activation. A
-    call returns the argument of f or exp. These functions are monotone: `apply`
-    computes them after max pooling, for fewer cells. Takes the query phrases
+    call returns the argument of f or exp. Both are monotone: `apply` computes
+    them after max pooling, when fewer cells remain. Takes the query phrases
     after `project`, `(pairs, m, dimension)`, and the document phrases, `(pairs,
     n, dimension)`; returns `(pairs, m, n)`.
     """
@@ -344,7 +344,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return values if self.bias is None else values + self.bias
 
     def apply(self, values: tf.Tensor) -> tf.Tensor:
-        """Applies the activation, exp for `"direct"`, to a call's result."""
+        """Applies f, or exp for `"direct"`, to the result of a call."""
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)

@@ -162,7 +162,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return hash_single_text(text, self.oov_buckets, self.split)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch is one short text, for `single`."""
+        """Returns whether a batch is one short text, as `single` needs."""
         return is_single_short_text(texts, self.max_words)
 
     def cache(self) -> HashedTextCache:
@@ -205,7 +205,7 @@ class SyncedWeights(keras.layers.Layer):
         super().set_weights(weights)
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the variables, up to date; see `keras.layers.Layer`."""
+        """Brings lazily updated rows up to date, and saves all variables."""
         self.sync_weights()
         super().save_own_variables(store)
 
@@ -230,10 +230,10 @@ def gather_sum(
     Without `segment`, the result is `values[index]`. `segments` is the number
     of segments; by default the last segment number plus 1.
 
-    The gradient sorts `index` and sums segments, three to four times as fast as
-    TensorFlow's gradient. `order` is a permutation that sorts `index`, if
-    known. With `training=False` the gradient is TensorFlow's, because loading a
-    custom gradient of an exported graph would cause a warning.
+    The gradient sorts `index` and sums segments: this is three to four times as
+    fast as TensorFlow's gradient. `order`, if known, is a permutation that
+    sorts `index`. With `training=False` the gradient is TensorFlow's, because
+    loading a custom gradient of an exported graph would cause a warning.
     """
     index = tf.convert_to_tensor(index)
 
@@ -289,8 +289,8 @@ class TrigramEmbedding(SyncedWeights):
     The product `W l(t)` is the sum of the table's rows for the trigrams of the
     word. In a recurrent encoder, the table has columns for all gates.
 
-    Masks: for the ragged ids of `LetterTrigrams`, vectors are padded with zeros
-    and have a mask of the words, bool `(batch, words)`. Layers such as
+    The vectors of the ragged ids of `LetterTrigrams` are padded with zeros and
+    have a Keras mask of the words, bool `(batch, words)`. Layers such as
     `Recurrent`, `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D`
     use the mask.
 
@@ -462,5 +462,5 @@ def _not_ragged_ids(inputs: Any) -> InputError:
         "TrigramEmbedding reads the ragged ids of LetterTrigrams, int32 "
         "(batch, (words), (trigrams)), or a WordBatch; got "
         f"{keras.backend.standardize_dtype(inputs.dtype)} "
-        f"{tuple(inputs.shape)} with other ragged dimensions"
+        f"{tuple(inputs.shape)} without these ragged dimensions"
     )

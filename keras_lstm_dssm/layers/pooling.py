@@ -22,10 +22,10 @@ def regions(
 
     A region has floor(length / count) positions; the last `length % count`
     regions have one more. If a length is below `count`, each region has one
-    position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`; with
-    `"double"`, the list of positions is doubled, `0 0 1 1 2 2`, until it has
-    `count` elements or more, and then divided. Returns the first position and
-    the size of each region, int32 `[rows, count]`.
+    position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`. With
+    `"double"`, each position is repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, until
+    there are `count` or more; then these are divided. Returns the first
+    position and the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
         times = tf.ones_like(lengths)
@@ -52,8 +52,8 @@ class DynamicPooling(Configured, keras.layers.Layer):
 
     Dynamic pooling of Socher et al. 2011. The rows and the columns without
     padding are each divided into regions, see `regions`. Each output cell is
-    the maximum (or minimum) of a region of rows and a region of columns, for
-    each channel. Equal maxima share the gradient.
+    the maximum (or minimum) of the cells in a region of rows and a region of
+    columns, for each channel. Equal maxima share the gradient.
 
     Args:
         rows: Number of rows of the output.
@@ -195,7 +195,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
     def strongest_of_rows(
         self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
-        """Takes the k largest of cells `(pairs, m, slices, n)`.
+        """Takes the k largest values of cells `(pairs, m, slices, n)`.
 
         `Interaction.compare_rows` returns cells with this order of axes.
         """
@@ -217,7 +217,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
         chosen = tf.gather(
             tf.reshape(cells, [pairs, m * slices, n]), index, batch_dims=1
         )
-        # Rows of padding are chosen if a query has fewer than k words.
+        # If a query has fewer than k words, rows of padding are left out here.
         exists = rows < query_lengths[:, tf.newaxis, tf.newaxis]
         chosen = tf.where(exists[..., tf.newaxis], chosen, lowest)
         flat = tf.reshape(chosen, [pairs, slices, row_count * n])
@@ -226,7 +226,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # Decided by counts, not by values: a NaN must remain and stop training.
+        # Counts decide, not values: a NaN must remain and stop training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)

@@ -70,7 +70,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Time steps per iteration; the overhead of an iteration equals two steps."""
+"""Time steps per iteration, whose overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -137,8 +137,8 @@ def run_forward(
     """Runs a cell over packed inputs, from states of zero.
 
     `steps` are inputs after `cell.project`, `(steps, gates * units)`. Returns
-    the named activations: element t of an array has the `counts[t]` rows at
-    time t, and `concat()` returns packed values.
+    name -> an array of the activation: its element t has the `counts[t]` rows
+    at time t, and `concat()` returns packed values.
     """
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
@@ -278,7 +278,7 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # Rows that end at t have no errors of later steps.
+        # Rows that end at t get no errors from later steps.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -339,10 +339,10 @@ def _time(steps: PackedSequence) -> tf.Tensor:
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results match `keras.layers.RNN(cell)`, which runs padded inputs with
-    `return_sequences`, `return_state` or `initial_state`. Last outputs, and all
+    The results are those of `keras.layers.RNN(cell)`. Last outputs, and all
     outputs of a `PackedSequence`, are computed without padding and with a
-    custom gradient, several times as fast.
+    custom gradient, several times as fast. Keras's layer computes the rest:
+    padded inputs with `return_sequences`, `return_state` or `initial_state`.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.

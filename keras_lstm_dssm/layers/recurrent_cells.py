@@ -26,7 +26,7 @@ class RecurrentCell(keras.layers.Layer):
     Args:
         units: Width of the states.
         gates: Number of gates. z has the units of all gates, concatenated.
-        states: Names of the states among the activations; the first state is
+        states: Names of the activations that are states; the first state is
             the output.
         project_inputs: Whether the cell has input weights W, as the cells of
             Keras have. If `False`, the inputs are `W x(t)`, `(batch, gates *
@@ -114,7 +114,7 @@ class RecurrentCell(keras.layers.Layer):
         return inputs + self.bias
 
     def recurrent_weights(self) -> Tensors:
-        """Returns the weights of states by name; `recurrent` is W_rec."""
+        """Returns the weights that multiply states; `recurrent` is W_rec."""
         return {"recurrent": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def activate(
@@ -145,7 +145,7 @@ class RecurrentCell(keras.layers.Layer):
         """Computes the gradients of `recurrent_weights`, by name.
 
         `dz` is `(steps, gates * units)`; `now` has the `gradient_states` at all
-        steps, and `before` the states at t-1 for all t > 0.
+        steps, and `before` has them at t-1 for all t > 0.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
@@ -247,9 +247,9 @@ class PeepholeLSTMCell(RecurrentCell):
 
     Args:
         units: Number of cells, the width of y and c.
-        peephole: `"full"`, the default: the matrices W_p of (2), with the
-            gradients (19), (26) and (34); `"diagonal"`: one weight per cell
-            (Gers et al. 2002); or `None`: no peepholes.
+        peephole: `"full"`, the default, for the matrices W_p of (2) with the
+            gradients (19), (26) and (34); `"diagonal"` for one weight per cell
+            (Gers et al. 2002); or `None` for no peepholes.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
             `c(t) = c(t-1) + i(t) o y_g(t)`, as in section V of the paper.
 

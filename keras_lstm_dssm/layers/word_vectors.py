@@ -46,7 +46,7 @@ class WordSequences(NamedTuple):
 
     @property
     def mask(self) -> tf.Tensor:
-        """Whether there is a word, bool `[texts, time]`."""
+        """Whether a position has a word, bool `[texts, time]`."""
         return tf.sequence_mask(self.lengths, tf.shape(self.words)[1])
 
 
@@ -133,7 +133,7 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # A time step is a sum of one word; padding is a sum of no word, 0.
+        # `gather_sum` adds one vector for each word, and none for padding: 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -168,8 +168,8 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05): the vectors of words of four
-    letters start with the same variance as in `VocabularyVectors`. See
+    The table starts uniform in [-0.05, 0.05): the vector of a word of four
+    letters then has the variance that it has in `VocabularyVectors`. See
     `WordVectors` for the other arguments, the results and the errors.
 
     Args:

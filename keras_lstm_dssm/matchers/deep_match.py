@@ -35,7 +35,7 @@ class Patches(NamedTuple):
 
 
 def topic_levels(pairs: int) -> tuple[int, ...]:
-    """Chooses the levels by the number of training pairs."""
+    """Chooses the numbers of topics by the number of training pairs."""
     return LARGE_LEVELS if pairs > 20_000 else SMALL_LEVELS
 
 
@@ -64,10 +64,9 @@ def find_patches(
 
     A query and its document are joined to one text, in which query words and
     document words have different numbers. The patch of a topic has its most
-    probable query words and document words: of each, at most `largest` words,
-    up to a share `mass` of the probability. gensim's `LdaModel` uses
-    variational inference; the paper used sampling. Id 0, for unknown words, is
-    left out.
+    probable words of each side: as many as cover the share `mass` of the side's
+    probability, but at most `largest`. gensim's `LdaModel` uses variational
+    inference; the paper used sampling. Id 0, for unknown words, is left out.
     """
     models = import_optional("gensim.models", "baselines")
     # Query words are numbered first, then document words.
@@ -116,8 +115,9 @@ def probable_words(
 ) -> np.ndarray:
     """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
-    `probabilities` are `[topics, words]` in any scale. A row has the `ids` of
-    words, most probable first, up to a share `mass` of the row's sum, then 0.
+    `probabilities` are `[topics, words]` in any scale. A row of the result
+    has the `ids` of words, most probable first, until they cover the share
+    `mass` of the row's sum; zeros follow.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
@@ -182,7 +182,7 @@ class DeepMatch(Matcher):
     Args:
         word_dimension: Width of the word vectors, which are not used.
             Default 50.
-        topics: Numbers of topics of two or more levels, ascending. Default 20,
+        topics: Numbers of topics on two or more levels, ascending. Default 20,
             50 and 100. If a recipe has no `topics`, `dssm.train` takes 50, 100
             and 200 for more than 20,000 training pairs.
         units: Number of units of layer I for each patch. Default 3.
@@ -195,7 +195,7 @@ class DeepMatch(Matcher):
             have in common, on each side, to be connected. Default 0.2. With 0,
             one common word is enough; nearly all patches are then connected,
             because most patches contain the frequent words.
-        passes: Passes of topic training over the pairs. Default 10.
+        passes: Number of passes over the pairs that find topics. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
@@ -228,7 +228,7 @@ class DeepMatch(Matcher):
         self.topics = list(topics)
         if len(self.topics) < 2 or min(self.topics) < 1:
             raise InputError(
-                "topics must be the numbers of topics of two or more levels,"
+                "topics must be the numbers of topics on two or more levels,"
                 f" not {topics}"
             )
         self.units = units

@@ -70,7 +70,7 @@ class Matcher(Configured, keras.layers.Layer):
         ]
         for graph, by_numpy in by_graph_and_numpy:
             if graph in vars(cls) and by_numpy not in vars(cls):
-                # The inherited NumPy method would compute other scores.
+                # The inherited NumPy method would not compute the new scores.
                 cls.scores_by_numpy = False
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
@@ -128,7 +128,7 @@ class Matcher(Configured, keras.layers.Layer):
             texts: The word vectors of distinct texts: `WordSequences`; or
                 `FlatSequences` if `reads_flat` is true.
             side: `"query"` or `"document"`, for matchers with separate
-                weights.
+                weights for the two.
             training: Whether a gradient will be computed. Default `False`.
 
         Returns:
@@ -157,8 +157,8 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> Sequence[np.ndarray]:
         """Represents each text for `score_query`.
 
-        `texts` are NumPy arrays; the longest text comes first. Returns an array
-        `[rows, width]` for each text.
+        The fields of `texts` are NumPy arrays; the longest text comes first.
+        Returns an array `[rows, width]` for each text.
         """
         raise NotImplementedError(f"{type(self).__name__}.represent_by_numpy")
 
@@ -234,7 +234,7 @@ def rows_of(represented: Any, index: tf.Tensor) -> Any:
 
 
 def check_pairs(queries: Sequence[str], documents: Sequence[str]) -> None:
-    """Raises `InputError` unless there are pairs to pretrain a matcher with."""
+    """Raises `InputError` if there are no pairs for pre-training."""
     if not queries or len(queries) != len(documents):
         raise InputError(
             f"found {len(queries)} queries and {len(documents)} documents,"

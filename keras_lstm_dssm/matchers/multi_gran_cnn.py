@@ -54,12 +54,12 @@ class MultiGranCNN(Matcher):
             Default 4.
         similarity: `"indirect"` (default), `"direct"` or `"concat"`.
         similarity_activation: See `PhraseSimilarity`. Default `"sigmoid"`.
-        sizes: Number of rows and columns after each dynamic pooling: of the
-            similarities, then of each 2-D convolution. Default 15, 8, 4 and 2
-            (not stated in the paper).
-        match_filters: Numbers of filters of the 2-D convolutions, of 3 x 3
-            cells with zero padding. Default 50, 50 and 50 (not stated in the
-            paper).
+        sizes: Number of rows, and of columns, after the pooling of the
+            similarities and after the pooling of each 2-D convolution. Default
+            15, 8, 4 and 2 (not stated in the paper).
+        match_filters: Numbers of filters of the 2-D convolutions, which have
+            3 x 3 cells and zero padding. Default 50, 50 and 50 (not stated in
+            the paper).
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).
         **kwargs: Arguments of `Matcher`.
@@ -155,7 +155,7 @@ class MultiGranCNN(Matcher):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factor 0.1 of the learning rate of W for `"indirect"`."""
+        """Factor of the learning rate: 0.1 for the W of `"indirect"`."""
         indirect = self.similarity == "indirect"
         return {"phrase_similarity": 0.1} if indirect else {}
 

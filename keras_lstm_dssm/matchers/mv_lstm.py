@@ -47,8 +47,8 @@ class PairedTexts(NamedTuple):
     """
 
     vectors: tf.Tensor  # all words of the texts, `(positions, d)`
-    starts: tf.Tensor  # `(texts,)`
-    lengths: tf.Tensor  # `(texts,)`
+    starts: tf.Tensor  # row of each text's first word, `(texts,)`
+    lengths: tf.Tensor  # number of words of each text, `(texts,)`
     rows: tf.Tensor  # the text of each pair, `(pairs,)`
 
     @property
@@ -112,9 +112,9 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         p_t = [h_forward(t); h_backward(t)]
 
     Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
-    have a forget gate and no peepholes. Biases start at 0, weights as U(-0.1,
-    0.1). With `include_word`, p_t begins with the word vector x_t, as in the
-    authors' programs; with `unit_length`, p_t is scaled to norm 1.
+    have a forget gate and no peepholes. Biases start at 0, all other weights at
+    U(-0.1, 0.1). With `include_word`, p_t begins with the word vector x_t, as
+    in the authors' programs; with `unit_length`, p_t is scaled to norm 1.
     """
 
     def __init__(
@@ -375,7 +375,7 @@ class MVLSTM(Matcher):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factor 0.1 of the learning rate for weights of the interaction."""
+        """Factor of the learning rate: 0.1 for weights of the interaction."""
         return {"interaction": 0.1} if self.comparison.variables else {}
 
     def explain(
@@ -474,8 +474,8 @@ class RecurrentCosine(Matcher):
 
         s = scale * cos(h_X(m), h_Y(n))
 
-    LSTM-RNN of Palangi et al. 2016, as a baseline of Wan et al. 2016: the LSTM
-    has a forget gate and no peepholes. With two directions (Bi-LSTM-RNN), the
+    LSTM-RNN of Palangi et al. 2016, with a forget gate and without peepholes,
+    like the baseline of Wan et al. 2016. With two directions (Bi-LSTM-RNN), the
     vector of a text of m words is [h_forward(m); h_backward(1)].
 
     Args:
@@ -485,8 +485,8 @@ class RecurrentCosine(Matcher):
             from last to first. Default `False`.
         share: Whether queries and documents share the LSTMs. Default `True`.
         scale: Factor of the cosine. Default 5. With 1, few pairs of scores
-            differ by 1, the margin of the hinge loss, and training learns
-            little.
+            differ by 1 or more, the margin of the hinge loss, and training
+            learns little.
         forget_bias: Initial bias of the forget gates. Default 3: the gates
             start near 1, and the vector of a text depends on all words of the
             text. With 0, each further word halves the weight of all earlier
@@ -537,7 +537,7 @@ class RecurrentCosine(Matcher):
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
-        # The forward LSTM ends at the last word, the backward at the first.
+        # The forward LSTM ends at the last word, the backward one at the first.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
             [

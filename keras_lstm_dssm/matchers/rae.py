@@ -26,7 +26,7 @@ from keras_lstm_dssm.registration import register
 
 
 def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes Euclidean distances `(pairs, m, n)` of vectors.
+    """Computes Euclidean distances between vectors, `(pairs, m, n)`.
 
     The gradient is not defined where two vectors are equal.
     """
@@ -42,11 +42,11 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Compares the sets of numbers of two texts, ids `(pairs, m)`.
+    """Compares the sets of numbers in two texts.
 
-    Id 0 is not a number. Returns three tensors, bool `(pairs,)`: whether the
-    sets are equal; whether the sets are equal and not empty; whether one set
-    contains the other.
+    Numbers are ids `(pairs, m)`; id 0 is not a number. Returns three tensors,
+    bool `(pairs,)`: whether the sets are equal; whether the sets are equal and
+    not empty; whether one set contains the other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
@@ -137,8 +137,8 @@ class RAE(Matcher):
         hidden: Widths of the hidden layers of the head `"root"`. Default
             200.
         max_words: Number of words to read of each text. Default 50.
-        numbers: Largest number of vocabulary words that count as numbers.
-            The most frequent words are taken. Default 1,000.
+        numbers: How many words of the vocabulary count as numbers, at most:
+            the most frequent numbers. Default 1,000.
         epochs: Passes of `pretrain` over the texts. Default 5.
         learning_rate: Learning rate of `pretrain`. Default 0.003.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -224,7 +224,7 @@ class RAE(Matcher):
 
     @property
     def needs_pretraining(self) -> bool:
-        """Whether the autoencoder is not trained."""
+        """Whether the autoencoder is still untrained."""
         return not self.pretrained.numpy()
 
     def pretrain(

@@ -205,8 +205,8 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         slots = tf.maximum(trees.slots, 0)
         depths = trees.depths[:, :time]
 
-        # Iteration `level` decodes each node from its ancestor, if any, that is
-        # `level + 1` merges above.
+        # Iteration `level` decodes each node from the ancestor that is
+        # `level + 1` merges above the node, if there is one.
         def unfold(
             level: tf.Tensor, decoded: tf.Tensor, error: tf.Tensor
         ) -> tuple[Any, Any, Any]:
@@ -352,8 +352,8 @@ def pretrain_autoencoder(
 ) -> None:
     """Trains a recursive autoencoder on texts, from new weights, by Adam.
 
-    The loss is the mean unfolding error of the inner nodes of a batch of
-    distinct texts of similar length. Greedy trees are chosen again for every
+    A batch has distinct texts of similar length. The loss is the mean unfolding
+    error of their inner nodes. Greedy trees are chosen again for every
     batch. The word vectors are constants. Raises `InputError` if no text has
     two words.
     """

@@ -48,8 +48,8 @@ class ARCI(Matcher):
             `"relu"`.
         use_bias: Whether the convolutions have a bias. Default `True`.
         pooling: `"windows"` (default): narrow convolutions with a maximum
-            over windows of two; or `"k_max"`: wide convolutions with dynamic
-            k-max pooling, k_min 4 and k_top 1.
+            over every two positions; or `"k_max"`: wide convolutions with
+            dynamic k-max pooling, k_min 4 and k_top 1.
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).
         max_words: The fixed length of texts with `pooling="windows"`; longer
@@ -131,9 +131,9 @@ class ARCII(Matcher):
 
         z_ij = g_ij relu(W [x_i..x_{i+width-1}; y_j..y_{j+width-1}] + b)
 
-    ARC-II of Hu et al. 2014. The formula is the first layer. Max pooling of
-    2 x 2 cells, further 2-D convolutions, each with max pooling, and an MLP
-    follow. The gate g is 0 if the window i or the window j is padding, else 1.
+    ARC-II of Hu et al. 2014. The formula is the first layer. After it come max
+    pooling of 2 x 2 cells, further 2-D convolutions, each with max pooling, and
+    an MLP. The gate g is 0 if the window i or the window j is padding, else 1.
     (In the paper g is 0 if both windows are padding.)
 
     With W = [W_x; W_y], the first layer before the relu is a sum A_i + C_j of

@@ -74,7 +74,7 @@ def build_model(
 
 @contextmanager
 def seeded_initializers(seed: int) -> Iterator[None]:
-    """Seeds the initializers of all weights that the block creates."""
+    """Seeds the initializers of all weights that the `with` block creates."""
     # Initializers without a seed draw a seed from Python's generator.
     state = random.getstate()
     random.seed(seed)
@@ -93,9 +93,9 @@ def check_arguments(
 ) -> None:
     """Checks that the constructor of a class takes the arguments in `config`.
 
-    Arguments of parent classes up to `base` are allowed; arguments `without`,
-    which have their own fields in the recipe, are not. `field` is the name of
-    the recipe's field with the value `config`.
+    Arguments of parent classes up to `base` are allowed. The arguments in
+    `without` are not: they have their own fields in the recipe. `field` is the
+    name of the recipe's field with the value `config`.
     """
     allowed = {"dtype", "trainable"}
     for parent in model_class.__mro__:
@@ -119,10 +119,10 @@ def check_arguments(
 
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
-    """Returns the registered class that a field of a recipe names.
+    """Returns the registered class whose name a recipe's field has.
 
-    Names are such as `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for classes
-    of other packages.
+    A name is, for example, `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a
+    class of another package.
     """
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls
@@ -148,7 +148,7 @@ def check_towers(recipe: Recipe) -> None:
         raise InputError(
             f"epochs is {recipe.epochs} with the encoder {recipe.encoder}:"
             " expected 0 for a WordSumEncoder, which is fitted in one go,"
-            " and 1 or more for all others"
+            " and 1 or more for other encoders"
         )
 
 

@@ -156,7 +156,7 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes batches of three lists, or checks and returns a dataset.
+    """Makes batches from three lists, or checks a dataset and returns it.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
     seed, lists keep their order.
@@ -232,6 +232,6 @@ def _check_spec(spec: Any) -> None:
     ):
         raise InputError(
             "expected a dataset of (documents, salient, key_words) batches, "
-            "ragged strings, booleans and strings [batch, None], got "
-            f"{spec}; make them with .ragged_batch(32)"
+            "ragged [batch, None] with strings, booleans and strings; got "
+            f"{spec}; make batches with .ragged_batch(32)"
         )

@@ -171,7 +171,7 @@ class KeyVec(TextModel):
     def key_word_ids(self, words: Iterable[str]) -> np.ndarray:
         """Looks up key words after normalising them, int32 `(words,)`.
 
-        The id of `key_vocabulary[i]` is i + 1; the id of other words is 0.
+        The id of `key_vocabulary[i]` is i + 1; any other word has the id 0.
         """
         normal = normalize(words, self.key_lookup.split)
         return self.key_lookup.ids(tf.constant(normal, tf.string)).numpy()

@@ -52,7 +52,7 @@ class HashedPairs(NamedTuple):
             int32 `[titles]`; `None` if all texts of `document` are titles.
         log_q: The result of `log_q_sums`; or `None`.
         fingerprints: Hashes of the titles, int64 `[titles]`; or `None`.
-        weights: Weights of the rows, float32 `[batch]`; `None` for 1 each.
+        weights: Weights of the rows, float32 `[batch]`; `None`: all are 1.
         joint: Data of all workers' batches, see `JointStep`; or `None`.
     """
 
@@ -205,7 +205,7 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of two lists, or checks and returns a dataset.
+    """Makes batches from two lists, or checks a dataset and returns it.
 
     Lists are shuffled by `shuffle_seed`; with `reshuffle`, each pass has a
     different order. Without a seed, lists keep their order.
@@ -236,7 +236,7 @@ def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
     """Splits two lists of pairs; the last `share` is for validation.
 
     Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
-    x is a dataset, or if there would be no pair for training or validation.
+    x is a dataset, or if training or validation would have no pair.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(
@@ -280,7 +280,7 @@ def _check_spec(spec: Any) -> None:
     ):
         raise InputError(
             "expected a dataset of (query, document) batches, string "
-            f"tensors [batch], got {spec}; make them with .batch(256)"
+            f"tensors [batch], got {spec}; make batches with .batch(256)"
         )
     if len(spec) == 3:
         if isinstance(spec[0], WordBatch):
@@ -304,7 +304,7 @@ def _check_extras(spec: Any) -> None:
         for name, part in spec.items()
     ):
         raise InputError(
-            "expected a dict of negatives, strings [batch, k]; sample_weight, "
-            "float32 [batch]; log_q, float32 [batch] or [batch, 1 + k]; got "
-            f"{spec}"
+            "expected a dict of negatives (strings [batch, k]), sample_weight "
+            "(float32 [batch]) or log_q (float32 [batch] or [batch, 1 + k]); "
+            f"got {spec}"
         )

@@ -91,7 +91,7 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of three lists of texts, or checks and returns a dataset.
+    """Makes batches from three lists, or checks a dataset and returns it.
 
     Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
     seed, lists keep their order.
@@ -137,7 +137,7 @@ def _check_spec(spec: Any) -> None:
         raise InputError(
             "expected a dataset of (query, positive, negative) batches, string"
             " tensors [batch], and perhaps weights, float32 [batch], got"
-            f" {spec}; make them with .batch(128)"
+            f" {spec}; make batches with .batch(128)"
         )
 
 
@@ -393,7 +393,7 @@ class PairScorer(TextModel):
         fields, _ = self.hasher.cache.fields(np.array(texts, object))
         batch = WordBatch(*fields)
         is_word = np.arange(batch.words.shape[1]) < batch.lengths[:, np.newaxis]
-        table = self.words.embedding.call(batch).numpy()  # faster than a call
+        table = self.words.embedding.call(batch).numpy()  # `__call__` is slower
         sequences = FlatSequences(table, batch.words[is_word], batch.lengths)
         rows = self.matcher.represent_by_numpy(sequences, side)
         return [rows[i] for i in batch.text_index.tolist()]

@@ -27,7 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8  # marks `None`; no other part of a batch has it
+_MARKER_DTYPE = tf.uint8  # marks `None`; no part of a batch has this dtype
 
 
 class Hasher:
@@ -170,10 +170,10 @@ def _is_marker(part: Any) -> bool:
 
 
 class OneProcess:
-    """Replaces `JointStep` in training by one process: exchanges nothing.
+    """Takes the place of `JointStep` if one process trains alone.
 
-    The docstrings of the methods say what `JointStep` does. With one process,
-    there is nothing to add.
+    The docstrings of the methods say what `JointStep` does. This class has
+    nothing to add.
     """
 
     def join(self, model: Any, batch: Any) -> Any:

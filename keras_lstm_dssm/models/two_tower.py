@@ -43,7 +43,7 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
 
     Blocks are multiplied separately: the product of untrained columns needs no
     gradient, and can run in parallel with the recurrence. The cosine is the sum
-    of the products, because the rows of two concatenated blocks have length 1.
+    of the products, because two blocks, concatenated, have rows of norm 1.
     """
     widths = [
         [block.shape[-1] for block in blocks] for blocks in (queries, titles)
@@ -298,12 +298,12 @@ class TwoTower(SyncedWeights, TextModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`. `metrics` are in addition to
-                loss and accuracy. For a metric, `y_pred` has the cosines with
-                the candidates, `(batch, candidates)`, before the logQ
-                correction; -1 for a random negative that equals the clicked
-                title. `y_true` is 1.0 for the clicked title, else 0.0. For
-                rankings of all documents use `RankingEvaluation`.
+            **kwargs: See `keras.Model.compile`. `metrics` are added to loss
+                and accuracy. For a metric, `y_pred` has the cosines of queries
+                and candidates, `(batch, candidates)`, without the logQ
+                correction; it is -1 for a random negative that equals the
+                clicked title. `y_true` is 1.0 for the clicked title, else 0.0.
+                For rankings of all documents use `RankingEvaluation`.
 
         Raises:
             InputError: XLA, half precision or the metric accuracy, which every
@@ -489,7 +489,7 @@ class TwoTower(SyncedWeights, TextModel):
         batch: HashedPairs,
         training: bool,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns cosines with the clicked titles and negatives, and labels."""
+        """Returns cosines of queries and candidates, and the labels."""
         if self.negatives == "in_batch":
             return all_cosines(queries, titles), batch.candidates[:, 0]
         # The seed depends on the training step, so that a resumed run draws the

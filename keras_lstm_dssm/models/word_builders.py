@@ -45,7 +45,7 @@ def _new_words(
 
 
 def check_scorer(recipe: ScorerRecipe) -> None:
-    """Checks the matcher's class and arguments in a recipe."""
+    """Checks the class and the arguments of a recipe's matcher."""
     check_arguments(
         registered_class("matcher", recipe.matcher, Matcher),
         Matcher,

@@ -563,7 +563,7 @@ def test_no_file_names_a_function(tmp_path):
         )
     for spec in ("subprocess:call", "os:system", "a:b.c", ":", "x:"):
         rename_encoder("FIRST", spec)
-        with pytest.raises(InputError, match="which no file may name"):
+        with pytest.raises(InputError, match="which a file must not give"):
             open_outside_encoder("FIRST")(["glue"])
     assert not pathlib.Path("loaded").exists()
 
