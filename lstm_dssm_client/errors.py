@@ -65,7 +65,7 @@ class ServingError(OSError):
         self.model = model
 
 
-_INPUTS = "the client's `signatures` returns the model's inputs and outputs"
+_INPUTS = "the client's method `signatures` lists the inputs and outputs"
 _ADVICE = {
     "NOT_FOUND": (
         "check the model's name and version; the client's `status`, or"

@@ -64,7 +64,7 @@ class Hybrid:
 
     Attributes:
         terms: Computes the scores of terms; `None` if terms have no weight.
-        weak: A hit with a smaller probability is called weak.
+        weak: Limit of weak hits, which have smaller probabilities.
     """
 
     def __init__(
