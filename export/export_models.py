@@ -89,10 +89,10 @@ def export_models(
         run: Folder of the model's training run, for the record of the export
             in `card.json` and `CARD.md` of `output`. By default nothing is
             recorded.
-        teacher: Vectors of a teacher for titles. With a `word_sum` model, the
-            retriever uses these vectors, and sums of word vectors for all
-            other titles. With `hybrid` and a model without a words part, word
-            vectors are fitted to the teacher.
+        teacher: A teacher's vectors of titles. With a `word_sum` model, the
+            retriever uses these vectors. A title without such a vector gets a
+            sum of word vectors. With `hybrid` and a model without a words part,
+            word vectors are fitted to the teacher.
         hybrid: Weights of towers, words and BM25 in the scores of a hybrid
             retriever; by default the retriever is not hybrid. Weights of
             missing parts have no effect. With neither a model nor a teacher, no
@@ -128,8 +128,8 @@ def export_models(
             keywords["teacher"] = teacher
         if keywords and "teacher" not in kind.options:
             raise InputError(
-                "only two towers use a teacher's vectors of titles: found a"
-                f" {kind.noun}: leave the teacher out"
+                f"found a {kind.noun}, and only two towers use a teacher's"
+                " vectors of titles: leave the teacher out"
             )
         graphs = kind.load("graphs")(*options, **keywords)
     _check_output(output, graphs)
@@ -329,8 +329,8 @@ def _check_output(
         encoders = {"query_encoder", "keyvec"} & find_models(output).keys()
         for name in encoders.difference(names):
             raise InputError(
-                f"{output}: found {name}, of another training; the export would"
-                " replace that training's retriever: name another folder"
+                f"{output}: found {name} of another training, and would replace"
+                " the retriever of that training: give another folder"
             )
     check_folder(output)
     check_server_files(output, names)

@@ -71,7 +71,7 @@ class GetMetadata(NamedTuple):
 
 
 class GetStatus(NamedTuple):
-    """Request for the states of a model's versions: number -> `VersionStatus`."""
+    """Request for the state of each version, by the version's number."""
 
     model: str
 

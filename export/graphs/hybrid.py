@@ -122,8 +122,8 @@ class HybridModule(SearchModule):
         """Signature `explained`: finds documents, and explains their scores.
 
         `tags` restrict the search as in `filtered`; "" searches all documents.
-        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. The sum over the rows
-        of k times the text's bytes is at most `MAX_EXPLAINED`.
+        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. A row's size is k times
+        the text's bytes. The sum of the sizes is at most `MAX_EXPLAINED`.
 
         Outputs in addition to `serving_default`:
 

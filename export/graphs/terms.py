@@ -1,4 +1,4 @@
-"""BM25 and number scores in a graph: sums over the postings of documents."""
+"""Computes BM25 and number scores in a graph, as sums over postings."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class Matches(NamedTuple):
     terms: tf.Tensor  # the number of each term, int32 [terms]
     scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
     ends: tf.Tensor  # 1 + the number of each term's last posting, int64 [terms]
-    shift: tf.Tensor  # stored index minus number of a posting, int64 [terms]
+    shift: tf.Tensor  # a posting's stored index minus number, int64 [terms]
 
 
 class TermGraph(tf.Module):
@@ -101,7 +101,7 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns each possible number's term, word, and 1.0 if it counts."""
+        """Lists possible numbers: term, word, and 1.0 for numbers, else 0.0."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
@@ -171,7 +171,8 @@ class TermGraph(tf.Module):
             stop = tf.maximum(stop, start + 1)
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
-            # Every term has postings: each end but the last begins a term.
+            # Every term has postings, so no two terms begin at one posting. Each
+            # end except the last is where the next term begins.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),

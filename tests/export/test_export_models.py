@@ -275,7 +275,7 @@ def test_the_folder_is_checked_again_before_publishing(
 
     name = "encoded_rows"
     monkeypatch.setattr(retriever, name, encode_while_another_publishes)
-    with pytest.raises(InputError, match="found keyvec, of another training"):
+    with pytest.raises(InputError, match="found keyvec of another training"):
         export_models(model, tmp_path, DOCUMENTS)
     assert versions(tmp_path) == {"keyvec": [1]}
 

@@ -81,7 +81,7 @@ def test_a_retriever_is_that_of_one_training(keyvec, tmp_path):
     before = sorted(keyvec.folder.rglob("*"))
     towers = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
     documents = Documents(["a"], ["bolt"])
-    with pytest.raises(InputError, match="found keyvec, of another training"):
+    with pytest.raises(InputError, match="found keyvec of another training"):
         export_models(towers, keyvec.folder, documents)
     assert sorted(keyvec.folder.rglob("*")) == before
     (tmp_path / "query_encoder" / "1").mkdir(parents=True)
