@@ -171,8 +171,8 @@ class TermGraph(tf.Module):
             stop = tf.maximum(stop, start + 1)
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
-            # Every term has postings, so no two terms begin at one posting. Each
-            # end except the last is where the next term begins.
+            # Each end except the last is where the next term begins, because
+            # every term has postings.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),
