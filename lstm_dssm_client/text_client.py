@@ -71,7 +71,7 @@ class GetMetadata(NamedTuple):
 
 
 class GetStatus(NamedTuple):
-    """Request for the state of each version, by the version's number."""
+    """Request for versions' states, answered by a dict of `VersionStatus`."""
 
     model: str
 

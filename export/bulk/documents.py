@@ -89,7 +89,7 @@ class DocumentRows(NamedTuple):
 
 
 def check_documents(documents: Documents) -> None:
-    """Raises `InputError` for no documents, or wrong ids, titles or tags."""
+    """Raises `InputError` for missing titles or ids, or wrong tags."""
     ids, tags = documents.ids, documents.tags
     titles = len(documents.titles)
     if titles == 0 or len(ids) != titles:

@@ -121,7 +121,7 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
 
 
 class PartRows(NamedTuple):
-    """Encoded titles: all or some rows of a part."""
+    """All or some rows of a part, with the encoded titles."""
 
     ids: Sequence[str]
     vectors: np.ndarray  # unit vectors, float32 [n, d]

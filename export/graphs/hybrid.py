@@ -104,7 +104,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes the settings, and the numbers of terms and of their forms."""
+        """Writes the settings, and how many terms and forms there are."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of results of a request: its rows times its largest k (or n).
-A request of a single row may exceed this maximum."""
+"""Maximum number of results of a request: its rows times its largest k, or for
+a KeyVec its largest n. A request of a single row may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
 """Maximum size of a request for `explained`: the sum, over its rows, of k times

@@ -40,7 +40,7 @@ _UNREACHABLE = 127  # more tags than a document can have, int8
 
 
 class DocumentTags(tf.Module):
-    """Tags of documents as numbers, sorted by `tag_name`."""
+    """Stores the tags of documents as numbers, in the order of `tag_name`."""
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class DocumentTags(tf.Module):
             names = tf.gather(self.group_of, block)
             count = tf.zeros([batch, stop - start], tf.int8)
             has_name = tf.zeros([batch, stop - start], tf.bool)
-            # Column by column, because [batch, block, width] may be large.
+            # Column by column: a tensor [batch, block, width] may be large.
             for column in range(self._width):
                 if column:  # several matches of one name count once
                     has_name &= names[:, column] == names[:, column - 1]

@@ -39,7 +39,7 @@ class Matches(NamedTuple):
     terms: tf.Tensor  # the number of each term, int32 [terms]
     scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
     ends: tf.Tensor  # 1 + the number of each term's last posting, int64 [terms]
-    shift: tf.Tensor  # a posting's stored index minus number, int64 [terms]
+    shift: tf.Tensor  # a posting's stored index minus its number, int64 [terms]
 
 
 class TermGraph(tf.Module):
