@@ -81,8 +81,8 @@ def export_models(
             operator into this folder.
         documents: Ids and texts for the retriever. By default no retriever is
             exported, and an existing retriever does not change.
-        vectors: How the retriever stores its vectors: `float32`, or `int8`
-            for a quarter of the memory.
+        vectors: The dtype of the retriever's vectors: `float32`, or `int8`,
+            which needs a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000. A
             larger k in a request counts as `max_k`.
         progress: Whether to show a progress bar.
@@ -196,8 +196,8 @@ def export_retriever(
         titles: The documents' titles, or whole documents for a KeyVec.
         base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
-        vectors: How vectors are stored: `float32`, or `int8` for a quarter of
-            the memory.
+        vectors: The dtype of the stored vectors: `float32`, or `int8`, which
+            needs a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000. A
             larger k in a request counts as `max_k`.
         tags: The tags of each title, at most 32, for searches that are

@@ -237,8 +237,8 @@ class Match(NamedTuple):
     Attributes:
         word: The word of the query.
         term: The term, an index of `Postings.bounds`.
-        scale: Factor of the term's scores: 1 / (sum of the IDF of the query's
-            terms), or for a number 1 / (count of the query's numbers).
+        scale: Factor of the term's scores: 1 / (sum of the query's IDFs), or
+            for a number 1 / (count of the query's numbers).
     """
 
     word: str

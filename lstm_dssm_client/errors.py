@@ -55,7 +55,7 @@ class ServingError(OSError):
     no model x 404 x
     """
 
-    # Pickle calls the constructor with the message alone: hence the defaults.
+    # The defaults are for pickle, which gives the constructor only the message.
     def __init__(
         self, message: str, code: Any = None, details: str = "", model: str = ""
     ) -> None:

@@ -127,7 +127,7 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 }
 """Message -> field -> number and type. Types are protobuf scalars or messages.
 The prefix `repeated` marks lists, and the prefix `map` marks maps with string
-keys. Enums have the type `int32`, which has the same bytes."""
+keys. Enums are declared as `int32`, which gives equal bytes."""
 
 
 def _file() -> FileDescriptorProto:

@@ -308,7 +308,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns documents with at least one tag of each `by_name` group."""
+        """Returns the documents that have a tag of every `by_name` group."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [

@@ -147,7 +147,7 @@ class ExplainedHit(NamedTuple):
     Attributes:
         id: See `Hit`.
         score: The probability that the document is relevant.
-        parts: Weighted contribution of each of `HYBRID_PARTS` to the log-odds
+        parts: Name in `HYBRID_PARTS` -> weighted contribution to the log-odds
             of the score; 0 for a part that the retriever lacks.
         words: Name in `EXPLAINED_PARTS` -> word of the query -> the word's
             contribution.
@@ -212,7 +212,7 @@ class Prediction(NamedTuple):
         version: The version's number. Over HTTP, None if the request had no
             version number, because HTTP replies do not contain the version.
         signature: The signature's name.
-        outputs: Arrays by the outputs' names.
+        outputs: Name of an output -> array.
 
     Example:
     >>> vectors = np.ones([1, 2], np.float32)

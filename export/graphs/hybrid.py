@@ -129,8 +129,8 @@ class HybridModule(SearchModule):
 
         - `parts`: float32 `[batch, width, 6]`, in the order of `HYBRID_PARTS`.
           The sum of the parts is the log-odds of the score.
-        - `words`: strings `[batch, width]`, the contribution of each word of
-          the query to `EXPLAINED_PARTS`, as JSON such as `{"bm25": {"bolt":
+        - `words`: strings `[batch, width]`. Each is JSON with the contributions
+          of the query's words to `EXPLAINED_PARTS`, such as `{"bm25": {"bolt":
           0.3}, "numbers": {}, "words": {"bolt": 0.2}}`.
         - `weak`: int32 `[batch, width]`, 1 if the score is below
           `HybridSettings.weak`, else 0.

@@ -84,8 +84,8 @@ def refuse_long_titles(
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large.
 
-    `longest[i]` is the number of bytes of the i longest pairs of id and title,
-    int64 `[widest + 1]`. A request of a single row is never rejected.
+    `longest[i]` counts the bytes of the i longest ids with their titles, int64
+    `[widest + 1]`. A request of a single row is never rejected.
     """
     rows = tf.shape(text, tf.int64)[0]
     total = rows * longest[width]

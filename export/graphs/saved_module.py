@@ -105,8 +105,8 @@ class ServedWeights:
 
     Most rows of a trigram table may still have their initial values
     (`HashedUniform`). If less than half of the rows have changed, only changed
-    rows are stored. Graphs that are traced within `reading` compute other rows
-    when a text needs them. A module must have `variables` as an attribute,
+    rows are stored. Graphs that are traced within `reading` compute unchanged
+    rows when a text needs them. A module must have `variables` as an attribute,
     because TF Serving restores only variables in attributes.
     """
 
@@ -164,7 +164,7 @@ class ServedWeights:
 
 
 class _ChangedRows:
-    """Reads changed rows of tables in a graph, and computes other rows."""
+    """Reads changed rows of tables in a graph, and computes unchanged rows."""
 
     def __init__(
         self, rows: np.ndarray, layers: Sequence[TrigramEmbedding]

@@ -134,7 +134,7 @@ class TermGraph(tf.Module):
         float32 array `[terms, k]` for each of `TERM_PARTS`.
         """
         k = tf.size(numbers)
-        # Columns 0 to k - 1 are the k documents; column k is for all others.
+        # Columns 0 to k - 1 are the k documents; other documents get column k.
         columns = tf.tensor_scatter_nd_update(
             tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
         )
@@ -200,7 +200,7 @@ def flat_words(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Splits strings `[batch]`; returns words and the row of each word."""
     words = normalize_and_split(texts, max_words, split)
-    # The same as `words.value_rowids()`, with a third of the operations.
+    # Equals `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
     return words.flat_values, tf.cast(rows, tf.int32)
 

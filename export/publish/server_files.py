@@ -195,7 +195,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that server files can be written after an export of `names`."""
+    """Checks that an export of the models `names` can write server files."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base
