@@ -251,7 +251,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
         raise InputError(
             f"{folder / name}: found {shapes[0]:,} ids, vectors of shape "
             f"{list(shapes[1])} and {shapes[5]:,} titles with tags, expected "
-            f"{list(expected[1])} and {info.tagged:,}, {_EXPECTED}"
+            f"{list(expected[1])} and {info.tagged:,} with tags, {_EXPECTED}"
         )
     return rows
 
