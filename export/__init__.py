@@ -1,4 +1,4 @@
-"""Export of trained models: SavedModels for TF Serving, or one file."""
+"""Exports trained models as SavedModels for TF Serving, or as one file."""
 
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import read_ids

@@ -81,18 +81,18 @@ def export_models(
             operator into this folder.
         documents: Ids and texts for the retriever. By default no retriever is
             exported, and an existing retriever does not change.
-        vectors: How the retriever stores its vectors: `float32`, or `int8`
-            for a quarter of the memory.
+        vectors: The dtype of the retriever's vectors: `float32`, or `int8`,
+            which needs a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000. A
             larger k in a request counts as `max_k`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the record of the export
             in `card.json` and `CARD.md` of `output`. By default nothing is
             recorded.
-        teacher: Vectors of a teacher for titles. With a `word_sum` model, the
-            retriever uses these vectors, and sums of word vectors for all
-            other titles. With `hybrid` and a model without a words part, word
-            vectors are fitted to the teacher.
+        teacher: A teacher's vectors of titles. With a `word_sum` model, the
+            retriever uses these vectors. A title without such a vector gets a
+            sum of word vectors. With `hybrid` and a model without a words part,
+            word vectors are fitted to the teacher.
         hybrid: Weights of towers, words and BM25 in the scores of a hybrid
             retriever; by default the retriever is not hybrid. Weights of
             missing parts have no effect. With neither a model nor a teacher, no
@@ -128,8 +128,8 @@ def export_models(
             keywords["teacher"] = teacher
         if keywords and "teacher" not in kind.options:
             raise InputError(
-                "only two towers use a teacher's vectors of titles: found a"
-                f" {kind.noun}: leave the teacher out"
+                f"found a {kind.noun}, and only two towers use a teacher's"
+                " vectors of titles: leave the teacher out"
             )
         graphs = kind.load("graphs")(*options, **keywords)
     _check_output(output, graphs)
@@ -196,8 +196,8 @@ def export_retriever(
         titles: The documents' titles, or whole documents for a KeyVec.
         base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
-        vectors: How vectors are stored: `float32`, or `int8` for a quarter of
-            the memory.
+        vectors: The dtype of the stored vectors: `float32`, or `int8`, which
+            needs a quarter of the memory.
         max_k: Maximum number of results for a query, by default 1,000. A
             larger k in a request counts as `max_k`.
         tags: The tags of each title, at most 32, for searches that are
@@ -329,8 +329,8 @@ def _check_output(
         encoders = {"query_encoder", "keyvec"} & find_models(output).keys()
         for name in encoders.difference(names):
             raise InputError(
-                f"{output}: found {name}, of another training; the export would"
-                " replace that training's retriever: name another folder"
+                f"{output}: found {name} of another training, and would replace"
+                " the retriever of that training: give another folder"
             )
     check_folder(output)
     check_server_files(output, names)

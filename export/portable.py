@@ -1,4 +1,4 @@
-"""Exports two towers or a hybrid, with documents, for `LocalModel`."""
+"""Exports two towers or a hybrid retriever to a file for `LocalModel`."""
 
 import os
 import time

@@ -44,7 +44,7 @@ _MODULES = {
     "tls_context": "http_client",
     "tls_credentials": "grpc_client",
 }
-"""Public name -> module. All other public names are in `signatures`."""
+"""Public name -> module. Names that are missing here are in `signatures`."""
 
 __all__ = [
     "AsyncClient",

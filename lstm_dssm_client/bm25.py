@@ -1,4 +1,4 @@
-"""Scores of query terms in NumPy: BM25, and the share of matching numbers.
+"""Computes scores of query terms in NumPy: BM25 and matching numbers.
 
 A term is an entry of the inverted index `Postings`: a word, a stem, a letter
 trigram or a number. A table maps forms of words to terms: with stems, the forms
@@ -30,7 +30,7 @@ PAIRED = (
     "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
-"""Character class of Chinese, Japanese and Korean letters (Python and RE2)."""
+"""Regular expression of one Chinese, Japanese or Korean letter, for RE2 too."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
@@ -154,7 +154,7 @@ class Postings(NamedTuple):
         size: Number of documents.
         term_of: Form of a word -> term, an integer from 0, or `STOP`; see
             `word_forms` and `number_forms`.
-        words: Count of the terms for BM25. Terms from `words` on are numbers.
+        words: Number of terms for BM25. All later terms are numbers.
         bounds: Index of each term's first entry in `documents`; the last
             element is the length of `documents`; int64 `[terms + 1]`.
         documents: The documents of each term, term after term, int32. The
@@ -237,8 +237,8 @@ class Match(NamedTuple):
     Attributes:
         word: The word of the query.
         term: The term, an index of `Postings.bounds`.
-        scale: Factor of the term's scores: 1 / (sum of the IDF of the query's
-            terms), or for a number 1 / (count of the query's numbers).
+        scale: Factor of the term's scores: 1 / (sum of the query's IDFs), or
+            for a number 1 / (count of the query's numbers).
     """
 
     word: str
@@ -323,7 +323,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns a match's part, and the match's score in each document."""
+        """Returns the part's name, and the match's score in each document."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

@@ -55,7 +55,7 @@ class ServingError(OSError):
     no model x 404 x
     """
 
-    # Pickle calls the constructor with the message alone: hence the defaults.
+    # The defaults are for pickle, which gives the constructor only the message.
     def __init__(
         self, message: str, code: Any = None, details: str = "", model: str = ""
     ) -> None:
@@ -65,7 +65,7 @@ class ServingError(OSError):
         self.model = model
 
 
-_INPUTS = "the client's `signatures` returns the model's inputs and outputs"
+_INPUTS = "the client's method `signatures` lists the inputs and outputs"
 _ADVICE = {
     "NOT_FOUND": (
         "check the model's name and version; the client's `status`, or"

@@ -2,8 +2,8 @@
 
 `tensorflow_serving.apis` has the API's protobuf messages, but imports
 TensorFlow, which takes seconds. This module therefore declares the messages
-again, with only the fields that clients use. Fields have the numbers of the
-API, so that messages have the same bytes. The package name `lstm_dssm_client`
+again, with only the fields that clients use. Fields have the API's numbers,
+and messages therefore have the API's bytes. The package name `lstm_dssm_client`
 and a separate descriptor pool avoid conflicts with TensorFlow's messages.
 
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
@@ -127,7 +127,7 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 }
 """Message -> field -> number and type. Types are protobuf scalars or messages.
 The prefix `repeated` marks lists, and the prefix `map` marks maps with string
-keys. Enums have the type `int32`, which has the same bytes."""
+keys. Enums are declared as `int32`, which gives equal bytes."""
 
 
 def _file() -> FileDescriptorProto:
@@ -326,8 +326,8 @@ def tls_credentials(
     """Returns the TLS credentials of a gRPC client, from files in PEM format.
 
     Args:
-        ca: File of trusted certificates: of authorities, or of the server
-            itself; by default the authorities that gRPC contains.
+        ca: File of trusted certificates, which are of authorities or of the
+            server itself. By default gRPC's own authorities are trusted.
         certificate: File of the client's certificate, for a server that
             requires client certificates (`--client_ca`).
         key: File of the private key of `certificate`.

@@ -64,7 +64,7 @@ class Hybrid:
 
     Attributes:
         terms: Computes the scores of terms; `None` if terms have no weight.
-        weak: A hit with a smaller probability is called weak.
+        weak: Limit of weak hits, which have smaller probabilities.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Hybrid:
             self._hubness = np.float32(weights[HUBNESS]) * hubness
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
-        """Computes log-odds of all documents without `base`, float32 `[count]`.
+        """Computes all documents' log-odds without `base`, float32 `[count]`.
 
         `cosines` are the cosines of the query with all documents, float32
         `[count]`; `None` if only terms have a weight.

@@ -1,4 +1,4 @@
-"""The two towers' encoders in NumPy, from texts to float32 unit vectors.
+"""Computes the two towers' vectors of texts with NumPy, without TensorFlow.
 
 `keras_lstm_dssm.encoders` has the same equations, arguments and weight names.
 """
@@ -24,7 +24,7 @@ from lstm_dssm_client.words import (
 
 
 class Words(NamedTuple):
-    """A batch of texts, longest first: distinct words and their trigrams."""
+    """The distinct words and the trigrams of texts, the longest text first."""
 
     ids: np.ndarray  # trigram ids of all distinct words, word after word
     bounds: np.ndarray  # index of each word's first id; then the number of ids
@@ -251,7 +251,7 @@ def lstm_step(
     The order lets one call of `_sigmoid` compute several gates. The signs are
     needed because `_sigmoid` takes -z. `gates`, such as "ifgo", lists the gates
     in the column order of the weights. `peepholes` has a matrix or a diagonal
-    for each gate but g, or is empty.
+    for each gate except g, or is empty.
     """
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(
@@ -396,7 +396,7 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function from keys to rows, and to booleans for known keys."""
+    """Returns a function from keys to rows, and to whether keys are known."""
     sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
     scales = weights.array(f"{name}/scales", count)

@@ -1,4 +1,4 @@
-"""`LocalModel`: encoding and search with one file, without a server."""
+"""`LocalModel` encodes and searches with one file, without a server."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -179,7 +179,7 @@ class LocalModel:
         version: Version = None,
         tags: Iterable[str] = (),
     ) -> list[list[ExplainedHit]]:
-        """Returns the k best documents, explained; see `Client.explain`."""
+        """Returns the k best documents with reasons; see `Client.explain`."""
         rows_for(k)
         documents = self._checked_documents(model, version)
         if documents.hybrid is None:
@@ -251,8 +251,8 @@ class _Documents:
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
         # Documents with equal vectors share a row of `_vectors`, and have equal
-        # scores. Scores of copies would differ in the last bits, which depend
-        # on a row's position.
+        # scores. Equal rows could get scores with different last bits, which
+        # depend on a row's position.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -264,7 +264,7 @@ class _Documents:
                 self._vector_of = file.array("vector_of", count, dtype=np.int32)
                 rows, used = np.arange(len(vectors)), np.unique(self._vector_of)
                 if len(rows) >= count or not np.array_equal(rows, used):
-                    raise ValueError("vector_of has numbers of other vectors")
+                    raise ValueError("vector_of does not fit the vectors")
             # Float32, because NumPy's integer matrix products are slow.
             self._vectors = (
                 vectors if scales is None else vectors * scales[:, np.newaxis]
@@ -288,12 +288,12 @@ class _Documents:
         """Yields the indices and scores of each text's k best documents.
 
         `queries` are the texts' unit vectors, float32 `[n, d]`, or None if only
-        terms rank. `tags` are separated by commas; b"" admits all documents.
+        terms have a weight. `tags` have commas between them; b"" admits all.
         """
         tagged = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
             rows = tagged
-            if queries is None:  # a score of 0 means no term of the query
+            if queries is None:  # with score 0, no term of the query occurs
                 if tagged is None:
                     rows = np.flatnonzero(scores > 0)
                 else:
@@ -308,7 +308,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns documents with at least one tag of each `by_name` group."""
+        """Returns the documents that have a tag of every `by_name` group."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [

@@ -38,8 +38,7 @@ def check_certificate_and_key(
     """Checks that a client has both a certificate and its key, or neither."""
     if (certificate is None) != (key is None):
         raise InputError(
-            "a client's certificate needs its key, and the key its"
-            " certificate: give both"
+            "a client's certificate is of use only with its key: give both"
         )
 
 

@@ -1,4 +1,4 @@
-"""The file of a portable model: arrays as safetensors, a header as JSON.
+"""Writes and reads portable models: safetensors with a header in JSON.
 
 Reading a file runs no code from the file.
 """
@@ -30,7 +30,7 @@ PORTABLE_PART = Path("assets.extra", "portable.safetensors")
 """Path of the portable model in the folder of a SavedModel."""
 
 VARIABLES = Path("variables", "variables.data-00000-of-00001")
-"""Path of the file with the raw bytes of all variables of a SavedModel."""
+"""Path of a SavedModel's file with the raw bytes of all variables."""
 
 FORMAT = 3
 """Number of the format. Files with other numbers cannot be read."""
@@ -101,7 +101,7 @@ def stored_table(
     start: tuple[int, float],
     kind: str,
 ) -> Arrays:
-    """Returns the arrays that store the rows with numbers `rows` of a table.
+    """Returns the arrays that store the table rows with the numbers `rows`.
 
     `kind` is the stored dtype: float32, float16, or int8 with a scale for each
     row. `start_rows` computes the other rows from `start`, a seed and a limit.
@@ -179,7 +179,7 @@ class PortableFile:
         if self.header["format"] != FORMAT:
             raise ValueError(
                 f"found format {self.header['format']!r:.20}, expected"
-                f" {FORMAT}: if the format is older, train again"
+                f" {FORMAT}: if the format is older, train again first"
             )
         for name in [*self._arrays]:  # shared weights are stored once
             if name.startswith(QUERY):
@@ -207,7 +207,7 @@ class PortableFile:
     def scaled(
         self, name: str, rows: int | None, width: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns an array, and the scales of an int8 array's rows."""
+        """Returns an array, and the scales of its rows if it is int8."""
         if f"{name}.scales" not in self:
             half = self._arrays[name].dtype == np.float16
             dtype = np.float16 if half else np.float32
@@ -224,7 +224,7 @@ class PortableFile:
         if not inside or stored_size != size:
             raise ValueError(f"{name} has rows of another table")
         if not (0 <= seed < 2**32 and 0 <= limit < 2**32):
-            raise ValueError(f"{name} starts with {seed}, {limit}")
+            raise ValueError(f"{name} has the seed {seed}, the limit {limit}")
         indices = np.full(size, -1, np.int32)
         indices[rows] = np.arange(len(rows))
         stored = self.scaled(name, len(rows), width)

@@ -20,7 +20,7 @@ Version = int | str | None
 configuration, such as "canary"), or None for the newest version."""
 
 DEFAULT = "serving_default"
-"""Name of the signature for requests that name no signature."""
+"""The signature that runs if a request does not contain a signature's name."""
 
 KEYS = "keys"
 """Signature of a KeyVec that returns key sentences and key words."""
@@ -38,8 +38,8 @@ EXPLAINED_K = 100
 """Maximum number of explained results for a query. A larger k counts as 100."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness", "base")
-"""Parts whose sum is the log-odds of a hybrid retriever's hit, in the order of
-the output `parts`. Each part except `base` has a weight."""
+"""The parts of a hybrid retriever's score, in the order of the output `parts`.
+Their sum is the log-odds of a hit. Each part except `base` has a weight."""
 
 EXPLAINED_PARTS = ("bm25", "numbers", "words")
 """The parts of the score that are divided among the words of the query."""
@@ -147,7 +147,7 @@ class ExplainedHit(NamedTuple):
     Attributes:
         id: See `Hit`.
         score: The probability that the document is relevant.
-        parts: Weighted contribution of each of `HYBRID_PARTS` to the log-odds
+        parts: Name in `HYBRID_PARTS` -> weighted contribution to the log-odds
             of the score; 0 for a part that the retriever lacks.
         words: Name in `EXPLAINED_PARTS` -> word of the query -> the word's
             contribution.
@@ -212,7 +212,7 @@ class Prediction(NamedTuple):
         version: The version's number. Over HTTP, None if the request had no
             version number, because HTTP replies do not contain the version.
         signature: The signature's name.
-        outputs: Arrays by the outputs' names.
+        outputs: Name of an output -> array.
 
     Example:
     >>> vectors = np.ones([1, 2], np.float32)
@@ -283,7 +283,7 @@ def checked_outputs(
     for name, (dtype, rank) in outputs.items():
         shape = ", ".join([str(rows), *["any"] * (rank - 1)])
         expected = (
-            f"expected {np.dtype(dtype)} [{shape}]; name a model that"
+            f"expected {np.dtype(dtype)} [{shape}]; give a model that"
             " lstm-dssm-export wrote"
         )
         values = prediction.outputs.get(name)
@@ -410,7 +410,7 @@ _NEAREST = 3
 
 
 def tag_name(tag: bytes) -> bytes:
-    """Returns `name:` of a tag `name:value`, or a whole tag without a colon."""
+    """Returns `name:` of a tag `name:value`, or the tag if it has no colon."""
     name, colon, _ = tag.partition(b":")
     return name + colon
 
@@ -570,7 +570,7 @@ def slices_of_size(
 _ROWS = 512  # texts
 _BYTES = 1 << 19  # of all texts
 _HITS = 1 << 18  # in the reply
-_EXPLAINED = 1 << 21  # sum over texts of bytes times explained hits
+_EXPLAINED = 1 << 21  # sum over texts of a text's bytes times its hits
 
 
 def check_count(count: Any, name: str) -> None:
@@ -578,8 +578,7 @@ def check_count(count: Any, name: str) -> None:
     is_integer = isinstance(count, numbers.Integral) and type(count) is not bool
     if not (is_integer and 1 <= count < 2**31):
         raise InputError(
-            f"{name} is {count}; expected 1 or more, below 2**31, a whole"
-            " number"
+            f"{name} is {count}; expected a whole number from 1, below 2**31"
         )
 
 
@@ -603,7 +602,7 @@ def chunked(
 def chunked_with_count(
     texts: Iterable[str | bytes], count: int, name: str = "k", tags: bytes = b""
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields inputs of requests for `count` results of each text."""
+    """Yields inputs of requests for `count` results for each text."""
     for rows in chunked(texts, rows_for(count, name)):
         inputs = {"text": rows, name: np.full(len(rows), count, np.int32)}
         if tags:

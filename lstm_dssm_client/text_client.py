@@ -71,7 +71,7 @@ class GetMetadata(NamedTuple):
 
 
 class GetStatus(NamedTuple):
-    """Request for a model's states: version number -> `VersionStatus`."""
+    """Request for versions' states, answered by a dict of `VersionStatus`."""
 
     model: str
 
@@ -412,8 +412,8 @@ class AsyncTextClient:
         """Requests a model's signatures and updates the cache."""
         if isinstance(version, int) and not 0 <= version < 2**63:
             raise InputError(
-                f"version is {version}; expected a number of 63 bits, or a"
-                " label"
+                f"version is {version}; expected a number from 0, below 2**63,"
+                " or a label"
             )
         metadata: Metadata = await self._send(GetMetadata(model, version))
         self._cache[model, version] = metadata
@@ -427,7 +427,7 @@ class AsyncTextClient:
         if shape is None or len(shape) != 2 or shape[1] is None:
             raise InputError(
                 f"model {model}: its signature {DEFAULT} has no output "
-                "embedding [batch, width]; name an encoder that "
+                "embedding [batch, width]; give an encoder that "
                 "lstm-dssm-export wrote"
             )
         return shape[1]

@@ -15,7 +15,7 @@ class Part(NamedTuple):
         weight: Weight in the score; 0 for an unused part.
         encode: Function from n texts to unit vectors, float32 `[n, width]`.
         width: Number of columns of the vectors; 0 if unknown.
-        source: The encoder object behind `encode`, if callers need it.
+        source: The encoder object that `encode` calls, or None.
     """
 
     name: str

@@ -6,7 +6,7 @@ code point, because the versions of Python have different versions of Unicode.
 
 Unicode's form NFKC replaces many signs (trademarks, fractions, superscripts) by
 letters and digits, without a space: `Quikrete™` would become `quikretetm`, and
-`3½` the numbers `31` and `2`. `SignRules` prevents such results, with regular
+`3½` would become `31` and `2`. `SignRules` prevents such results, with regular
 expressions that Python and RE2 interpret in the same way. docs/words.md
 explains each rule.
 """
@@ -32,10 +32,10 @@ IGNORED_MARKS = (
 """Copyright and trademark signs, and the estimated sign on packages."""
 
 QUOTES = "\u02ba\u02dd\u02ee\u05f4\u201c-\u201f\u2033\u2034\u2036\u2037\u2057"
-"""Double quotation marks, double primes and similar letters; become `"`."""
+"""Double quotation marks, double primes and the like, which become `"`."""
 
 APOSTROPHES = "\u00b4\u0384\u055a\u05f3\u1fbd\u1ffd\u2018-\u201b\u2032\u2035"
-"""Apostrophes, primes and acute accents without a letter; become `'`."""
+"""Apostrophes, primes and acute accents without a letter, which become `'`."""
 
 ORDINALS = "\u00aa\u00ba"
 
@@ -264,7 +264,7 @@ EMPTY_TEXT = "#"
 
 MAX_BYTES_PER_WORD = 64
 """With `max_words`, only the first 64 * max_words bytes of a text are read. The
-encoders' default, 128 words, reads 8 KiB or 2,700 Chinese characters."""
+encoders' default, 128 words, reads 8 KiB, about 2,700 Chinese characters."""
 
 MAX_LETTERS = 1024
 """Maximum number of hashed letters of a word, from the start of the word."""
@@ -286,8 +286,8 @@ TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""Sizes of the layer `WordSketch`: rows of each of two sign tables, document
-frequencies, and trigrams in the start of a word."""
+"""Sizes of the layer `WordSketch`: rows in each of two sign tables, counters of
+document frequencies, and trigrams in the start of a word."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
@@ -519,8 +519,8 @@ def trigram_ids(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lists the ids of the letter trigrams of all words, word after word.
 
-    Also returns the bounds of each word's ids, `[words + 1]`. Equals
-    `keras_lstm_dssm.text.word_hashing.trigram_ids`.
+    Also returns the bounds of each word's ids, `[words + 1]`. The result is
+    that of `keras_lstm_dssm.text.word_hashing.trigram_ids`.
     """
     if max(map(len, words)) > MAX_LETTERS:
         words = [word[:MAX_LETTERS] for word in words]

@@ -40,7 +40,7 @@ class Documents(NamedTuple):
             document.
         sentences: The sentences of each document, which a KeyVec encodes
             instead of `titles`; empty without sentences.
-        tags: The tags of each document, for searches of tagged documents only;
+        tags: The tags of each document, by which a search can filter;
             empty without tags.
         display: The title of each document to show with a hit; empty to show
             `titles`.
@@ -89,12 +89,12 @@ class DocumentRows(NamedTuple):
 
 
 def check_documents(documents: Documents) -> None:
-    """Raises `InputError` for no documents, or wrong ids, titles or tags."""
+    """Raises `InputError` for missing titles or ids, or wrong tags."""
     ids, tags = documents.ids, documents.tags
     titles = len(documents.titles)
     if titles == 0 or len(ids) != titles:
         raise InputError(
-            f"a retriever needs titles and as many ids; got {titles} titles "
+            f"a retriever needs titles, each with an id; got {titles} titles "
             f"and {len(ids)} ids"
         )
     if not all(ids):  # a search returns "" in place of missing hits
@@ -208,8 +208,8 @@ def document_files(spec: str) -> list[str]:
         paths = [path for path in paths if os.path.isfile(path)]
         if not paths:
             raise InputError(
-                f"{part}: no such file, expected titles (.txt, .tsv, .jsonl, "
-                "each also .gz, or .parquet): check the path"
+                f"{part}: no such file, expected titles (.parquet; or .txt, "
+                ".tsv or .jsonl, also with .gz): check the path"
             )
         files.update(dict.fromkeys(paths))
     if not files:
@@ -275,7 +275,7 @@ def open_document_file(
         raise InputError(
             f"{path}: found a catalogue, expected titles (.txt, .tsv, .jsonl or"
             " .parquet): convert the catalogue to a folder with"
-            " lstm-dssm-prepare --catalogue, and give the folder by --data"
+            " lstm-dssm-prepare --catalogue, and give the folder with --data"
         )
     return TextDocuments(path, distinct)
 
@@ -349,7 +349,7 @@ class TextDocuments(DocumentReader):
 
 
 def _parse_title(line: bytes) -> _Row | None:
-    """Parses a title, or an id, a title and optional tags between tabs."""
+    """Parses `title`, `id TAB title` or `id TAB title TAB tags`."""
     try:
         text = line.decode()
     except UnicodeDecodeError:
@@ -379,7 +379,7 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Converts a document to a row; the title may be the first sentence."""
+    """Converts a document to a row; a missing title is the first sentence."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title

@@ -43,11 +43,11 @@ from keras_lstm_dssm.fingerprints import title_hashes
 from keras_lstm_dssm.version import __version__
 
 LINES_AT_ONCE = 65_536
-"""Maximum number of titles in memory and to encode at once."""
+"""Maximum number of titles that are in memory and encoded at once."""
 
 
 class Shard(NamedTuple):
-    """Shard `number` of `shards` shards. Parts go to the shards in turn."""
+    """Shard `number`, from 0, of `shards` shards, which get parts in turn."""
 
     number: int = 0
     shards: int = 1
@@ -113,7 +113,7 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes the next part of `reader`; checks a part that is complete."""
+    """Encodes the next part of `reader`, or checks it if it is complete."""
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
         if complete := read_info(job.folder, name):
@@ -157,8 +157,8 @@ def _compare_part(
     for chunk in reader.take(job.lines, LINES_AT_ONCE):
         rows += len(chunk.ids)
         _hash(digest, chunk)
-    _check(job, name, "titles", info.input_sha256, digest.hexdigest())
-    _check(job, name, "number of lines", info.last, reader.at_end)
+    _check(job, name, "hash of titles", info.input_sha256, digest.hexdigest())
+    _check(job, name, "value of `last`", info.last, reader.at_end)
     return PartResult(name, rows, 0.0, True, info.last)
 
 
@@ -217,7 +217,7 @@ def encode_with_ray(
         if cpus < workers:
             raise InputError(
                 f"--workers={workers}: found a Ray cluster of {cpus} CPUs, "
-                "expected one for each worker: lower --workers, or add nodes"
+                "expected a CPU for each worker: lower --workers, or add nodes"
             )
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
@@ -269,7 +269,8 @@ class PartEncoder:
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Encodes n parts, given by `file_number` and `part`, int `[n]`.
 
-        Returns the fields of `PartResult` and `error`, "" or a message, `[n]`.
+        Returns arrays `[n]`: the fields of `PartResult`, and `error`, which has
+        "" or a message for each part.
         """
         rows = [
             self._row(int(file_number), int(part))
@@ -318,7 +319,7 @@ class PartEncoder:
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
-    """Counts the lines of each file: in threads, or with an address in Ray."""
+    """Counts each file's lines in threads or, if Ray has an address, in Ray."""
     if address is None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [*pool.map(count_lines, job.files)]

@@ -1,4 +1,4 @@
-"""Vectors of documents on disk: a file `.npy`, or many parts in a folder.
+"""Stores documents' vectors in an `.npy` file, or in a folder of parts.
 
 A part is a `.parquet` file, or an `.npy` file with the files `.ids`, `.hashes`,
 `.titles` and `.tags`. A `.json` file describes the part and is written last.
@@ -121,7 +121,7 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
 
 
 class PartRows(NamedTuple):
-    """Encoded titles: all or some rows of a part."""
+    """All or some rows of a part, with the encoded titles."""
 
     ids: Sequence[str]
     vectors: np.ndarray  # unit vectors, float32 [n, d]
@@ -251,7 +251,7 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
         raise InputError(
             f"{folder / name}: found {shapes[0]:,} ids, vectors of shape "
             f"{list(shapes[1])} and {shapes[5]:,} titles with tags, expected "
-            f"{list(expected[1])} and {info.tagged:,}, {_EXPECTED}"
+            f"{list(expected[1])} and {info.tagged:,} with tags, {_EXPECTED}"
         )
     return rows
 
@@ -469,7 +469,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
         try:
             np.save(file, vectors, allow_pickle=False)
         except OSError as error:
-            # NumPy's error names the number of written bytes, but no reason.
+            # NumPy's error has the number of written bytes, but no reason.
             reason = error.strerror or "the disk is full"
             raise OSError(error.errno or ENOSPC, reason) from error
 
@@ -501,7 +501,7 @@ def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
         rows: The number of vectors, which must be the number of ids.
 
     Raises:
-        InputError: The file cannot be read, or has other than `rows` lines.
+        InputError: The file cannot be read, or does not have `rows` lines.
 
     Example:
     >>> _ = Path("ids.txt").write_text("b1\nb2\n")
@@ -511,7 +511,7 @@ def read_ids(path: str | os.PathLike[str], rows: int) -> list[str]:
     ids = list(text_lines(path))
     if len(ids) != rows:
         raise InputError(
-            f"{path}: found {len(ids)} ids for {rows} vectors; expected one a "
-            "line, as lstm-dssm-encode --ids writes them"
+            f"{path}: found {len(ids)} ids for {rows} vectors; expected an "
+            "id for each vector, as lstm-dssm-encode --ids writes them"
         )
     return ids

@@ -1,4 +1,4 @@
-"""Graphs of encoders: strings to unit vectors."""
+"""Graphs of encoders, which compute unit vectors of strings."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -95,7 +95,7 @@ class HybridEncoderModule(EncoderModule):
         self.weighted = encoder.weighted
         self._words_teacher = teacher if WORDS in encoder.parts else None
         hashing = encoder.hashing
-        # The retriever's signature `explained` uses `words_rule`, `word_rows`.
+        # The retriever's signature `explained` reads these two attributes.
         self.words_rule = hashing and (hashing.split, hashing.max_words)
         self.word_rows = encoder.word_rows
 

@@ -104,7 +104,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes the settings, and the numbers of terms and of their forms."""
+        """Writes the settings, and how many terms and forms there are."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),
@@ -122,15 +122,15 @@ class HybridModule(SearchModule):
         """Signature `explained`: finds documents, and explains their scores.
 
         `tags` restrict the search as in `filtered`; "" searches all documents.
-        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. The sum over the rows
-        of k times the text's bytes is at most `MAX_EXPLAINED`.
+        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. A row's size is k times
+        the text's bytes. The sum of the sizes is at most `MAX_EXPLAINED`.
 
         Outputs in addition to `serving_default`:
 
         - `parts`: float32 `[batch, width, 6]`, in the order of `HYBRID_PARTS`.
           The sum of the parts is the log-odds of the score.
-        - `words`: strings `[batch, width]`, the contribution of each word of
-          the query to `EXPLAINED_PARTS`, as JSON such as `{"bm25": {"bolt":
+        - `words`: strings `[batch, width]`. Each is JSON with the contributions
+          of the query's words to `EXPLAINED_PARTS`, such as `{"bm25": {"bolt":
           0.3}, "numbers": {}, "words": {"bolt": 0.2}}`.
         - `weak`: int32 `[batch, width]`, 1 if the score is below
           `HybridSettings.weak`, else 0.

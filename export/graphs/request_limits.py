@@ -1,4 +1,4 @@
-"""Limits on the memory of a request, as assertions in exported graphs.
+"""Limits the memory of requests, with assertions in exported graphs.
 
 A graph checks a request before any other computation, and fails with
 INVALID_ARGUMENT. `refusal` extracts the readable line from the error.
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of results of a request: its rows times its largest k (or n).
-A request of a single row may exceed this maximum."""
+"""Maximum number of results of a request: its rows times its largest k, or for
+a KeyVec its largest n. A request of a single row may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
 """Maximum size of a request for `explained`: the sum, over its rows, of k times
 the text's bytes. A reply at this maximum has about 20 MB, at worst 55 MB."""
 
 MAX_REPLY_BYTES = 2**28
-"""Maximum bytes of the ids and titles of a reply, 268 MB. The check assumes
+"""Maximum size of all ids and titles in a reply, 268 MB. The check assumes
 that each row gets the k longest ids and titles of the model."""
 
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
@@ -41,7 +41,7 @@ def admitted(
     is_allowed: tf.Tensor,
     *message: str | tf.Tensor,
 ) -> list[tf.Tensor]:
-    """Returns the tensors; fails with the joined message if not allowed."""
+    """Returns the tensors; fails with the message if `is_allowed` is false."""
     line = tf.strings.join(
         [
             part if isinstance(part, str) else tf.strings.as_string(part)
@@ -66,7 +66,7 @@ def refuse_many_hits(
     """Returns `text` and `width`; rejects a request for too many results.
 
     A request of a single row may have up to `widest` results, the maximum of
-    the model. Error messages call the width `name`.
+    the model. `name` stands for the width in the message.
     """
     rows = tf.shape(text, tf.int64)[0]
     hits = rows * tf.cast(width, tf.int64)
@@ -84,8 +84,8 @@ def refuse_long_titles(
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large.
 
-    `longest[i]` is the number of bytes of the i longest pairs of id and title,
-    int64 `[widest + 1]`. A request of a single row is never rejected.
+    `longest[i]` counts the bytes of the i longest ids with their titles, int64
+    `[widest + 1]`. A request of a single row is never rejected.
     """
     rows = tf.shape(text, tf.int64)[0]
     total = rows * longest[width]
@@ -113,7 +113,7 @@ def refuse_long_reasons(
     total = tf.reduce_sum(tf.cast(sizes, tf.int64) * tf.cast(k, tf.int64))
     (allowed_text,) = admitted(
         [text], total <= MAX_EXPLAINED,
-        "found ", total, " bytes of texts times k to explain, expected at most "
+        "found ", total, " as the sum of k times text bytes, expected at most "
         f"{MAX_EXPLAINED}: send fewer rows, shorter texts, or a smaller k",
     )  # fmt: skip
     return allowed_text

@@ -46,7 +46,7 @@ FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
-"""Path of the hashes of a retriever's ids in the folder of a version."""
+"""Path, in a version's folder, of the hashes of a retriever's ids."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature for the method `serve` of an exported model."""
@@ -105,8 +105,8 @@ class ServedWeights:
 
     Most rows of a trigram table may still have their initial values
     (`HashedUniform`). If less than half of the rows have changed, only changed
-    rows are stored. Graphs that are traced within `reading` compute other rows
-    when a text needs them. A module must have `variables` as an attribute,
+    rows are stored. Graphs that are traced within `reading` compute unchanged
+    rows when a text needs them. A module must have `variables` as an attribute,
     because TF Serving restores only variables in attributes.
     """
 
@@ -164,7 +164,7 @@ class ServedWeights:
 
 
 class _ChangedRows:
-    """Reads changed rows of tables in a graph, and computes other rows."""
+    """Reads changed rows of tables in a graph, and computes unchanged rows."""
 
     def __init__(
         self, rows: np.ndarray, layers: Sequence[TrigramEmbedding]
@@ -261,8 +261,8 @@ class EncodingModule(ServedModule):
         vectors = self._encode_distinct([texts[i] for i in first], progress)
         if len(zero := np.flatnonzero(~vectors.any(axis=1))):
             _LOG.warning(
-                "%d of %d distinct texts have a zero vector, the first is %r: "
-                "the encoder knows no word of it, and its cosines are 0",
+                "%d of %d distinct texts have zero vectors, such as %r: the "
+                "encoder knows none of their words, and their cosines are 0",
                 len(zero), len(first), texts[first[zero[0]]],
             )  # fmt: skip
         return vectors if len(first) == len(inverse) else vectors[inverse]
@@ -303,7 +303,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, with TensorFlow's internal ones."""
+    """Reads all signatures of a SavedModel, and TensorFlow's internal ones."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:
@@ -335,8 +335,8 @@ def saved_fingerprint(path: str | os.PathLike[str]) -> str:
     graph = folder / "saved_model.pb"
     if not graph.exists():
         raise InputError(
-            f"{path}: no SavedModel here; name a model's folder as "
-            "lstm-dssm-export writes it, such as MODELS/document_encoder"
+            f"{path}: no SavedModel here; give a model's folder that "
+            "lstm-dssm-export wrote, such as MODELS/document_encoder"
         )
     return files_hash([graph, *sorted(folder.glob("variables/*"))])
 

@@ -1,4 +1,4 @@
-"""The graph of a pair scorer: pairs of strings to scores."""
+"""The graph of a pair scorer, which scores pairs of strings."""
 
 from typing import Any
 
@@ -55,6 +55,6 @@ def scorer_graphs(
     if documents is not None:
         raise InputError(
             "documents are for the retriever of a KeyVec or of two towers, "
-            "and this model is a pair scorer: leave them out"
+            "and this model is a pair scorer: leave the documents out"
         )
     return {"scorer": lambda: ScorerModule(model)}

@@ -1,4 +1,4 @@
-"""BM25 and number scores in a graph: sums over the postings of documents."""
+"""Computes BM25 and number scores in a graph, as sums over postings."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class Matches(NamedTuple):
     terms: tf.Tensor  # the number of each term, int32 [terms]
     scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
     ends: tf.Tensor  # 1 + the number of each term's last posting, int64 [terms]
-    shift: tf.Tensor  # stored index minus number of a posting, int64 [terms]
+    shift: tf.Tensor  # a posting's stored index minus its number, int64 [terms]
 
 
 class TermGraph(tf.Module):
@@ -101,7 +101,7 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns each possible number's term, word, and 1.0 if it counts."""
+        """Lists possible numbers: term, word, and 1.0 for numbers, else 0.0."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
@@ -134,7 +134,7 @@ class TermGraph(tf.Module):
         float32 array `[terms, k]` for each of `TERM_PARTS`.
         """
         k = tf.size(numbers)
-        # Columns 0 to k - 1 are the k documents; column k is for all others.
+        # Columns 0 to k - 1 are the k documents; other documents get column k.
         columns = tf.tensor_scatter_nd_update(
             tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
         )
@@ -171,7 +171,8 @@ class TermGraph(tf.Module):
             stop = tf.maximum(stop, start + 1)
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
-            # Every term has postings: each end but the last begins a term.
+            # Each end except the last is where the next term begins, because
+            # every term has postings.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),
@@ -199,7 +200,7 @@ def flat_words(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Splits strings `[batch]`; returns words and the row of each word."""
     words = normalize_and_split(texts, max_words, split)
-    # The same as `words.value_rowids()`, with a third of the operations.
+    # Equals `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
     return words.flat_values, tf.cast(rows, tf.int32)
 

@@ -195,7 +195,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that server files can be written after an export of `names`."""
+    """Checks that an export of the models `names` can write server files."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base
@@ -230,7 +230,7 @@ def update_models_config(
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # A number without this comment is an operator's, and does not change.
+        # An operator's numbers lack this comment, and do not change.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",
@@ -292,7 +292,7 @@ MOST_CHANGED = 0.2
 
 
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
-    """Checks that most ids are also ids of the served retriever, if any.
+    """Checks that most ids are ids of the served retriever, if there is one.
 
     `path` is the folder of the retriever or of a version. Raises `InputError`
     if the removed and new ids are more than `MOST_CHANGED` of the served ids.
@@ -306,7 +306,7 @@ def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
     removed, new = len(served) - common, len(hashes) - common
     if removed + new > MOST_CHANGED * len(served):
         raise InputError(
-            f"{folder}: of its {len(served):,} ids, {removed:,} are gone, and"
-            f" {new:,} are new, expected changes of {MOST_CHANGED:.0%} at most:"
-            " check the documents, or give --yes"
+            f"{folder}: found {removed:,} of its {len(served):,} ids removed"
+            f" and {new:,} added, expected changes of {MOST_CHANGED:.0%} at"
+            " most: check the documents, or give --yes"
         )

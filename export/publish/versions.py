@@ -37,7 +37,7 @@ _HIDDEN = ".publish-"
 
 @contextmanager
 def publication(models_dir: str | os.PathLike[str]) -> Iterator[None]:
-    """Holds the lock of a folder of models; removes leftovers of exports."""
+    """Locks a folder of models; removes leftovers of interrupted exports."""
     with lock_folder(models_dir, "publishing models", wait=True):
         for base in Path(models_dir).iterdir():
             remove_unlocked_folders(base, _HIDDEN)
@@ -260,8 +260,8 @@ def _read(path: Path) -> dict[str, str]:
         if match is None or match[2] in digests:
             raise InputError(
                 f"{path}:{number}: found {line!r:.80}, expected a SHA-256"
-                " digest, two spaces and the path of a file, once; restore the"
-                " version from its export, or export it again"
+                " digest, two spaces and a path that no line above has; restore"
+                " the version from its export, or export it again"
             )
         digests[match[2]] = match[1]
     return digests
@@ -277,7 +277,7 @@ def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
         if path.is_symlink() or not path.is_file():
             raise InputError(
                 f"{path}: found a link or a device, expected a plain file;"
-                " copy the files of the version themselves"
+                " copy the version's files, not links to them"
             )
         if not name.isprintable() or "\\" in name:
             raise InputError(

@@ -122,7 +122,7 @@ def _request(
         "n": np.full(rows, _K, np.int32),
         "query": texts,
         "document": texts,
-        # Every second query has a tag, known or unknown.
+        # Every second query has a tag, which documents may lack.
         "tags": ["warm up" * (row % 2) for row in range(rows)],
     }
     for alias in signature.inputs:

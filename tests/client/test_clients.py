@@ -247,8 +247,8 @@ def test_refusals_are_one_line(clients, work, code, by_grpc, by_http):
 @pytest.mark.parametrize(("work", "message"), [
     (lambda c: c.encode("one text"), "got one text, 'one text'"),
     (lambda c: c.encode(["x"], version=-1), "version is -1; expected a"),
-    (lambda c: c.encode(["x"], version=2**63), "a number of 63 bits"),
-    (lambda c: c.search(["x"], k=0), "k is 0; expected 1"),
+    (lambda c: c.encode(["x"], version=2**63), "a number from 0, below 2..63"),
+    (lambda c: c.search(["x"], k=0), "k is 0; expected a whole number from 1"),
     (lambda c: c.search(["x"], k=2.0), "k is 2.0; .* a whole number"),
     (lambda c: c.search(["x"], k=True), "k is True; .* a whole number"),
     (lambda c: c.search(["x"], k="2"), "k is 2; .* a whole number"),

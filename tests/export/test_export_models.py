@@ -204,9 +204,9 @@ def test_a_damaged_version_of_an_exported_model_is_no_hindrance(
     (Documents(["a", "b"], ["a"]), {}, "1 titles and 2 ids"),
     (Documents(["a", ""], ["x", "y"]), {}, "document 1 .* is empty"),
     (None, {"vectors": "int4"}, "vectors must be one of float32, int8"),
-    (None, {"max_k": 0}, "max_k is 0; expected 1 or more"),
+    (None, {"max_k": 0}, "max_k is 0; expected a whole number from 1"),
     (None, {"max_k": 2.0}, "max_k is 2.0; .* a whole number"),
-    (None, {"max_k": 2**31}, "expected 1 or more, below 2..31"),
+    (None, {"max_k": 2**31}, "expected a whole number from 1, below 2..31"),
 ])  # fmt: skip
 def test_wrong_arguments_publish_nothing(
     model, tmp_path, documents, options, message
@@ -275,7 +275,7 @@ def test_the_folder_is_checked_again_before_publishing(
 
     name = "encoded_rows"
     monkeypatch.setattr(retriever, name, encode_while_another_publishes)
-    with pytest.raises(InputError, match="found keyvec, of another training"):
+    with pytest.raises(InputError, match="found keyvec of another training"):
         export_models(model, tmp_path, DOCUMENTS)
     assert versions(tmp_path) == {"keyvec": [1]}
 

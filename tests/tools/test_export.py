@@ -113,8 +113,9 @@ def test_the_card_follows_an_export_of_other_titles(
             code = export.program.run(["export", *words])
             printed = refused(
                 code,
-                "retriever/1: of its 3 ids, 2 are gone, and 1 are new, expected"
-                " changes of 20% at most: check the documents, or give --yes",
+                "retriever/1: found 2 of its 3 ids removed and 1 added,"
+                " expected changes of 20% at most: check the documents, or give"
+                " --yes",
             )
             assert "2 documents, such as\n  t1  hex bolt\n" in printed
             assert not (folder / "retriever/2").exists()

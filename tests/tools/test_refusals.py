@@ -267,8 +267,8 @@ REFUSED = {
     --k=0 bolt -> --k=0
     --server= bolt -> --models is missing: the folder
     --model=absent bolt -> model absent: NOT_FOUND: Servable not
-    --k=3000000000 bolt -> k is 3000000000; expected 1 or more
-    --model_version=99999999999999999999 bolt -> a number of 63 bits
+    --k=3000000000 bolt -> k is 3000000000; expected a whole number from 1
+    --model_version=99999999999999999999 bolt -> number from 0, below 2**63
     --version=2 bolt -> --version is no flag: is --model_version meant?
     --timeout=nan bolt -> timeout is nan; expected seconds
     --model=scorer bolt -> no document; give the query, here 'bolt'

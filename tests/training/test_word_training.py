@@ -131,7 +131,7 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
     other = dssm.build_model("dssm")
     with pytest.raises(InputError, match="fitted to: expected the run of w"):
         export_models(other, "OTHER", Documents(titles, titles), **options)
-    with pytest.raises(InputError, match="titles: found a pair scorer"):
+    with pytest.raises(InputError, match="found a pair scorer, and only two"):
         export_models(small_scorer(), "OTHER", **options)
 
 

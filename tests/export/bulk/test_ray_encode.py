@@ -146,7 +146,7 @@ def test_a_killed_actor_and_a_removed_node(tiny_models, tmp_path, monkeypatch):
         complete = [result.was_complete for result in again]
         assert (len(again), sum(complete)) == (60, 50)
         assert_equal(job.folder, one.folder)
-        with pytest.raises(InputError, match="expected one for each worker"):
+        with pytest.raises(InputError, match="expected a CPU for each worker"):
             [*encode_with_ray(load, job, 64)]
     finally:
         ray.shutdown()

@@ -40,7 +40,7 @@ def test_in_process(keyvec, monkeypatch):
     ]
     assert saved.keys([]) == []
     for n in (0, 2**31):
-        with pytest.raises(InputError, match=f"n is {n}; expected 1 or more"):
+        with pytest.raises(InputError, match=f"n is {n}; expected a whole"):
             saved.keys(LONG_TEXTS, n)
     with pytest.raises(InputError, match=r"are \['k', 'text'\]"):
         serving.SavedKeyVec(folder / "retriever")
@@ -62,7 +62,7 @@ def test_served_by_the_local_service(keyvec):
         for each in (client, http_client):
             assert each.keys(LONG_TEXTS, n=2) == parts
             assert each.keys([]) == []
-            with pytest.raises(InputError, match="n is 0; expected 1 or more"):
+            with pytest.raises(InputError, match="n is 0; expected a whole"):
                 each.keys(LONG_TEXTS, n=0)
         hits = client.search(LONG_TEXTS, k=2)
         readme = (folder / "README.md").read_text()
@@ -81,7 +81,7 @@ def test_a_retriever_is_that_of_one_training(keyvec, tmp_path):
     before = sorted(keyvec.folder.rglob("*"))
     towers = dssm.TwoTower(dssm.RNNEncoder(3), dssm.RNNEncoder(3))
     documents = Documents(["a"], ["bolt"])
-    with pytest.raises(InputError, match="found keyvec, of another training"):
+    with pytest.raises(InputError, match="found keyvec of another training"):
         export_models(towers, keyvec.folder, documents)
     assert sorted(keyvec.folder.rglob("*")) == before
     (tmp_path / "query_encoder" / "1").mkdir(parents=True)

@@ -63,8 +63,8 @@ def test_a_title_with_a_zero_vector_is_named(caplog):
     assert vectors.tolist() == [[1, 0], [0, 0], [1, 0]]
     (record,) = caplog.records
     assert record.getMessage() == (
-        "1 of 2 distinct texts have a zero vector, the first is 'qqq': the "
-        "encoder knows no word of it, and its cosines are 0"
+        "1 of 2 distinct texts have zero vectors, such as 'qqq': the "
+        "encoder knows none of their words, and their cosines are 0"
     )
 
 
