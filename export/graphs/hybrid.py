@@ -104,7 +104,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes the settings, and how many terms and forms there are."""
+        """Writes settings, parts with a weight, and the counts of terms and forms."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),
