@@ -75,7 +75,7 @@ def main(data: str) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)
     pairs = list(islice(log, log.count()))
-    step = max(1, len(pairs) // PAIRS)  # samples all of the sorted log
+    step = max(1, len(pairs) // PAIRS)  # the log is sorted
     queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
     texts = sorted({*queries, *titles})
     ours = dssm.TwoTower(tower(texts), tower(texts), negatives="in_batch")

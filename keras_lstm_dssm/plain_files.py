@@ -73,7 +73,7 @@ def check_plain_file(
     if not real.is_relative_to(os.path.realpath(folder)):
         raise InputError(
             f"{path}: found a link to {real}, which is outside {folder};"
-            " expected a plain file: copy it there"
+            " expected a plain file: replace the link by a copy of the file"
         )
     if not real.exists():
         return
@@ -222,7 +222,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads a file of `write_json_gz`; messages call the value `content`."""
+    """Reads what `write_json_gz` wrote. Errors describe it by `content`."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"
@@ -335,7 +335,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes lines (with line ends); equal lines give equal `.gz` files."""
+    """Writes lines, given with line ends. Equal lines give equal `.gz` files."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):

@@ -72,7 +72,7 @@ _ADVICE = {
         " `lstm-dssm-search --show=status`, lists the versions"
     ),
     "INVALID_ARGUMENT": (
-        f"{_INPUTS}, and the server's models.config has the labels"
+        f"{_INPUTS}; the server's models.config names the labels of versions"
     ),
     "FAILED_PRECONDITION": _INPUTS,
     "DEADLINE_EXCEEDED": "raise timeout, or send fewer texts in a request",

@@ -104,7 +104,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes settings, parts with a weight, and the counts of terms and forms."""
+        """Writes settings, parts with a weight, and term counts."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),

@@ -505,9 +505,10 @@ def _word_table(document: ExplainedDocument) -> Table:
         ["", "Predicted", "Probability", "Key word", "Rank",
          "Probability"],
         rows,
-        "Left, the words that the vector predicts; key words are bold. Right, "
-        "the document's key words by TF-IDF, each with rank and probability in "
-        "the prediction, or with - if the vocabulary lacks the word",
+        "Left: the words that the vector predicts; key words are bold. Right: "
+        "the document's key words by TF-IDF, with their rank and probability "
+        "in the prediction. A hyphen marks a word that is not in the "
+        "vocabulary",
         text_columns=[1, 3],
     )  # fmt: skip
 

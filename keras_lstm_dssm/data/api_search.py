@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields public name -> (module, definition), or (module, `None`)."""
+    """Yields public name -> (module, definition), or (module itself, `None`)."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -211,8 +211,8 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Queries that differ only in punctuation get one split, which depends on a
-    # hash of the first of them, with its punctuation (as in published results).
+    # Queries that differ only in punctuation get the same split. It depends on
+    # a hash of the first such query, with its punctuation.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)

@@ -1,4 +1,4 @@
-"""`LayerEncoder` makes an encoder of a Keras layer from strings to vectors."""
+"""`LayerEncoder`: a Keras layer from strings to vectors becomes an encoder."""
 
 import json
 import tempfile
@@ -113,7 +113,7 @@ def _name_of(value: Any) -> str:
 
 
 class TextBatch(NamedTuple):
-    """Holds the distinct texts of a batch; replaces `WordBatch`."""
+    """Holds the distinct texts of a batch, in place of a `WordBatch`."""
 
     texts: tf.Tensor  # the distinct texts, strings `[distinct]`
     text_index: tf.Tensor  # int32 `[batch]`, index in `texts` of each row
@@ -125,7 +125,7 @@ class TextBatch(NamedTuple):
 
 
 class DistinctTexts:
-    """Finds the distinct texts of a batch; replaces `LetterTrigrams`."""
+    """Finds the distinct texts of a batch, in place of `LetterTrigrams`."""
 
     rules = ("distinct",)
     """Encoders with equal rules share hashed batches."""
@@ -152,7 +152,7 @@ class DistinctTexts:
 
 @register
 class LayerEncoder(TextEncoder):
-    """Makes an encoder of a Keras layer or model from strings to vectors.
+    """Turns a Keras layer or model from strings to vectors into an encoder.
 
     `TwoTower(layer, layer)` wraps its arguments, unless they are encoders. Each
     distinct text of a batch is encoded once. Words are not hashed, and every
@@ -219,7 +219,7 @@ class LayerEncoder(TextEncoder):
         return tf.cast(vectors, self.compute_dtype)
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns `False`, because `unit_vector` would not be faster."""
+        """Returns `False`: a layer has no faster way for one short text."""
         return tf.constant(False)
 
     @property

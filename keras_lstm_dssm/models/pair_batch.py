@@ -26,7 +26,7 @@ from keras_lstm_dssm.text.word_hashing import (
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, title_count: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sums `log_q` over all candidates of each title; counts the candidates.
+    """Sums `log_q` over all occurrences of each title; counts occurrences.
 
     `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)` for all
     candidates. `candidates` are indices of titles, `(batch, 1 + k)`. Returns
@@ -103,9 +103,9 @@ class PairHasher(Hasher):
     ) -> HashedPairs:
         """Hashes a batch of pairs of strings, or of `WordBatch`es.
 
-        `extras` are the third part of a batch, see `TwoTower`. `caches`, one
-        for queries and one for documents, hash the texts instead of the
-        encoders' layers. A graph that contains caches cannot be saved.
+        `extras` are the third part of a batch, see `TwoTower`. `caches` are
+        one for queries and one for documents. They hash the texts; without
+        `caches`, the encoders do. A graph with caches cannot be saved.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -172,8 +172,8 @@ class PairHasher(Hasher):
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches in parallel.
 
-        With `untrained`, hashed batches also have the untrained columns of the
-        vectors; such a batch is invalid after a change of untrained weights.
+        With `untrained`, hashed batches also have the columns of the vectors
+        that frozen weights compute. Setting these weights makes them invalid.
         """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches

@@ -34,7 +34,7 @@ PAPERS = {
     "keyvec": KEYVEC_TABLE,
     "few_clicks": FEW_CLICKS,
 }
-"""Value of the flag `--paper` of `lstm-dssm-table` -> tables."""
+"""Maps each value of the flag `--paper` to its tables."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
 """Mode -> measures in `curve.csv`, in addition to `MAIN_MEASURES`."""
