@@ -8,8 +8,8 @@ Suites (--suite takes several, separated by commas, or `all`):
   encode  titles/s of two towers, from strings to vectors
   serve   milliseconds for one query, in process and over gRPC
   load    latency of many clients of lstm-dssm-serve, half over gRPC and half
-          over HTTP, while new versions are published; latency of one client,
-          compared with a server that always sends the same reply
+          over HTTP, while new versions are published; latency of one gRPC
+          client and of one HTTP client, compared with a constant reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -66,10 +66,10 @@ program.integer(
 program.integer("steps", 30, "Training steps in one measurement.", 1)
 program.integer("rounds", 5, "Measurements, of which the median counts.", 1)
 program.integer("titles", 20_480, "Largest number of titles to encode.", 1)
-program.integer("queries", 500, "Largest number of distinct queries.", 1)
+program.integer("queries", 500, "Largest number of queries to send.", 1)
 program.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
 program.float(
-    "seconds", 60.0, "Duration of `load` for each number of clients.", 0.1
+    "seconds", 60.0, "Seconds of `load` for each number of clients.", 0.1
 )
 program.float(
     "swap_seconds", 5.0,

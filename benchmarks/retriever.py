@@ -50,7 +50,8 @@ def measure_retriever(
 
     Returns method -> the results of `measure_search`. Retrievers also have the
     recall of the hits of exact search, `disk_megabytes`, and `ratio_numpy`:
-    NumPy's p50 divided by the retriever's p50.
+    NumPy's p50 divided by the retriever's p50. `make_seconds` is the time to
+    train and write the retrievers.
     """
     if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(

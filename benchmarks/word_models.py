@@ -474,7 +474,7 @@ def _sentences_of(documents: Sequence[Document]) -> list[str]:
 
 
 def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Returns the fastest peer's wall and processor time divided by ours."""
+    """Returns the fastest peer's times divided by ours; {} without a peer."""
     ours = times["ours"]
     peers = [taken for model, taken in times.items() if model != "ours"]
     return {

@@ -76,8 +76,8 @@ def export_portable(
         path: File to write. An existing file is replaced at the end.
         documents: Ids, titles and tags; by default the file has no documents.
         weights: How the rows of the trigram tables are stored: `int8`, with a
-            scale for each row, or `float32`. With `int8`, `bag_embedding` is
-            float16. Other floating-point weights are float32.
+            scale for each row, or `float32`. With `int8`, a table whose rows
+            are summed to an output is float16. Other weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the card.

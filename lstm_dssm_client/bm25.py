@@ -74,7 +74,7 @@ def letter_grams(word: str) -> list[str]:
     """Lists the letter trigrams of a word: each letter with its neighbours.
 
     Accents are removed. A Chinese, Japanese or Korean letter is paired with
-    only the next letter, because words of these languages are short.
+    only the next letter, because Chinese does not separate words.
 
     Example:
     >>> letter_grams("good")

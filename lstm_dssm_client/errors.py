@@ -35,7 +35,7 @@ class InputError(ValueError):
 
 
 class ServingError(OSError):
-    """Raised if a server rejects a request or does not answer in time.
+    """Raised if a server rejects a request, is too slow or is not reached.
 
     The class derives from `OSError`, like `ConnectionError` and `TimeoutError`,
     because the cause is outside this program. The message is one line.

@@ -102,7 +102,7 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id of a document -> encoded text, or title if no text is stored."""
+        """Id -> encoded text, or title if no texts are stored; maybe empty."""
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:

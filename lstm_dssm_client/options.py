@@ -38,7 +38,8 @@ def check_certificate_and_key(
     """Checks that a client has both a certificate and its key, or neither."""
     if (certificate is None) != (key is None):
         raise InputError(
-            "a client's certificate is of use only with its key: give both"
+            "a client needs both a certificate and its key, or neither: found"
+            " only one of them"
         )
 
 

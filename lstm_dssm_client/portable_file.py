@@ -179,7 +179,7 @@ class PortableFile:
         if self.header["format"] != FORMAT:
             raise ValueError(
                 f"found format {self.header['format']!r:.20}, expected"
-                f" {FORMAT}: if the format is older, train again first"
+                f" {FORMAT}: if the format is older, train again before"
             )
         for name in [*self._arrays]:  # shared weights are stored once
             if name.startswith(QUERY):

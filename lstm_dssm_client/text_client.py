@@ -88,7 +88,10 @@ class PredictReply(Protocol):
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
-        """Decodes outputs by name; None if `signature` has other outputs."""
+        """Decodes outputs by name; None if `signature` has other outputs.
+
+        A reply over HTTP needs the signature of the version that answered.
+        """
 
 
 class Metadata(NamedTuple):
@@ -188,7 +191,7 @@ class AsyncTextClient:
             version: See `search`.
 
         Raises:
-            ServingError: The retriever has no tags.
+            ServingError: The retriever has no tags, FAILED_PRECONDITION.
 
         Example:
             >>> client.tags()

@@ -410,7 +410,7 @@ class ParquetDocuments(DocumentReader):
         if TITLE not in names:
             raise InputError(
                 f"{path}: found the columns {', '.join(names)}, expected "
-                f"{TITLE!r} and, unless titles are ids, {ID!r}: rename columns"
+                f"{TITLE!r} and, unless titles are ids, {ID!r}: rename them"
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows

@@ -158,7 +158,7 @@ def _compare_part(
         rows += len(chunk.ids)
         _hash(digest, chunk)
     _check(job, name, "hash of titles", info.input_sha256, digest.hexdigest())
-    _check(job, name, "value of `last`", info.last, reader.at_end)
+    _check(job, name, "mark as the last part", info.last, reader.at_end)
     return PartResult(name, rows, 0.0, True, info.last)
 
 

@@ -112,9 +112,10 @@ def remaining_cosine(
     """Computes how much of a cosine remains if texts keep only chosen words.
 
     The cosine is that of text i with row i of `others`, unit vectors `[texts,
-    dimension]`. `chosen` and `candidates` have bool `[words]` for each text. A
-    random choice draws as many candidates of a text as the model chose. A text
-    is left out if the model chose all of its candidates, or none.
+    dimension]`. Results are shares of the mean cosine of whole texts. `chosen`
+    and `candidates` have bool `[words]` for each text. A random choice draws as
+    many candidates of a text as the model chose. A text is left out if the
+    model chose all of its candidates, or none.
     """
     rows = [
         row

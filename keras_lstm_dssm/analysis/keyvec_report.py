@@ -527,6 +527,6 @@ def _nearest_table(document: ExplainedDocument) -> Table:
     return Table(
         ["Cosine", "Document", "Class"],
         rows,
-        "Nearest documents; bold: a class that the explained document has, too",
+        "Nearest documents; bold: the same class as the explained document",
         text_columns=[1, 2],
     )

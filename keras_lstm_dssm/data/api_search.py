@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields public name -> (module, definition), or (module itself, `None`)."""
+    """Yields name -> (module, definition); `None` if the name is a module."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):

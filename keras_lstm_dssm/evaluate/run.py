@@ -81,7 +81,7 @@ def evaluate_run(
             `queries` adds `verdict` (`compare_with_bm25`) and `failures`
             (`find_failures`), which are not stored.
         Outside encoders: as for two towers, and `texts_per_second`.
-        `KeyVec`: split -> task -> system -> measure -> value from 0 to 1.
+        `KeyVec`: split -> task -> system -> measure -> value, at most 1.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing

@@ -369,7 +369,7 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns each searched cluster's k best titles, and their cosines."""
+        """Returns the k best titles of each query and cluster, with cosines."""
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k

@@ -179,6 +179,7 @@ class Mixture(System):
             weights. `choose_weights` fits weights to dev.
 
     Attributes:
+        parts: The argument `parts`, as a dictionary.
         weights: Name -> weight, scaled so that the sum is 1.
 
     Raises:
@@ -315,6 +316,7 @@ def choose_weights(
 
     The candidates of a query are its judged documents. If the task searches the
     corpus, the best `CANDIDATES` documents of each part are also candidates.
+    Equal arguments give equal weights.
 
     Args:
         parts: Name -> part, see `Mixture`.

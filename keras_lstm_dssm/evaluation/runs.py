@@ -105,7 +105,7 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers ties in descending scores, float32 `[n]`, until none is left."""
+    """Breaks ties in descending float32 scores `[n]` by the least lowering."""
     # Neighbouring floats are consecutive integers if their bits are read as
     # sign and magnitude. Of these integers, the result r[i] is min(s[i],
     # r[i-1] - 1), so that r[i] + i is the running minimum of s[i] + i.

@@ -351,7 +351,7 @@ def halved_time(time: int, width: int, layers: int) -> int:
         if size < 1:
             raise InputError(
                 f"{time} positions are too few for {layers} convolutions of "
-                f"width {width} with poolings; raise max_words or use fewer "
-                "convolutions"
+                f"width {width} with poolings; raise max_words, or give fewer "
+                "numbers in filters"
             )
     return size

@@ -343,9 +343,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows of the table while an export is traced, if set."""
+        """If set, reads rows in place of `table` while an export is traced."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows of the table in training, if a lazy optimizer sets it."""
+        """If set by a lazy optimizer, reads rows in place of `table`."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )

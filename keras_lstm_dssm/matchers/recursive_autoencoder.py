@@ -108,9 +108,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
 
     The published model uses the trees of a parser; this layer needs no parser.
     For a `"greedy"` tree, the two neighbours with the smallest reconstruction
-    error |[c1; c2] - [c1'; c2']|^2 are repeatedly replaced by their parent
-    (Socher et al. 2011, "Semi-Supervised Recursive Autoencoders for Predicting
-    Sentiment Distributions"). A `"balanced"` tree halves a text recursively.
+    error |[c1; c2] - [c1'; c2']|^2, of equal pairs the first, are repeatedly
+    replaced by their parent (Socher et al. 2011, "Semi-Supervised Recursive
+    Autoencoders for Predicting Sentiment Distributions"). A `"balanced"` tree
+    halves a text recursively.
 
     Takes word vectors `(texts, time, dimension)` and lengths, at least 1;
     returns all nodes `(texts, 2 * time - 1, dimension)`, numbered as in

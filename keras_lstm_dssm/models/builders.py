@@ -119,10 +119,10 @@ def check_arguments(
 
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
-    """Returns the registered class whose name a recipe's field has.
+    """Returns the registered subclass of `base` with the name `class_name`.
 
-    A name is, for example, `"LSTMEncoder"`, or `"my_package>GRUEncoder"` for a
-    class of another package.
+    `field` is the recipe's field with the name, such as `"LSTMEncoder"`, or
+    `"my_package>GRUEncoder"` for a class of another package.
     """
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls

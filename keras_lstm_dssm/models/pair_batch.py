@@ -172,8 +172,8 @@ class PairHasher(Hasher):
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches in parallel.
 
-        With `untrained`, hashed batches also have the columns of the vectors
-        that frozen weights compute. Setting these weights makes them invalid.
+        With `untrained`, hashed batches also have the untrained columns of the
+        vectors. A change of untrained weights makes these columns invalid.
         """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches

@@ -172,8 +172,8 @@ def _is_marker(part: Any) -> bool:
 class OneProcess:
     """Takes the place of `JointStep` if one process trains alone.
 
-    The docstrings of the methods say what `JointStep` does. This class has
-    nothing to add.
+    The docstrings of the methods say what `JointStep` does. Here, without other
+    processes, the methods return their arguments.
     """
 
     def join(self, model: Any, batch: Any) -> Any:
@@ -318,7 +318,7 @@ class TextModel(BuiltModel):
         Raises:
             InputError: x is neither a dataset of examples nor lists of equal
                 length; labels, class weights or `validation_split` are given;
-                or the model must be adapted or pretrained first.
+                or the model needs a call of `adapt` or `pretrain`.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
                 parts of a batch have different numbers of rows. The weights
                 do not change in this training step.

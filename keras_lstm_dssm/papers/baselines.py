@@ -248,10 +248,10 @@ class Doc2VecSystem(_GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
     The vectors of queries and titles are inferred. A vector depends only on the
-    text, the seed and the training. A text without a known word has a zero
-    vector. The defaults are from Palangi et al. 2016. For the other arguments
-    see `Word2VecSystem`; the default of `min_count` is 1. Needs the extra
-    `[baselines]`.
+    text, the seed and the training; inferred vectors are cached. A text without
+    a known word has a zero vector. The defaults are from Palangi et al. 2016.
+    For the other arguments see `Word2VecSystem`; the default of `min_count` is
+    1. Needs the extra `[baselines]`.
 
     Args:
         window: Number of words on each side that predict a word.

@@ -83,13 +83,12 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     choices: dict[str, Any] = document_tasks(folder, "dev", min_grade)
     mode = RETRIEVE if RETRIEVE in tests else CLUSTER
     if mode not in choices:
-        missing, kind = "qrels/dev.tsv", "judgements"
+        missing, kind, also = "qrels/dev.tsv", "judgements", "remove"
         if mode == CLUSTER:
-            missing, kind = "two classes in dev", "classes"
+            missing, kind, also = "two classes in dev", "classes", "add"
         raise InputError(
             f"{folder.folder}: found no {missing}, expected {kind} for"
-            f" choices on dev, because test has {kind}: add {kind} of dev, or"
-            f" remove the {kind} of test"
+            f" choices on dev: add {kind} of dev, or {also} qrels/test.tsv"
         )
     dev = choices[mode]
     sizes = {"documents": folder.count(), "train_documents": len(texts)}

@@ -21,7 +21,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model, and the recipe and folder of the run that made it."""
+    """A trained model; if a run made it, also the run's recipe and folder."""
 
     model: Any
     recipe: ModelRecipe | None = None

@@ -170,7 +170,7 @@ class HardNegatives:
     _normalized: NormalizedTextCache | None = field(default=None, init=False)
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the first epoch after `epoch` that starts with mining."""
+        """Returns the epoch, from 0, of the first mining after `epoch`."""
         return (epoch // self.recipe.mine_every + 1) * self.recipe.mine_every
 
     def of_epoch(
