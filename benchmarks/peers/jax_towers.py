@@ -189,7 +189,7 @@ class JaxTowers:
 
 
 def main(folder: Path) -> None:
-    """Runs works from standard input, see `answer_as_towers`."""
+    """Runs each work that standard input names, see `answer_as_towers`."""
     towers = JaxTowers(**read_settings(folder))
     answer_as_towers(folder, distinct, towers.train, towers.encode)
 

@@ -92,7 +92,7 @@ class TorchTowers:
 
 
 def main(folder: Path) -> None:
-    """Runs works from standard input, see `answer_as_towers`."""
+    """Runs each work that standard input names, see `answer_as_towers`."""
     towers = TorchTowers(**read_settings(folder))
     train = partial(timed_steps, towers.step)
     answer_as_towers(folder, packed, train, towers.encode)

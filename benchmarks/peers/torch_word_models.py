@@ -98,7 +98,7 @@ class TorchMVLSTM(TorchMatcher):
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] = W_1 u + W_2 v needs one product for each text.
+        # W [u; v] = W_1 u + W_2 v: a product per word, not per pair of words.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -201,7 +201,7 @@ def torch_examples(batch: Batch) -> TorchExamples:
 
 
 class TorchKeyVec(torch.nn.Module):
-    """KeyVec of Bi and Ma 2017; one of the `rows` of vectors is padding."""
+    """KeyVec of Bi and Ma 2017, with `rows` word vectors; row 0 is padding."""
 
     def __init__(
         self,
@@ -307,7 +307,7 @@ class TorchKeyVecRun:
 
 
 def main(folder: Path, form: str) -> None:
-    """Runs works from standard input, see `answer`."""
+    """Runs each work that standard input names, see `answer`."""
     settings = read_settings(folder)
     kind, is_packed = settings.pop("kind"), form == "packed"
     if kind == "keyvec":

@@ -164,7 +164,7 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads all parts without repeated rows; checks that ids are unique."""
+        """Reads each row once; refuses an id with different titles or tags."""
         ids: list[str] = []
         titles: list[str] = []
         tags: list[tuple[str, ...]] = []
@@ -249,9 +249,9 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
     )  # fmt: skip
     if shapes != expected:
         raise InputError(
-            f"{folder / name}: found {shapes[0]:,} ids, vectors of shape "
-            f"{list(shapes[1])} and {shapes[5]:,} titles with tags, expected "
-            f"{list(expected[1])} and {info.tagged:,} with tags, {_EXPECTED}"
+            f"{folder / name}: found {shapes[0]:,} ids, vectors {shapes[1]}, "
+            f"{shapes[5]:,} tagged titles, expected a part of {info.rows:,} ids"
+            f", vectors {expected[1]}, {info.tagged:,} tagged, {_EXPECTED}"
         )
     return rows
 

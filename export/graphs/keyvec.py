@@ -34,7 +34,7 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Not the model: TensorFlow would save a Keras model in an attribute.
+        # Keeps no model: TensorFlow would save a Keras model in an attribute.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode

@@ -48,8 +48,8 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns data, `max_bad_lines`, `min_relevant`; by default the run's."""
-    config = {} if settings.data else run.read_config()
+    """Returns data, `max_bad_lines`, `min_relevant`: if not set, the run's."""
+    config = {} if settings.data else run.read_config()  # with `data`: 0 and 1
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
         max_bad_lines = config.get("max_bad_lines", 0)

@@ -52,7 +52,7 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the two words of the largest cell are, as shares of all pairs.
+    """Shares of pairs, by the positions of the two words of the largest cell.
 
     A pair is a query with a right answer. An inner word is neither the first
     nor the last word of its text.
@@ -149,7 +149,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns for each list if a positive is first, and the best negative."""
+    """Returns whether each list has a positive first, and its best negative."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -506,9 +506,9 @@ def report_on_scorer(
 
 _STATISTICS = {
     "positions": "The two words of the largest cell, for pairs of a query and a"
-    " right answer. Query, document, both: share of pairs whose word there is"
-    " neither first nor last. Chance: both, for random words. Last: share of"
-    " pairs whose words are both last",
+    " right answer. Rows query, document, both: share of pairs in which this"
+    " word is, or both are, neither first nor last. Row chance: row both for"
+    " words drawn at random. Row last: share of pairs with both words last",
     "against": "Queries that both, one or none of the scorers answers right; p"
     " tests whether P@1 is equal",
 }

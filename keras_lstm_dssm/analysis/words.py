@@ -145,7 +145,7 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a query and a title after each word of each text.
 
-    Any encoder will do: the words up to each word are encoded as a text.
+    Any encoder will do: the first 1, 2, 3, ... words are encoded as a text.
 
     Args:
         model: A `TwoTower`.
@@ -260,11 +260,11 @@ def frame(result: Any) -> Any:
 
     Returns:
         A `pandas.DataFrame` with a row for each record and a column for each
-        field. Activations have a row for each cell at each word in each
-        direction of reading, with the columns reverse, position (of the word),
-        word, cell, and those of i, f, c, o, y that the network has. The result
-        of `topics` has the columns cell, word, query; the result of `growth`
-        has side, word, cosine.
+        field. Activations have a row for each direction of reading, word and
+        cell; their columns are reverse, position (of the word), word, cell,
+        and those of i, f, c, o, y that the network has. The result of `topics`
+        has the columns cell, word, query; the result of `growth` has side,
+        word, cosine.
 
     Raises:
         InputError: pandas is not installed.
@@ -472,7 +472,7 @@ def topics(
 def distinctive_words(
     groups: Sequence[Iterable[str]], most: int
 ) -> list[list[tuple[str, int]]]:
-    """Returns the `most` words that distinguish each group, with their counts.
+    """Returns up to `most` words that distinguish each group, and their counts.
 
     Words that are frequent in the group and rare in other groups rank high, by
     count^2 / (count in all groups + 5).

@@ -12,7 +12,7 @@ Logs of any form become rows with these columns:
 - `page`: in UBI, the number of the page of results; otherwise NULL;
 - `position`: in UBI, the product's position on the page, from 1, or 0 if the
   page does not show the product; otherwise NULL;
-- `file`: the number of the row's file in `Table.files`; UBI has no such column.
+- `file`: the row's file, as an index into `Table.files`; not in UBI.
 """
 
 from typing import Any, NamedTuple

@@ -2,7 +2,7 @@ r"""Opens files of any dialect, and DataFrames, as relations of DuckDB.
 
 All values are read as text: `007` stays `007`. This module itself detects
 encodings and headers, because DuckDB 2.0.1 misreads UTF-16 and Windows-1252
-without an error, and takes the first click for a header.
+without an error, and treats the first row as a header where there is none.
 """
 
 import codecs
@@ -22,7 +22,7 @@ from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.plain_files import reading
 
 FILE = '"*file"'
-"""Column of `Table.sql` with the number of the row's file in `Table.files`."""
+"""Column of `Table.sql`: the row's file, as an index into `Table.files`."""
 
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
@@ -58,7 +58,7 @@ class Table(NamedTuple):
     """A relation of DuckDB, and its columns.
 
     Attributes:
-        sql: SQL for the relation after FROM, with the column `FILE`.
+        sql: The relation, as SQL to put after FROM; has the column `FILE`.
         columns: Name -> SQL expression for the column's text.
         sample: The first rows.
         files: The paths of the files with rows; empty for a DataFrame.
@@ -347,9 +347,9 @@ def _unquoted(name: str) -> str:
 def json_rows(file: File) -> str:
     """Returns SQL for the rows of a file as `(row JSON, line VARCHAR)`.
 
-    `row` is `NULL` if `line` is not JSON. Rows are taken out of the objects of
-    Elasticsearch dumps (`_source`) and Vespa feeds (`put`), and out of an
-    object whose only value is a list. Action lines of bulk files are left out.
+    `row` is `NULL` if `line` is not JSON. Elasticsearch dumps have the rows in
+    `_source`, Vespa feeds in `fields`; if an object's only value is a list, its
+    items are the rows. Action lines of bulk files are left out.
     """
     path = quoted(file.path)
     if file.form == "parquet":

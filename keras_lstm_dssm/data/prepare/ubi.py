@@ -37,12 +37,12 @@ def define_functions(con: Any) -> None:
         CREATE MACRO present(row, path) AS
           CASE WHEN json_type(row, path) <> 'NULL'
             THEN json_extract(row, path) END;
-        -- An object, or its text as JSON.
+        -- An object, or a string that holds one as JSON.
         CREATE MACRO object_in(row, path) AS
           CASE json_type(row, path) WHEN 'VARCHAR'
             THEN TRY_CAST(json_extract_string(row, path) AS JSON)
             ELSE json_extract(row, path) END;
-        -- A list, its text as JSON, or "a,b,c".
+        -- A list, a string that holds one as JSON, or "a,b,c".
         CREATE MACRO ids_in(x) AS
           CASE json_type(x) WHEN 'ARRAY' THEN from_json(x, '["VARCHAR"]')
             WHEN 'VARCHAR' THEN CASE
