@@ -82,8 +82,8 @@ def _new_name() -> str:
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
     def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
-        # `op` is None when TensorFlow saves a gradient. Otherwise its graph has
-        # the gradient; `_gradients` may have that of another graph.
+        # `op` is None when TensorFlow saves a gradient. With an op, its graph
+        # has the gradient; `_gradients` may name another graph's gradient.
         registered = (
             _gradients.get(name)
             if op is None

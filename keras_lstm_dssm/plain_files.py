@@ -335,7 +335,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes lines and their line ends; equal lines give equal `.gz` files."""
+    """Writes UTF-8 lines, `.gz` compressed; equal lines give equal bytes."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):

@@ -224,8 +224,8 @@ def _open_teacher(documents: Any) -> "TeacherVectors | None":
     titles = getattr(documents, "titles", None)
     if titles is None:
         raise InputError(
-            "--teacher has vectors for titles, expected a file of titles: give"
-            " --documents"
+            "--teacher has vectors for titles, expected a file of titles, and"
+            " not parts: give --documents=FILE"
         )
     teacher = TeacherVectors.open(FLAGS.teacher)
     known = int((teacher.rows(titles) >= 0).sum())

@@ -234,7 +234,7 @@ def read_modules(
 
 
 def parse_file(path: str) -> ast.Module:
-    """Parses a source file; returns an empty module for an invalid file."""
+    """Parses a source file; an empty module if it is missing or invalid."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # for invalid escapes in strings
@@ -399,7 +399,7 @@ def _plain(text: str) -> str:
 
 
 def _is_prose(words: list[str]) -> bool:
-    """Returns whether a text is ASCII, without code, and mostly letters."""
+    """Returns whether words are ASCII, no code, and mostly of letters."""
     plain = sum(
         word.strip(",.:;()'\"").translate(_JOINTS).isalpha() for word in words
     )

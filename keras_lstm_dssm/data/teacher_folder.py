@@ -120,7 +120,8 @@ class TeacherVectors:
         folder: The folder, as a string, or `None`.
 
     Raises:
-        InputError: A text has no vector or has two, or a vector is not finite.
+        InputError: The numbers of texts and vectors differ, two texts are
+            equal, or a vector is not finite.
 
     Example:
     >>> teacher = TeacherVectors(["hex bolt", "wood glue"], np.eye(2))

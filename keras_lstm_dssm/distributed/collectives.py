@@ -175,7 +175,7 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
                 raise JointError(
                     f"{cluster.describe(rank)} has {name}"
                     f" {worker_values[name]}, {cluster.describe(0)} has"
-                    f" {first}: start all workers with the same version"
+                    f" {first}: install the same packages on all workers"
                 )
 
 

@@ -79,7 +79,7 @@ class HybridSettings(Settings):
         - Hubness has less weight if titles have many clicks: a title near many
           queries is then popular, and otherwise usually wrong.
 
-        If `clicks` is 0 (unknown), the defaults are returned.
+        Without `"towers"`, or if `clicks` is 0 (unknown), they are not adapted.
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))

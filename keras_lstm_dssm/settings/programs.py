@@ -362,9 +362,9 @@ class ServerBounds(Settings):
             (lstm-dssm-export --max_k).
         max_message_mb: Maximum size of a request, in MiB, as sent and as
             decoded: a short message can fill a large tensor with one value.
-        max_requests: Maximum number of requests that are computed or wait: so
-            many over gRPC, and as many over HTTP. Further requests are rejected
-            at once (RESOURCE_EXHAUSTED, 429).
+        max_requests: Maximum number of requests that are computed or wait,
+            for gRPC and HTTP each. Further requests are rejected at once
+            (RESOURCE_EXHAUSTED, 429).
         protocols: The protocols that HTTP has in addition to TF Serving's:
             openai (/v1/embeddings and /v1/models), embed (/v1/embed and
             /v2/embed) and rerank (/v1/rerank and /v2/rerank).

@@ -110,9 +110,9 @@ class Recipe(ModelRecipe):
         mine_clusters: Number of clusters of titles that are searched for each
             query, such as 16 in a log of a million titles. With 0 all titles
             are searched, or a sample of a large log, see `mine_negatives`.
-        judged_negatives: Number of negatives for each click that are drawn from
-            the documents of a BEIR folder judged not relevant for the query.
-            Cannot be used with `hard_negatives`.
+        judged_negatives: Number of negatives for each click that a BEIR folder
+            judges not relevant for the query. Cannot be used with
+            `hard_negatives`.
         logq: Whether in-batch scores are corrected for how often each title
             is clicked (logQ correction), see `ClickFrequencies`.
         patience: With dev: evaluations without a better value after which the
@@ -252,7 +252,7 @@ class KeyVecRecipe(WordsRecipe):
         max_sentences: Number of sentences to read of each document.
         min_count: Least number of occurrences of a word in the training
             documents. Rarer words are left out of all vocabularies.
-        vocabulary_size: Largest number of words; the most frequent are kept.
+        vocabulary_size: Size of the vocabulary, of the most frequent words.
         skip_gram: Whether word vectors start from skip-gram vectors of the
             training documents, as in the paper, or are random.
         skip_gram_epochs: Passes over the documents for skip-gram vectors.
@@ -269,17 +269,17 @@ class KeyVecRecipe(WordsRecipe):
         dimension: Width of the documents' vectors.
         weighted: Whether sentences are weighted by p_i, the predicted salience
             of sentence i; with `False` all p_i are 1.
-        read_weight: Weight of L_read, the loss for salient sentences.
-        word_weight: Weight of L_enc, the loss for key words.
+        read_weight: Weight of L_read, the loss for salient sentences; 0: none.
+        word_weight: Weight of L_enc, the loss for key words; 0: none.
         dropout: Share of sentence vectors' components that training sets to 0.
         normalize: Whether L_read is a mean over sentences and L_enc a mean over
-            key words. By default both losses are sums, as in the paper.
+            key words. With `False` they are sums, as in the paper.
         excerpt: Largest number of sentences of an excerpt to train on, see
             `DocumentExamples.batches`; 0 for whole documents, as in the paper.
         learning_rate: Learning rate of Adam.
         decay: Whether the learning rate falls to 0 during the training, along
             half a cosine (Loshchilov and Hutter 2017,
-            https://arxiv.org/abs/1608.03983). By default it is constant.
+            https://arxiv.org/abs/1608.03983). With `False` it is constant.
         epochs: Passes over the documents.
         patience: Epochs without a smaller validation loss after which the
             training stops and the best epoch becomes the model; with 0 all

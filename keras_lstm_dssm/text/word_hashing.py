@@ -231,8 +231,8 @@ def trigram_ids(
     """Lists the letter trigrams of each word.
 
     A word of n letters, wrapped in `#`, has n trigrams, one centred on each
-    letter: `good` -> `#go goo ood od#`. If its letters have the codes c1, c2
-    and c3, a trigram has the id (c1 * 37 + c2) * 37 + c3, without collisions.
+    letter: `good` -> `#go goo ood od#`. The trigram of letters with the codes
+    c1, c2 and c3 has the id (c1 * 37 + c2) * 37 + c3, without collisions.
 
     With `oov_buckets=0`, as in the paper and in the presets that reproduce it,
     letters other than a-z and 0-9 count as `#`. Otherwise a trigram with such a

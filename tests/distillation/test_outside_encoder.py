@@ -557,8 +557,8 @@ def test_no_file_names_a_function(tmp_path):
             encode(["hex", "glue"])
         assert str(error.value).endswith(
             "FIRST/teacher.json: found the encoder"
-            " 'module_of_encoders:hashed', a Python function, which no file"
-            " may name: if you trust it, give MODULE:FUNCTION yourself in"
+            " 'module_of_encoders:hashed', a Python function, which a file"
+            " must not give: if you trust it, give MODULE:FUNCTION yourself in"
             " place of this folder"
         )
     for spec in ("subprocess:call", "os:system", "a:b.c", ":", "x:"):

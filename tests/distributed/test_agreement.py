@@ -77,5 +77,5 @@ def test_workers_that_were_started_differently():
 
     assert messages(run_workers(2, work)) == {
         "worker 1 (host1:1) has keras_lstm_dssm 0.3.0, worker 0 (host0:1) has "
-        "0.2.0: start all workers with the same version"
+        "0.2.0: install the same packages on all workers"
     }

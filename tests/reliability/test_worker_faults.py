@@ -163,7 +163,7 @@ def test_another_version(log, tmp_path):
         assert code == 1
         assert re.fullmatch(
             r"error: worker 1 .* has keras_lstm_dssm 99.*, worker 0 .* has "
-            ".*: start all workers with the same version",
+            ".*: install the same packages on all workers",
             errors,
         ), errors
 

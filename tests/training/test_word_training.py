@@ -129,7 +129,7 @@ def test_known_titles_have_the_teachers_own_vectors_when_served(
         among = expected[1, :5] if flags else _by_words(model, queries[1])
         assert found == pytest.approx(among.max(), abs=1e-5)
     other = dssm.build_model("dssm")
-    with pytest.raises(InputError, match="fitted to: expected the run of w"):
+    with pytest.raises(InputError, match="fitted to: expected a run of w"):
         export_models(other, "OTHER", Documents(titles, titles), **options)
     with pytest.raises(InputError, match="found a pair scorer, and only two"):
         export_models(small_scorer(), "OTHER", **options)

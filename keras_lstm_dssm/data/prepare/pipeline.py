@@ -545,7 +545,7 @@ class _Builder:
                 time_format = self.settings.time_format
                 remedy = "give the format of the times by --time_format"
                 if time_format:
-                    remedy = f"--time_format={time_format} does not fit"
+                    remedy = f"correct --time_format={time_format}"
             raise InputError(
                 f"{name}: found {100 * bad / total:.1f} % bad rows, most of"
                 f" them {worst!r} such as {kinds[worst][1]}, expected"

@@ -121,7 +121,7 @@ def read_ubi(
         columns={"actions": listed},
         notes=(
             f"  {with_shown:,} queries with shown products, {without_shown:,}"
-            " with clicks only (their grades are shares of the clicks)",
+            " with clicks only (graded 1 to 4 by their clicks)",
         ),
         bad=BadRows(bad, example or ""),
     )

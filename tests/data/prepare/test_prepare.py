@@ -586,7 +586,7 @@ def test_times_that_cannot_be_read_are_bad_rows(tmp_path):
     assert counts["log"]["wrong time"] == 0 and counts["test_queries"] > 50
     for wrong, message in (
         ("%Q", "time_format is '%Q': expected a format such as %d/%m/%Y"),
-        ("%d/%m/%Y", "'wrong time'.*--time_format=%d/%m/%Y does not fit"),
+        ("%d/%m/%Y", "'wrong time'.*correct --time_format=%d/%m/%Y"),
     ):
         with pytest.raises(InputError, match=message):
             read(tmp_path, rows, time_format=wrong)

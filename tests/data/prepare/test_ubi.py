@@ -257,8 +257,8 @@ def test_without_shown_ids_grades_are_shares(folder, tmp_path):
     prepare(tmp_path / "SHOP", report=lines.append, ubi=tmp_path / "ubi",
             catalogue=folder / "catalogue.csv", **OPTIONS)  # fmt: skip
     assert lines[3] == (
-        "  0 queries with shown products, 320 with clicks only (their"
-        " grades are shares of the clicks)"
+        "  0 queries with shown products, 320 with clicks only (graded"
+        " 1 to 4 by their clicks)"
     )
     csv = [
         {"query": s["query"], "product_id": s["shown"][place]}
