@@ -29,7 +29,7 @@ class HashedUniform(keras.initializers.Initializer):
     Each number is a hash of the seed, the row and the column. Therefore any row
     can be computed alone, with equal bits in NumPy and in a TensorFlow graph
     (`graph_rows`). Algorithm 1 of Palangi et al. 2016 starts from "small random
-    numbers", without a limit.
+    numbers", without a limit; here it is 0.05 by default.
     """
 
     def __init__(self, limit: float = 0.05, seed: int | None = None) -> None:
