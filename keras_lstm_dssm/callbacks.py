@@ -29,7 +29,7 @@ from keras_lstm_dssm.run_folder import RunFolder
 
 __all__ = ["RankingEvaluation"]
 
-_TEXTS = 3  # number of rows of a batch that an error message shows
+_TEXTS = 3  # an error message shows this many rows of a batch
 
 _LOST = (
     tf.errors.AbortedError,
@@ -74,7 +74,7 @@ def explain_failure(
     """Raises an `InputError` that says what to do, if the cause is known.
 
     `error` has ended the training. `logs` were read at the start of the
-    training. `batches` returns the batches of texts from a training step on.
+    training. `batches(n)` returns the batches of texts from step n on.
     """
     if isinstance(error, _LOST):
         return
@@ -153,8 +153,8 @@ class DeadNetworkWatch(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
-        # Scores are equal when training starts. The rest of an interrupted
-        # epoch has too few steps. A few scores may differ by rounding.
+        # The first epoch starts with equal scores, and a resumed epoch has too
+        # few steps: neither is checked. Rounding may change a few scores.
         if (
             epoch
             and self.params["steps"] == self.steps
@@ -187,7 +187,7 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def name(self) -> str:
-        """Name in the logs of the metric that decides which epoch is best."""
+        """Name of the metric in the logs; it decides which epoch is best."""
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def metrics(self) -> dict[str, float]:
@@ -389,7 +389,7 @@ class Checkpoint(keras.callbacks.Callback):
     """Saves model and optimizer, so that a run can be resumed.
 
     Saves after epochs, and within an epoch if the last checkpoint is older than
-    `minutes`. `needed` says whether epoch n (from 1) must be saved.
+    `minutes`. `needed(n)` says whether epoch n, counted from 1, must be saved.
     """
 
     def __init__(

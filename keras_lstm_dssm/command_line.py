@@ -316,7 +316,7 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens a retriever: a portable file, or a model in a folder of exports.
+    """Opens a retriever from a portable file or from a folder of exports.
 
     Returns a `LocalModel`. If the exported version has no portable file,
     returns a `SavedRetriever`, which imports TensorFlow.

@@ -47,7 +47,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     name = target.name
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
-    # Random: containers that share a volume may have equal process numbers.
+    # The token is random: containers may have equal process numbers.
     partial = folder / f".partial-{secrets.token_hex(_TOKEN_BYTES)}-{name}"
     lock: int | None = None
     try:
@@ -253,7 +253,7 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # `hidden` itself is locked, and readable only by its owner.
+            # `hidden` is locked and private, so a folder inside it is renamed.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete

@@ -1,6 +1,6 @@
-"""Folders of exported models, MODELS/NAME/NUMBER, and the served versions.
+"""Finds folders MODELS/NAME/NUMBER of exported models; NUMBER is a version.
 
-NUMBER is a version. MODELS/models.config says which versions are served.
+MODELS/models.config says which versions are served.
 """
 
 import os
@@ -64,7 +64,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Does what `find_models` does, but raises `InputError` for no model."""
+    """Does what `find_models` does; raises `InputError` if it finds none."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -83,7 +83,7 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a `ModelServerConfig` in text format; an empty one if missing."""
+    """Reads a `ModelServerConfig` as text; a missing file counts as empty."""
     path = Path(path)
     config = ModelServerConfig()
     expected = (
@@ -137,7 +137,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy of `config`, or the `latest` newest."""
+    """Selects versions by the policy of `config`, else the newest `latest`."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

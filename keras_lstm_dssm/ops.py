@@ -8,17 +8,17 @@ from typing import Any
 import tensorflow as tf
 
 Gradient = Callable[..., Sequence[Any]]
-"""Function from the gradients of an op's outputs to its inputs' gradients."""
+"""Maps the gradients of an op's outputs to the gradients of its inputs."""
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Does what `tf.custom_gradient` does, without keeping graphs in memory.
 
-    TensorFlow 2.21 registers a gradient for each call in a graph, and never
-    frees it (`ops/custom_gradient.py:512`) nor the graph with its weights. This
-    function instead wraps each call in a graph in a `tf.function`, which
-    TensorFlow inlines. The graph of this `tf.function` holds the gradient, and
-    is freed together with the calling graph.
+    TensorFlow 2.21 registers a gradient for each call in a graph. It frees
+    neither the gradient nor the graph with its weights
+    (`ops/custom_gradient.py:512`). This function instead wraps such a call in a
+    `tf.function`, which TensorFlow inlines. The graph of the `tf.function`
+    holds the gradient, and is freed together with the calling graph.
 
     Args:
         function: Takes tensors. Returns a tensor or a list of tensors, and a
@@ -76,7 +76,7 @@ def _hold(graph: tf.Graph, gradient: Gradient) -> str:
 
 
 def _new_name() -> str:
-    """Registers a name that no other process uses: saved models contain it."""
+    """Registers a unique name, because saved models contain the name."""
     name = f"KerasLSTMDSSM-{uuid.uuid4()}"
 
     @tf.RegisterGradient(name)
@@ -134,7 +134,7 @@ def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Computes the cosines of all queries and documents, `(n, m)`.
 
-    R of eq. (3), with the gradient of eq. (15), of Palangi et al. 2016.
+    R and its gradient: eq. (3) and (15) of Palangi et al. 2016.
     """
 
     @custom_gradient

@@ -31,7 +31,7 @@ class Strong(str):
 
 @dataclass(frozen=True)
 class Bar:
-    """A table cell with a number and a bar, of full length at `maximum`."""
+    """A table cell with a number and a bar, which is full at `maximum`."""
 
     kind: ClassVar[str] = "bar"
     value: float

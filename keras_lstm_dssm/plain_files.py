@@ -222,7 +222,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads what `write_json_gz` wrote. Errors describe it by `content`."""
+    """Reads what `write_json_gz` wrote. Error messages name `content`."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"
@@ -335,7 +335,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes UTF-8 lines, `.gz` compressed; equal lines give equal bytes."""
+    """Writes UTF-8 lines, gzipped for `.gz`; equal lines give equal bytes."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):

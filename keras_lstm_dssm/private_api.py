@@ -28,7 +28,7 @@ _RAY_CONSTANTS = "ray._private.ray_constants"  # its import reads the variable
 
 @contextmanager
 def ray_on_loopback() -> Iterator[None]:
-    """Makes a Ray that starts in the block listen on the loopback address.
+    """Limits Ray to the loopback address if Ray starts in the block.
 
     Otherwise Ray 2.60 listens on all addresses, even if told 127.0.0.1.
     """

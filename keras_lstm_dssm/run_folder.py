@@ -230,7 +230,7 @@ class RunFolder:
             model.save(partial)
 
     def load_model(self, kind: str = "") -> Any:
-        """Loads the trained model, which must be a `kind` if that is given."""
+        """Loads the trained model; checks that it is a `kind`, if given."""
         self.check_trained()
         model = self._load(self.model)
         if kind and (model_kind := kind_of(model)).name != kind:

@@ -60,10 +60,10 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Computes the initial values of the same rows of each table, in a graph.
+    """Computes the initial values of some rows of each table, in a graph.
 
-    `numbers` are the rows' indices, int `[n]`. Returns float32 `[n, width]` for
-    each table.
+    `numbers` are the rows' indices, int `[n]`, which are equal for all tables.
+    Returns float32 `[n, width]` for each table.
     """
     shift = tf.bitwise.right_shift
     numbers = tf.cast(numbers, tf.uint32)

@@ -1,4 +1,4 @@
-"""Training of one model by several processes, the workers."""
+"""Trains one model in several processes, which are called workers."""
 
 from keras_lstm_dssm.distributed.on_ray import train_on_ray
 

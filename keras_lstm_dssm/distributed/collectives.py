@@ -51,9 +51,9 @@ class Collectives:
         self.cluster = cluster
         self._connection = connection
         with tf.init_scope():
-            # Number of collectives so far; it identifies each collective.
+            # Each collective has a number; this is the latest number.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
-        # Traced once, for use outside of graphs.
+        # These functions are traced once, for use outside of graphs.
         self._gather_numbers, self._sum_numbers = (
             tf.function(
                 method,

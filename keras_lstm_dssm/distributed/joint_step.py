@@ -137,7 +137,7 @@ class JointStep(OneProcess):
             [title_keys[r, : headers[r, 0]] for r in range(size)], axis=0
         )
         keys = tf.bitcast(columns[:, :2], tf.int64)
-        # In order of first appearance: titles of worker 0 come first.
+        # `tf.unique` keeps the order, so the titles of worker 0 come first.
         distinct, index = tf.unique(keys)
         first = tf.math.unsorted_segment_min(
             tf.range(tf.size(keys)), index, tf.size(distinct)

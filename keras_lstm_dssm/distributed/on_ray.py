@@ -117,7 +117,7 @@ _LIMITS = (
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S",
     "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S",
 )
-"""Environment variables: seconds that Ray waits for a worker."""
+"""Environment variables with the seconds for which Ray waits for a worker."""
 
 _CAUSES = {
     "worker group startup timed out": "found no room for all workers within "
@@ -144,9 +144,9 @@ def train_on_ray(
 
     The steps equal the steps of one process with all workers' batches, and the
     files are the files of `train`. When a worker is lost, Ray restarts all
-    workers from the last checkpoint; the final weights are bit-equal to an
-    undisturbed run. SIGTERM and ctrl-c stop all workers after a step, with a
-    checkpoint.
+    workers from the last checkpoint. The final weights have the same bits as
+    without the loss. SIGTERM and ctrl-c stop all workers after a step, and a
+    checkpoint is saved.
 
     Args:
         output: The run folder, which all machines must see under this path.
@@ -300,7 +300,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     if not isinstance(result, BaseException):
         return dict(result.return_value or {})
     failures = getattr(result, "worker_failures", {})
-    # Workers that lost another worker do not know why it failed.
+    # Workers that lost another worker know no cause, so they are last.
     causes = sorted(
         map(last_line, failures.values() or [result]),
         key=lambda cause: LOST in cause,

@@ -1,4 +1,4 @@
-"""Division of the lines of a click log among workers."""
+"""Divides the lines of a click log among workers."""
 
 import functools
 import os
@@ -15,7 +15,7 @@ from keras_lstm_dssm.plain_files import BOM, EmptyFile, line_chunks, reading
 
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 26
-_RUN = 1024  # consecutive lines of a compressed file for one worker
+_RUN = 1024  # consecutive lines of a compressed file that a worker takes
 
 
 class ShardedClickLog(ClickLog):
@@ -94,7 +94,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields the worker's runs of `_RUN` lines: every n-th run of n workers."""
+    """Yields the worker's runs of `_RUN` lines: with n workers, every n-th."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):
@@ -124,7 +124,7 @@ def _range_of_bytes(
             bad.add(path, None, "an empty file")
             return
         file.seek(max(start - 1, 0))
-        if start:  # a line before `start` belongs to the previous worker
+        if start:  # skip the end of the previous worker's last line
             _rest_of_line(file, path)
         while (position := file.tell()) < end:
             chunk = file.read(min(_CHUNK, end - position))

@@ -139,7 +139,7 @@ class JointEvaluation(BestEpoch):
 
     @property
     def name(self) -> str:
-        """Name in the logs of the metric that decides which epoch is best."""
+        """Name of the metric in the logs; it decides which epoch is best."""
         return str(self._name)
 
     def set_model(self, model: Any) -> None:
@@ -288,7 +288,7 @@ class Workers(Processes):
             )
             counts = frequencies.counts
             if training.log.weighted:
-                # Sums of integers do not depend on the order.
+                # Sums of integers are exact, in any order of the workers.
                 counts = np.rint(counts * _WEIGHT_UNITS).astype(np.int64)
             counts = self.collectives.sum_counts(counts)
             if training.log.weighted:
@@ -357,7 +357,7 @@ def train_worker(
             run_training(config, run, stored, verbose=0, processes=workers)
         collectives.barrier()
     except (Stopped, JointError):
-        # The first process that ends would interrupt the other processes.
+        # If one process ended early, it would interrupt the others.
         with suppress(tf.errors.OpError):
             collectives.barrier()
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Adagrad with exact updates of only the rows that a batch reads."""
+"""Adagrad, which updates only the rows that a batch reads."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -120,7 +120,7 @@ class LazyRows:
         self, updated: tf.Tensor, steps: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns mu^m and mu + ... + mu^m, `[r, 1]`; m = steps - updated."""
-        # Double precision, because 1 - mu^m cancels most digits of a float32.
+        # In float32, 1 - mu^m would lose most digits.
         m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
         mu = tf.cast(self.mu, tf.float64)
         decay = mu**m
@@ -378,7 +378,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
-        # Concrete functions, because a `tf.function` would warn of retracing.
+        # A `tf.function` would warn of retracing; concrete functions do not.
         graph = cache(
             tf.function(self._begin, autograph=False).get_concrete_function
         )
@@ -522,8 +522,8 @@ class NesterovSchedule(keras.callbacks.Callback):
     parameter updates mu = 0.9 and for the other 96% mu = 0.995". The position
     in the schedule is `optimizer.iterations`, so a resumed run continues the
     schedule. `NesterovMomentum` computes mu inside of each training step, so
-    `steps_per_execution` has no effect on mu. The logs of an epoch get
-    `momentum`, mu of the epoch's last training step.
+    `steps_per_execution` has no effect on mu. An epoch's logs get the entry
+    `momentum`, which is mu of the epoch's last training step.
 
     With `NesterovMomentum`, other callbacks, the validation of `fit` and saved
     files see the weights W of Algorithm 1, not the look-ahead point.
@@ -619,8 +619,8 @@ class NesterovSchedule(keras.callbacks.Callback):
             done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
-            # A resumed `fit` has the saved end, or ends less than an epoch
-            # later, because it may repeat a part of an epoch.
+            # A resumed `fit` ends at the saved end or less than an epoch later,
+            # because it may repeat a part of an epoch.
             *_, end = saved_phases
             resumed = done < end <= done + total < end + steps
             self._phases = (

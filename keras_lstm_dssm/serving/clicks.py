@@ -33,7 +33,7 @@ from keras_lstm_dssm.files import check_writable, flush_to_disk
 from keras_lstm_dssm.plain_files import cleaned
 
 UBI = "ubi:"
-"""Prefix of a folder's name in `--click_log`: the log has UBI's format."""
+"""If `--click_log` begins with this prefix, the log has UBI's format."""
 
 LIFETIME_SECONDS = 86_400
 """Clicks are logged for a day after the search."""

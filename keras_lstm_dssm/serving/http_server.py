@@ -117,8 +117,8 @@ class Connection(H11Protocol):
 class Guard:
     """The ASGI application that checks and reads each request.
 
-    `Guard` checks, in this order, the header `Host`, the headers about the
-    body's length, the token, and the body's size. It calls `RestApi` directly,
+    `Guard` first checks the header `Host`, then the headers about the body's
+    length, then the token, then the body's size. It calls `RestApi` directly,
     because Starlette would take a fifth of the time of a small request.
     """
 
@@ -406,7 +406,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
-            # Limits replies over TLS, where `pause_writing` is not called
+            # This limits replies over TLS: `pause_writing` is not called there
             # (`test_a_reply_over_tls_that_nobody_reads`).
             listening.setsockopt(
                 socket.IPPROTO_TCP,

@@ -38,7 +38,7 @@ class Bounds(ServerBounds):
     `max_text_kb`, `max_k`, `max_message_mb` and `max_requests`.
 
     Raises:
-        InputError: A number is out of range, or a protocol unknown.
+        InputError: A number is out of range, or a protocol is unknown.
 
     Example:
         >>> Bounds(max_rows=64).check(request)
@@ -72,7 +72,7 @@ class Bounds(ServerBounds):
             )
 
     def check_arrays(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Checks the rows, the texts, and the k or n of a request."""
+        """Checks the number of rows, the sizes of texts, and k or n."""
         arrays = inputs.values()
         self.check_rows(max((len(a) for a in arrays if a.ndim), default=0))
         for name, array in inputs.items():
@@ -139,7 +139,7 @@ class RequestSlots(Executor):
 
     Requests run in threads, so a slow model does not delay other requests. But
     a request runs in the event loop if the last request with the same key took
-    at most `QUICK_SECONDS`. If a request takes over 10 `QUICK_SECONDS`,
+    at most `QUICK_SECONDS`. If a request takes more than 10 times as long,
     requests with the same key run in threads for a minute. A request holds its
     slot until it ends, even if the client disconnects. Only the thread of the
     event loop may use the object.

@@ -14,7 +14,7 @@ _BUCKETS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
 )
 
-# TF Serving's buckets: microseconds, up to 20 minutes.
+# TF Serving's buckets, in microseconds, reach 25 minutes.
 _TF_SERVING_BUCKETS = [10 * 1.8**power for power in range(33)]
 
 _TF_SERVING_COUNT = ":tensorflow:serving:request_count"
@@ -90,7 +90,7 @@ class RequestMetrics:
         code: str,
         start: float,
     ) -> None:
-        """Counts a request that began at `start`, by `time.perf_counter`."""
+        """Counts a request that began when `time.perf_counter` was `start`."""
         seconds = time.perf_counter() - start
         model, signature = self._models.known(model, signature)
         if method != "Predict":

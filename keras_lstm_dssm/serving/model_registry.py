@@ -94,7 +94,7 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads expected versions that are new, or changed after an error."""
+        """Loads expected versions that are new or changed since an error."""
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -403,7 +403,7 @@ class ModelRegistry:
             name: ModelVersions(name, self._verify)
             for name in expected.keys() - self._models.keys()
         }
-        # A new dictionary, because other threads read the old dictionary.
+        # Other threads may read the old dictionary, so it is not changed.
         self._models = dict(sorted({**self._models, **new_models}.items()))
         for name, versions in expected.items():
             self._models[name].load(versions)

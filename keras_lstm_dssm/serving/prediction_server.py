@@ -279,7 +279,7 @@ class PredictionServer:
                     "grpc.server_handshake_timeout_ms",
                     round(1000 * MESSAGE_SECONDS),
                 ),
-                # Ends replies that clients do not read
+                # These two limits end replies that clients do not read
                 # (`test_grpc_replies_that_nobody_reads`).
                 ("grpc.max_connection_age_ms", age_ms),
                 ("grpc.max_connection_age_grace_ms", age_ms),

@@ -99,7 +99,7 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
 
 
 def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
-    """Returns the encoder for a request's model and side, query or document."""
+    """Returns the encoder of a request's model and side (query or document)."""
     servables = find_models(models, string_of(request, "model"))
     sides: dict[int, str] = {}
     for field in _SIDE_FIELDS:
@@ -261,7 +261,7 @@ def _scores(
     query: str,
     documents: Sequence[str],
 ) -> tuple[Servable, np.ndarray]:
-    """Returns the scores of a pair scorer, or cosines of encoders, `[n]`."""
+    """Returns the model, and its scores or cosines of documents, `[n]`."""
     spec = spec_of(models, name)
     if spec.name in _TOWERS:  # the name of either encoder means both
         name = TOWERS + name.removeprefix(spec.name)

@@ -344,9 +344,9 @@ def _decimal(value: Any, dtype: str) -> float:
         return value
     limits = np.finfo(_NUMPY_DTYPES[dtype])
     if isinstance(value, int) and abs(value) < 2**64:
-        maximum: float = 2 ** (limits.nmant + 1) - 1  # the last exact integer
+        maximum: float = 2 ** (limits.nmant + 1) - 1  # exact up to this integer
     else:
-        # In nine digits, the largest float32 is a little larger: 3.40282347e38.
+        # The largest float32 is rounded up in nine digits: 3.40282347e38.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
         raise InvalidError(

@@ -60,13 +60,13 @@ _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
 _MAX_TITLE_WORDS = 200
 _NEAREST = 3
-_MOST_WORDS = 5  # in a reason
+_MOST_WORDS = 5  # maximum number of words in a reason
 
 
 def words_of(
     texts: Iterable[str], maximum: int = _MAX_TITLE_WORDS
 ) -> list[str]:
-    """Returns the distinct normalised words of texts, in order."""
+    """Returns the first `maximum` distinct normalised words of texts."""
     words: dict[str, None] = {}
     for text in texts:
         words.update(dict.fromkeys(_words_of(text)))
@@ -89,7 +89,7 @@ def trigrams(word: str) -> list[str]:
 def letter_similarity(
     query_words: Sequence[str], title_words: Sequence[str]
 ) -> np.ndarray:
-    """Returns the Dice coefficients of trigrams, float64 `[n, m]`."""
+    """Returns Dice coefficients, float64 `[query words, title words]`."""
     title_counts = [Counter(trigrams(word)) for word in title_words]
     result = np.zeros((len(query_words), len(title_words)))
     for row, word in enumerate(query_words):
@@ -105,7 +105,7 @@ def word_similarity(
     title_words: Sequence[str],
     cosines: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Returns the similarities of words, from 0 to 1, float64 `[n, m]`.
+    """Returns similarities from 0 to 1, float64 `[query words, title words]`.
 
     A query word counts as misspelled if no title has the word, but a title has
     a word with similar letters. Misspelled words are compared by letters, and
@@ -128,7 +128,7 @@ def nearest_words(
     title_words: Sequence[str],
     similarity: np.ndarray,
 ) -> dict[str, list[str]]:
-    """Maps each query word that no title has to the nearest title words.
+    """Maps each query word that is in no title to the nearest title words.
 
     `similarity` is the result of `word_similarity`. A query word without
     similar words has an empty list.
@@ -278,7 +278,7 @@ class SearchPage:
         self._cards: dict[tuple[str, int], dict[str, Any]] = {}
 
     def models(self) -> dict[str, Any]:
-        """Returns `models`, the retrievers; and whether `clicks` are logged.
+        """Returns the retrievers as `models`, and whether `clicks` are logged.
 
         Each model has `name` and `versions`, newest first. It also has facts of
         the newest version: `card`, from its model card; `examples`, queries
@@ -356,10 +356,10 @@ class SearchPage:
         are compared by letters only. The page sets `letters` to show two models
         side by side, because one model may have no encoders.
 
-        The reply has `words`, the result of `nearest_words`, and `more`,
-        whether a larger k may find more hits. A hit has `why`, lines that
-        explain the score; `weak`, if the model marks weak matches; and `click`,
-        a token, if clicks are logged.
+        In the reply, `words` is the result of `nearest_words`, and `more` says
+        whether a larger k may find more hits. The lines `why` of a hit explain
+        its score. A hit has `weak` if the model marks weak matches, and the
+        token `click` if clicks are logged.
         """
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:

@@ -1,4 +1,4 @@
-"""Encodes many texts in batches of similar length; caches hashed texts."""
+"""Encodes texts in batches of similar lengths; caches hashed texts."""
 
 import atexit
 import functools
@@ -203,7 +203,7 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces `function(texts, *rules)`, texts `[n]`, once for equal `rules`."""
+    """Traces `function(texts, *rules)` once for equal `rules`; texts `[n]`."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -229,7 +229,7 @@ class HashedTextCache:
         self.max_words = max_words
         self.split = split
         self._bytes_left = max_bytes
-        self._lock = threading.Lock()  # `tf.data` hashes several batches
+        self._lock = threading.Lock()  # `tf.data` uses several threads
         # Text ids are rows of `_words_of_text`, and word ids are rows of
         # `_trigrams_of_word`.
         self._id_of_text: dict[bytes, int] = {}
@@ -361,7 +361,7 @@ class _Rows:
         """Returns the values of rows, and each value's index in `rows`."""
         lengths = self.lengths(rows)
         index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
-        # The distance from a value's result position to its stored position.
+        # A value's position in the result plus `shift` is its stored position.
         shift = self._ends[rows] - (np.cumsum(lengths) - lengths)
         positions = np.arange(len(index)) + shift[index]
         return self._values[positions], index

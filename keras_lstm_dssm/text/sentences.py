@@ -21,7 +21,7 @@ _CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
 # Characters that cannot begin a sentence.
 _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
-# (pattern, replacement) in order. _END marks the end of a sentence, and _STOP
+# Each step replaces a pattern. _END marks the end of a sentence, and _STOP
 # replaces full stops of abbreviations. TensorFlow's RE2 has no look-around, and
 # classes such as \s mean something else in RE2 and `re`. The first step reduces
 # white space to single spaces, so the time of `re` is linear.
@@ -85,8 +85,8 @@ def graph_sentences(
 ) -> tf.RaggedTensor:
     """Splits documents as `split_sentences` does, in a TensorFlow graph.
 
-    Takes strings `[batch]`, any bytes. Returns ragged strings `[batch,
-    (sentences)]` with at least one sentence in each row.
+    Takes strings `[batch]`, which may have any bytes. Returns ragged strings
+    `[batch, (sentences)]` with at least one sentence in each row.
     """
     _check(max_words)
     documents = tf.strings.unicode_transcode(

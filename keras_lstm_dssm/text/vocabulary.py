@@ -58,7 +58,7 @@ class Vocabulary(tf.Module):
         _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
-        # One string, because `tf.Module` searches lists for variables.
+        # The words are one string: `tf.Module` would search a list.
         self._joined = " ".join(words)
         # `keras.layers.StringLookup` would pad each word to the longest word,
         # and lose NULs at the end of a word.

@@ -27,7 +27,7 @@ from lstm_dssm_client.words import (
 
 
 def as_strings(texts: Any) -> tf.Tensor:
-    """Converts strings `(batch,)`, or an iterable of str or bytes, to a tensor.
+    """Converts a tensor or an iterable of texts to a string tensor `(batch,)`.
 
     Raises `InputError` for other types. A graph checks the rank when it runs,
     because TF Serving does not, and some kernels of TF.Text crash on a scalar.
@@ -151,8 +151,8 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`.
 
-    Texts without signs skip steps. ASCII texts without signs take a fifth of
-    the time of texts with signs; other texts without signs take half of it.
+    Texts without signs skip steps. If they are ASCII, they take a fifth of the
+    time of texts with signs; otherwise they take half of this time.
     """
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
@@ -245,7 +245,7 @@ def trigram_ids(
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
-    # Equals `value_rowids`, in a third of the operations.
+    # The result equals `value_rowids`, with a third of the operations.
     word = tf.where(tf.sequence_mask(letters.row_lengths()))[:, 0]
     word = tf.cast(word, tf.int32)
     return trigrams_of_letters(letters.flat_values, word, oov_buckets), word
@@ -266,7 +266,7 @@ def trigrams_of_letters(
     `points` has the code points of all letters, int32 `[m]`; `word` has the
     index of each letter's word, int32 `[m]`, ascending.
     """
-    # Whether letters i - 1 and i are of one word, `[m + 1]`.
+    # Item i says whether letters i - 1 and i are of one word, `[m + 1]`.
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
     # `tf_text.ngrams` would take three times as long, and hashes of its strings
@@ -413,8 +413,8 @@ def distinct_texts(
     Returns the words, ragged strings `[texts, (words)]`, the longest text
     first; and for each string the index of its distinct text, int32 `[batch]`.
     """
-    # Strings with equal bytes are removed first, which is cheap, then strings
-    # with equal normalised texts.
+    # First removes strings with equal bytes, which is cheap. Then removes
+    # strings with equal normalised texts.
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
