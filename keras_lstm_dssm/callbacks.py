@@ -187,7 +187,7 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def name(self) -> str:
-        """Name of the metric in the logs; it decides which epoch is best."""
+        """Name of the metric in the logs; the metric decides the best epoch."""
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def metrics(self) -> dict[str, float]:
@@ -403,7 +403,7 @@ class Checkpoint(keras.callbacks.Callback):
         self._seconds = 0.0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Saves a checkpoint when the last one is too old."""
+        """Saves a checkpoint if the last checkpoint is too old."""
         if time.monotonic() - self._saved > 60 * self.minutes:
             self._save()
 

@@ -117,7 +117,7 @@ class BulletList:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page: a heading, a paragraph, and blocks below it."""
+    """A section of the page: a heading, a paragraph, and then blocks."""
 
     title: str
     blocks: Sequence[Table | Picture | BulletList]

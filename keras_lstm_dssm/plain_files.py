@@ -1,4 +1,4 @@
-"""Readers of JSON, text, arrays and archives from untrusted sources.
+"""Reads JSON, text, arrays and archives from untrusted sources.
 
 A file must be plain (no device or pipe), inside its folder, and not too large.
 A damaged file raises `InputError` with a message of one line.
@@ -222,7 +222,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads what `write_json_gz` wrote. Error messages name `content`."""
+    """Reads what `write_json_gz` wrote; errors say `content` is expected."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"

@@ -1,4 +1,4 @@
-"""Registration and configuration of the Keras classes of this package."""
+"""Registers Keras classes, and reads their constructor arguments."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Large tables: computed initial values, and storage of the changed rows.
+"""Computes initial values of large tables, and stores the changed rows.
 
 Most rows of a trigram table keep their initial values, which can be computed
 from a seed (`HashedUniform`). Files hold only the changed rows (`write_table`).

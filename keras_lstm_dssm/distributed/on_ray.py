@@ -145,7 +145,7 @@ def train_on_ray(
     The steps equal the steps of one process with all workers' batches, and the
     files are the files of `train`. When a worker is lost, Ray restarts all
     workers from the last checkpoint. The final weights have the same bits as
-    without the loss. SIGTERM and ctrl-c stop all workers after a step, and a
+    without a restart. SIGTERM and ctrl-c stop all workers after a step, and a
     checkpoint is saved.
 
     Args:

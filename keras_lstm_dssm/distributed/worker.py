@@ -139,7 +139,7 @@ class JointEvaluation(BestEpoch):
 
     @property
     def name(self) -> str:
-        """Name of the metric in the logs; it decides which epoch is best."""
+        """Name of the metric in the logs; the metric decides the best epoch."""
         return str(self._name)
 
     def set_model(self, model: Any) -> None:

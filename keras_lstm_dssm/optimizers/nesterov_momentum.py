@@ -84,8 +84,8 @@ class LazyRows:
         `change` is -eps times the gradient, with distinct indices.
         """
         indices = change.indices
-        # With several workers, a gradient may have rows that only another
-        # worker has read.
+        # A gradient may have rows that only another worker has read. Then all
+        # rows of the gradient are read here.
         if self._last_read is None or not _is_reshaped(
             indices, self._last_read.indices
         ):

@@ -1,4 +1,4 @@
-"""A local server with TF Serving's services, and clients for both servers.
+"""A local server with TF Serving's services, and clients of such servers.
 
 `PredictionServer` answers over gRPC and HTTP; `Bounds` and `Security` are its
 options. `Client`, `AsyncClient` and `HttpClient` send requests to this server

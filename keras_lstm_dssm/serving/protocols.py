@@ -68,7 +68,7 @@ def model_object(models: ModelRegistry, name: str) -> dict[str, Any]:
 
 
 def _served(models: ModelRegistry) -> list[str]:
-    """Returns the names of served models, and `TOWERS` for both encoders."""
+    """Returns names of served models; with both encoders, also `TOWERS`."""
     names = [name for name in models.names() if models.versions(name)]
     versions = [set(models.versions(name)) for name in _TOWERS]
     return names + [TOWERS] * bool(set.intersection(*versions))

@@ -236,7 +236,7 @@ def trigram_ids(
 
     With `oov_buckets=0`, as in the paper and in the presets that reproduce it,
     letters other than a-z and 0-9 count as `#`. Otherwise a trigram with such a
-    letter has an id from 50,653 on, a hash of its three code points. Letters
+    letter has an id from 50,653 on, hashed from its three code points. Letters
     after the first `MAX_LETTERS` of a word are ignored.
 
     Returns:
@@ -410,8 +410,8 @@ def distinct_texts(
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Splits each distinct text into its normalised words.
 
-    Returns the words, ragged strings `[texts, (words)]`, the longest text
-    first; and for each string the index of its distinct text, int32 `[batch]`.
+    Returns the words, with the longest text first, as ragged strings `[texts,
+    (words)]`; and the index of each string's distinct text, int32 `[batch]`.
     """
     # First removes strings with equal bytes, which is cheap. Then removes
     # strings with equal normalised texts.
