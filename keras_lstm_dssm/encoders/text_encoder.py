@@ -268,7 +268,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
             # An export traces the call anew, because its tables may have other
-            # variables than `self._graph` (`TrigramEmbedding.read_rows`).
+            # variables than in `self._graph` (`TrigramEmbedding.read_rows`).
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(

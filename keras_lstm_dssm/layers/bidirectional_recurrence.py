@@ -230,7 +230,7 @@ def run_on_rows(
     to compute.
     """
     cells = [layer.cell for layer in layers]
-    # Each row of the table, such as a distinct word, is projected once.
+    # Each table row, such as the vector of a word, is projected once.
     inputs = [layer.project(sequences.table) for layer in layers]
     packing = FlatPacking.from_lengths(sequences.lengths)
     index = sequences.index

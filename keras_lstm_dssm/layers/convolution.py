@@ -38,7 +38,7 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 @register
 class ScoringMLP(Configured, keras.layers.Layer):
-    """Computes the scores of pairs `(pairs,)` from features `(pairs, width)`.
+    """Computes scores s `(pairs,)` from features q of pairs, `(pairs, width)`.
 
         r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
 

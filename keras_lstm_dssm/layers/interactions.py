@@ -56,7 +56,7 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes the cells of chosen positions, `(pairs, slices, k)`.
+        """Computes k chosen cells of each pair and slice, `(pairs, slices, k)`.
 
         After pooling, only the chosen cells have a gradient. Computing these
         cells again is faster than a gradient through all cells. `query` and

@@ -46,7 +46,7 @@ class PairedTexts(NamedTuple):
     were padded to the longest text, most cells would be padding.
     """
 
-    vectors: tf.Tensor  # all words of the texts, `(positions, d)`
+    vectors: tf.Tensor  # of all words of the texts, `(positions, d)`
     starts: tf.Tensor  # row of each text's first word, `(texts,)`
     lengths: tf.Tensor  # number of words of each text, `(texts,)`
     rows: tf.Tensor  # the text of each pair, `(pairs,)`

@@ -278,7 +278,7 @@ class KeyVec(TextModel):
         return vectors, p
 
     def word_probabilities(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns softmax(W_v d + b_v), `(batch, vocabulary)`, of vectors d."""
+        """Returns softmax(W_v d + b_v) for vectors d, `(batch, vocabulary)`."""
         return tf.nn.softmax(self.word_scores(vectors))
 
     def get_config(self) -> dict[str, Any]:
@@ -404,8 +404,8 @@ class KeyVec(TextModel):
     ) -> list[tuple[str, float]]:
         """Returns the n most probable key words of a document.
 
-        The result has pairs of a word and its probability, which is from
-        softmax(W_v d + b_v). The most probable word comes first.
+        The result has pairs of a word and its probability, see
+        `word_probabilities`. The most probable word comes first.
 
         Raises:
             InputError: `document` is neither a string nor a list of sentences,

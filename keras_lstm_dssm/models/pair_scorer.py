@@ -213,7 +213,7 @@ class PairScorer(TextModel):
             # Otherwise Keras would warn that the table has no gradient.
             words.embedding.trainable = False
         if not matcher.trainable:
-            # Keras would not freeze weights of layers that are added later.
+            # Keras does not freeze the layers that a frozen matcher adds.
             for weight in matcher.weights:
                 weight.trainable = False
         self.words = words
