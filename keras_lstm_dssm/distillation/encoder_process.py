@@ -100,7 +100,7 @@ def _end_with_parent(requests: int) -> None:
 
 def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
     settings = json.loads(receive(source))
-    # The parent's path: the folder of this file must not be searched.
+    # Python must search the parent's path, not the folder of this file.
     sys.path[:] = settings["path"]
     reply, encode = _attempt(_load, settings["spec"], settings["download"])
     vectors = None

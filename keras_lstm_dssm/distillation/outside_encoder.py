@@ -1,4 +1,4 @@
-"""Pretrained sentence encoders, each of which runs in its own process."""
+"""Opens pretrained sentence encoders; each runs in a separate process."""
 
 import json
 import os
@@ -191,7 +191,7 @@ def _check_name(spec: Any) -> None:
 
 
 class _StoredVectors:
-    """Looks up vectors in a teacher's folder, and encodes all other texts.
+    """Looks up vectors in a teacher's folder; encodes texts without a vector.
 
     The encoder of a folder may be another folder. `visited` are the folders
     that led to this folder: a circle is an error.
@@ -257,9 +257,9 @@ def open_outside_encoder(
             `"MODULE:FUNCTION"`: a Python function from a list of n strings
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
-            a folder that `teach` has written: the stored vectors; for all other
-            texts the encoder that computed them, or an `InputError` if that is
-            a `MODULE:FUNCTION`;
+            a folder that `teach` has written: gives the stored vectors; the
+            encoder of the folder computes further vectors, with an `InputError`
+            if this encoder is a `MODULE:FUNCTION`;
             a folder of model2vec or of sentence-transformers;
             any other string: the name of a sentence-transformers model in the
             cache of Hugging Face.

@@ -1,4 +1,4 @@
-"""Activations of all gates and cells of an LSTM, at each word of a text."""
+"""Computes the activations of a recurrent encoder at each word of a text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
@@ -16,7 +16,7 @@ ACTIVATION_NAMES = ("i", "f", "c", "o", "y")
 
 
 class Activations(NamedTuple):
-    """The activations of a recurrent network that reads a text.
+    """Holds the activations of a recurrent network that reads a text.
 
     Each array is `[words, cells]` with the encoder's dtype. Row t belongs to
     word t of the text, in either reading direction. If the network lacks a

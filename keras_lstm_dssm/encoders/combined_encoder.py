@@ -61,7 +61,7 @@ class CombinedEncoder(TextEncoder):
     b and c are not trained, because trained weights overfit.
 
     With p = 1, as in queries, m is 1: the sketch has length 1. In documents, p
-    below 1 weakens this normalisation, like b below 1 in BM25: m is below 1 if
+    below 1 weakens this normalisation, like BM25's b below 1: m is below 1 if
     the norm of the sketch is below `long`, the 95th percentile of the norms.
     The column sqrt(1 - m^2) gives the third part the length sqrt(c).
 
@@ -170,7 +170,7 @@ class CombinedEncoder(TextEncoder):
     @property
     def vector_parts(self) -> tuple[Part, ...]:
         """The trained parts of the vectors, then the untrained parts."""
-        # A subclass may compute its vectors differently.
+        # The parts of a subclass are not known: it may override `compose`.
         if type(self) is not CombinedEncoder:
             return super().vector_parts
         return *self.trained, *self.untrained
@@ -251,7 +251,7 @@ class UntrainedColumnCache:
     """Hashes texts, and caches the untrained columns of their vectors.
 
     Training does not change the last columns of a `CombinedEncoder`'s vectors.
-    The columns of a text are computed once, and stored. When the cache
+    These columns are computed once for each text, and stored. When the cache
     has reached `max_bytes`, columns of further texts are computed every time.
     """
 

@@ -95,7 +95,7 @@ class CLSMEncoder(TextEncoder):
         self.window = window
         self.filters = filters
         self.units = self.dimension = units
-        # A row has the weights of a trigram for each position in the window.
+        # A table row has a trigram's weights for all positions in the window.
         self.embedding = self._embedding(window * filters, "embedding")
         self.bias = self.add_weight(
             shape=(filters,), initializer="zeros", name="convolution_bias"
@@ -109,7 +109,7 @@ class CLSMEncoder(TextEncoder):
         """Computes the output y of each distinct text."""
         word_index, text_index = words.flat()
         rows = self.embedding(words, training=training)
-        # Row w * window + o is distinct word w at position o in the window.
+        # Row w * window + o is for distinct word w at position o in the window.
         rows = tf.reshape(rows, [-1, self.filters])
         first_row = self._windows(word_index) * self.window
         row_index = first_row + tf.range(self.window)
@@ -125,7 +125,7 @@ class CLSMEncoder(TextEncoder):
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Gathers the window of each value, -1 at the ends: `(n, window)`."""
+        """Gathers the window around each value, `(n, window)`; ends are -1."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(

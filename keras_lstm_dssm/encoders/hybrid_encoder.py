@@ -23,7 +23,7 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """An encoder, and its layers that compute a part of the vectors."""
+    """Holds an encoder, and those of its layers that compute the part."""
 
     encoder: TextEncoder
     layers: list[Any]
@@ -64,7 +64,7 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        holder.parts = [  # Keras tracks the layers in attributes
+        holder.parts = [  # Keras tracks layers that are attributes
             layer for part in self.parts.values() for layer in part.layers
         ]
         self.encoders = [holder]
@@ -73,13 +73,13 @@ class HybridEncoder:
 
     @property
     def resources(self) -> list[Any]:
-        """Objects other than variables that a SavedModel needs."""
+        """Objects that a SavedModel needs in addition to variables."""
         encoders = [part.encoder for part in self.parts.values()]
         return [item for encoder in encoders for item in encoder.resources]
 
     @property
     def extra_state(self) -> list[np.ndarray]:
-        """Arrays other than weights on which the vectors depend."""
+        """Arrays, other than weights, on which the vectors depend."""
         encoders = [part.encoder for part in self.parts.values()]
         return [array for encoder in encoders for array in encoder.extra_state]
 
@@ -149,7 +149,7 @@ class HybridEncoder:
 def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
-    # `HybridEncoder` scales vectors: a single part needs no `columns`.
+    # `HybridEncoder` scales vectors, so a single part needs no `columns`.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

@@ -89,12 +89,12 @@ def scaled(parts: Sequence[Part], vectors: Sequence[tf.Tensor]) -> tf.Tensor:
 
 
 def widths(parts: Sequence[Part]) -> dict[str, int]:
-    """Returns the `widths` of all parts in one dict, in order."""
+    """Returns one dict with the `widths` of all parts, in the parts' order."""
     return {name: n for part in parts for name, n in part.widths.items()}
 
 
 WHOLE_VECTOR = "whole vector"
-"""Name of the columns of a vector with a single part."""
+"""Name of all columns of a vector that has a single part."""
 
 
 class TextEncoder(SyncedWeights, keras.Model):
@@ -267,8 +267,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # Not `self._graph`: in the graph of an export, the tables may have
-            # other variables (`TrigramEmbedding.read_rows`).
+            # An export traces the call anew, because its tables may have other
+            # variables than in `self._graph` (`TrigramEmbedding.read_rows`).
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -336,7 +336,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def resources(self) -> list[Any]:
-        """Objects other than variables that a SavedModel needs."""
+        """Objects that a SavedModel needs in addition to variables."""
         return []
 
     @property
@@ -361,7 +361,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     @property
     def extra_state(self) -> list[np.ndarray]:
-        """Arrays other than weights on which the vectors depend."""
+        """Arrays, other than weights, on which the vectors depend."""
         return []
 
     @property

@@ -93,7 +93,7 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The inverse of `steps`: the packed step of each value."""
+        """Index of each value in each row of `steps`, int32 `(values,)`."""
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)
@@ -230,7 +230,7 @@ def run_on_rows(
     to compute.
     """
     cells = [layer.cell for layer in layers]
-    # Each row of the table, such as a distinct word, is projected once.
+    # Each table row, such as the vector of a word, is projected once.
     inputs = [layer.project(sequences.table) for layer in layers]
     packing = FlatPacking.from_lengths(sequences.lengths)
     index = sequences.index
@@ -261,7 +261,7 @@ def run_on_rows(
         result, outputs, now = run(table, recurrent, cell.gates)
 
         def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-            # Row v * directions + d has the error of value v and direction d.
+            # Row v * directions + d of `y_errors` is for value v, direction d.
             y_errors = tf.reshape(tf.convert_to_tensor(error), [-1, cell.units])
             row = directions * steps + direction
             all_dz = loop_backward(cell, now, y_errors, row, recurrent, counts)
@@ -294,8 +294,8 @@ def run_by_numpy(
 ) -> np.ndarray:
     """Runs an LSTM without peepholes over sequences by NumPy.
 
-    NumPy takes less time than a graph if the LSTM is narrow. The longest
-    sequence must come first. With `reverse`, sequences are read from the last
+    NumPy takes less time than a graph if the LSTM is narrow. The lengths must
+    be in descending order. With `reverse`, sequences are read from the last
     value to the first. Returns y for each value, `(values, units)`. With
     `last`, returns each sequence's y at the last step, `(sequences, units)`.
     """

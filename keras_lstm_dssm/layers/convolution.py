@@ -38,7 +38,7 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 @register
 class ScoringMLP(Configured, keras.layers.Layer):
-    """Computes the scores of pairs `(pairs,)` from features `(pairs, width)`.
+    """Computes scores s `(pairs,)` from features q of pairs, `(pairs, width)`.
 
         r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
 
@@ -192,7 +192,7 @@ class MaskedConvolution(Configured, keras.layers.Layer):
 
 
 class Features(NamedTuple):
-    """Padded features, float `[texts, time, features]`, and lengths."""
+    """Holds features, float `[texts, time, features]`, and texts' lengths."""
 
     values: tf.Tensor
     lengths: tf.Tensor
@@ -266,7 +266,7 @@ class WindowPoolingStack(ConvolutionStack):
     This is the convolutional sentence model of Hu et al. 2014, with the gate g
     of `MaskedConvolution`. Texts are cut or padded to `max_words`. If the
     number of positions is odd, the last maximum is over one position (not
-    stated in the paper). Returns a list of `Features`: each pooling's output.
+    stated in the paper). Returns a list of the `Features` after each pooling.
     """
 
     padding = "narrow"
@@ -302,9 +302,9 @@ class KMaxStack(ConvolutionStack):
         c_l = f(W_l * z_{l-1} + b_l)
         z_l = the k_l largest values of each feature of c_l, in text order
 
-    Kalchbrenner et al. 2014; `dynamic_k` computes k_l. Returns a list of
-    `Features`: the output of each convolution, and the output of the last
-    pooling, padded to `k_top` positions.
+    This stack is from Kalchbrenner et al. 2014; `dynamic_k` computes k_l.
+    Returns a list of `Features`: the output of each convolution, then the
+    output of the last pooling, padded to `k_top` positions.
     """
 
     padding = "wide"
@@ -341,7 +341,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Counts the positions after narrow convolutions, each with pooling.
+    """Counts the positions after narrow convolutions, each followed by pooling.
 
     Raises `InputError` if `time` is too small for the number of layers.
     """

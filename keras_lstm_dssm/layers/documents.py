@@ -28,7 +28,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 
         s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
 
-    Eq. (1) of Bi and Ma 2017, after Kim 2014. There are `filters` filters f of
+    Eq. (1) of Bi and Ma 2017, after Kim 2014. There are `filters` filters f for
     each width k in `windows`. A sentence of fewer than k words is padded with
     zero vectors.
 
@@ -110,7 +110,7 @@ def windows_of(
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
-    # `shift`: how many more words than windows all earlier sentences have.
+    # All earlier sentences together have `shift` more words than windows.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -146,7 +146,7 @@ def _largest_sums(
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
-            # If the largest sum is NaN, `count - 1` remains, a valid index.
+            # A NaN equals no sum: `count - 1` then remains, a valid index.
             first = tf.math.segment_min(
                 tf.where(is_largest, position, count - 1), segment
             )

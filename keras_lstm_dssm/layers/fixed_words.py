@@ -1,4 +1,4 @@
-"""Word vectors that are not trained: random signs, and rows of a table."""
+"""Layers of word vectors that are not trained: random signs, table rows."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -88,8 +88,8 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # There are two tables of 2,048 rows. The signs of a word are a row of
-        # one times a row of the other: 4 million combinations. A third table
+        # There are two tables of 2,048 rows. A word's signs are a row of the
+        # first times a row of the second: 4 million combinations. A third table
         # would cost a fifth of the encoder's speed. A sign is stored as a bit.
         self._signs = [
             self.add_weight(
@@ -194,7 +194,7 @@ def word_keys(words: WordBatch) -> tf.Tensor:
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
-    """Hashes the trigrams of each word; the sum is the word's hash, int64."""
+    """Hashes each trigram of each word, int64; a word's hash is their sum."""
     return tf.gather(
         sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
         words.trigram_index,
@@ -237,7 +237,7 @@ class Rows(keras.layers.Layer):
         self.build((None,))
 
     def set_rows(self, keys: np.ndarray, rows: np.ndarray) -> None:
-        """Sets distinct keys, int64 `[count]`, with rows `[count, units]`."""
+        """Stores rows `[count, units]` under distinct keys, int64 `[count]`."""
         order = np.argsort(keys)
         scales = np.abs(rows).max(axis=1) / 127
         codes = rows / np.where(scales > 0, scales, 1)[:, np.newaxis]

@@ -56,7 +56,7 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes the cells of chosen positions, `(pairs, slices, k)`.
+        """Computes k chosen cells of each pair and slice, `(pairs, slices, k)`.
 
         After pooling, only the chosen cells have a gradient. Computing these
         cells again is faster than a gradient through all cells. `query` and
@@ -285,11 +285,11 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
         concat:   f(w' [g1; g2] + b)
 
-    The match feature models of Yin and Schuetze 2015; f is the activation. A
-    call returns the argument of f or exp. Both are monotone: `apply` computes
-    them after max pooling, when fewer cells remain. Takes the query phrases
-    after `project`, `(pairs, m, dimension)`, and the document phrases, `(pairs,
-    n, dimension)`; returns `(pairs, m, n)`.
+    These are the match feature models of Yin and Schuetze 2015. f is the
+    activation. A call returns the argument of f or exp. f and exp are monotone:
+    `apply` computes them after max pooling, on fewer cells. Takes the query
+    phrases after `project`, `(pairs, m, dimension)`, and the document phrases,
+    `(pairs, n, dimension)`; returns `(pairs, m, n)`.
     """
 
     def __init__(

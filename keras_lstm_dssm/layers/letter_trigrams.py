@@ -41,7 +41,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     the layer has no weights and no vocabulary. The layer works in
     `Dataset.map` after batching, in a `tf.function` and in a saved model.
 
-    TF Serving supports all operations of the layer from version 2.12. A Python
+    From version 2.12, TF Serving supports all operations of the layer. A Python
     process that loads an exported model must import `tensorflow_text` first.
 
     The input of a functional model is `keras.Input((), dtype="string")`; a
@@ -228,7 +228,7 @@ def gather_sum(
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
     Without `segment`, the result is `values[index]`. `segments` is the number
-    of segments; by default the last segment number plus 1.
+    of segments; by default the last element of `segment` plus 1.
 
     The gradient sorts `index` and sums segments: this is three to four times as
     fast as TensorFlow's gradient. `order`, if known, is a permutation that
@@ -251,7 +251,7 @@ def gather_sum(
         sorting = tf.argsort(index) if order is None else order
         rows = sorting if segment is None else tf.gather(segment, sorting)
         return tf.sparse.segment_sum(
-            tf.convert_to_tensor(error),  # sparse if a gather follows
+            tf.convert_to_tensor(error),  # the error of a gather is sparse
             rows,
             tf.gather(index, sorting),
             num_segments=tf.shape(values)[0],
@@ -274,7 +274,7 @@ def copy_weights(source: Any, target: Any) -> None:
 
 
 def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
-    """Returns the `TrigramEmbedding` layers of a model, in order."""
+    """Returns a model's `TrigramEmbedding`s, in the order of `all_layers`."""
     return [
         layer
         for layer in all_layers(model)
@@ -289,7 +289,7 @@ class TrigramEmbedding(SyncedWeights):
     The product `W l(t)` is the sum of the table's rows for the trigrams of the
     word. In a recurrent encoder, the table has columns for all gates.
 
-    The vectors of the ragged ids of `LetterTrigrams` are padded with zeros and
+    For ragged ids of `LetterTrigrams`, the vectors are padded with zeros and
     have a Keras mask of the words, bool `(batch, words)`. Layers such as
     `Recurrent`, `keras.layers.LSTM` and `keras.layers.GlobalAveragePooling1D`
     use the mask.
@@ -383,7 +383,7 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # `.value` is TensorFlow's variable: gathering copies only the rows.
+        # `.value` is TensorFlow's variable: only the rows read are copied.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:

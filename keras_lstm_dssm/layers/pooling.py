@@ -24,7 +24,7 @@ def regions(
     regions have one more. If a length is below `count`, each region has one
     position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`. With
     `"double"`, each position is repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, until
-    there are `count` or more; then these are divided. Returns the first
+    there are at least `count`, which are then divided. Returns the first
     position and the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
@@ -226,7 +226,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # Counts decide, not values: a NaN must remain and stop training.
+        # Counts, not values, say which cells exist: a NaN must stop training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -273,7 +273,7 @@ def dynamic_k(
 
         k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
 
-    n is the length of a text, l the layer, from 1, and L the number of layers.
+    n is a text's length, l the layer, counted from 1, and L the last layer.
     `k_min` is by default `k_top`, as in Kalchbrenner et al. 2014 and Qiu and
     Huang 2015; the programs of Wan et al. 2016 use k_top = 1 and k_min = 4.
     """

@@ -64,13 +64,13 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
 
 def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
     """Returns y(t-1) for each packed y(t), t > 0, `(steps, units)`."""
-    # For row r, y(t) has the index starts[t] + r, and y(t-1) starts[t-1] + r.
+    # Row r has y(t) at index starts[t] + r, and y(t-1) at starts[t-1] + r.
     index = tf.range(tf.reduce_sum(counts[:1]), tf.shape(values)[0])
     return tf.gather(values, index - tf.repeat(counts[:-1], counts[1:]))
 
 
 _STEPS = 2
-"""Time steps per iteration, whose overhead takes as long as two steps."""
+"""Time steps per iteration; its overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -240,7 +240,7 @@ def run_with_gradient(
             return [dz, *(by_weight[name] for name in names)]
 
         y = now["y"].concat()
-        if not at_all_steps:  # the value of each row at its last step
+        if not at_all_steps:  # keep only each row's y at the last step
             last = tf.gather(packed.starts, packed.lengths - 1)
             y = tf.gather(y, last + tf.range(tf.size(packed.lengths)))
         return y, gradient
@@ -295,7 +295,7 @@ def backpropagate_through_time(
         t: tf.Tensor, errors: Tensors, array: tf.TensorArray
     ) -> tuple[tf.Tensor, Tensors, tf.TensorArray]:
         first, rows = starts[t], steps.counts[t]
-        start = first - all_rows  # `before` has no time 0
+        start = first - all_rows  # `before` starts at t = 1
         earlier = {n: y[start : start + rows] for n, y in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
         errors["y"] = tf.matmul(dz, transposed)
@@ -332,7 +332,7 @@ def _rows(steps: PackedSequence) -> tf.Tensor:
 
 
 def _time(steps: PackedSequence) -> tf.Tensor:
-    return tf.maximum(tf.size(steps.counts), 1)  # 1 without rows
+    return tf.maximum(tf.size(steps.counts), 1)  # 1 if there are no rows
 
 
 @register
@@ -341,8 +341,8 @@ class Recurrent(keras.layers.Layer):
 
     The results are those of `keras.layers.RNN(cell)`. Last outputs, and all
     outputs of a `PackedSequence`, are computed without padding and with a
-    custom gradient, several times as fast. Keras's layer computes the rest:
-    padded inputs with `return_sequences`, `return_state` or `initial_state`.
+    custom gradient, several times as fast. Keras's layer runs for padded
+    inputs with `return_sequences`, `return_state` or `initial_state`.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
@@ -372,7 +372,7 @@ class Recurrent(keras.layers.Layer):
 
     Returns:
         The last output `(batch, units)`. With `return_sequences`, the outputs
-        `(batch, time, units)`; past the end of a row its last output is
+        `(batch, time, units)`; past a row's end, the row's last output is
         repeated. With `return_state`, a list of the output and the states. For
         a `PackedSequence` with `return_sequences`, a `PackedSequence`; rows
         keep their order.
@@ -526,7 +526,7 @@ class Recurrent(keras.layers.Layer):
     def _keras_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any
     ) -> Any:
-        # As an attribute, the layer would store the cell twice in saved files.
+        # If the layer were an attribute, saved files would have the cell twice.
         layer = keras.layers.RNN(
             self.cell,
             return_sequences=self.return_sequences,

@@ -133,7 +133,7 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # `gather_sum` adds one vector for each word, and none for padding: 0.
+        # `gather_sum` adds a vector for each word; padding gets none and is 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -169,7 +169,7 @@ class TrigramVectors(WordVectors):
     training.
 
     The table starts uniform in [-0.05, 0.05): the vector of a word of four
-    letters then has the variance that it has in `VocabularyVectors`. See
+    letters then has the same variance as in `VocabularyVectors`. See
     `WordVectors` for the other arguments, the results and the errors.
 
     Args:

@@ -22,13 +22,13 @@ from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
-"""Number of topics of each level; `LARGE_LEVELS` for more than 20,000 pairs."""
+"""Topics on each level; `LARGE_LEVELS` is for more than 20,000 pairs."""
 
-_BATCH = 1024  # texts in a lookup of words
+_BATCH = 1024  # texts whose words are looked up at once
 
 
 class Patches(NamedTuple):
-    """Vocabulary ids of patches, int32 `[patches, largest]`, padded with 0."""
+    """Holds word ids of patches, int32 `[patches, largest]`, padded with 0."""
 
     query: np.ndarray
     document: np.ndarray
@@ -167,9 +167,9 @@ class DeepMatch(Matcher):
         z = sigmoid(sum over r of (x' a_r) (y' b_r) + b), r = 1 to `rank`;
         x is 1 for words of the patch that the query contains, else 0; y is 1
         for words of the patch that the document contains, else 0;
-    - layer II, a sigmoid unit for each patch of all levels except the last. The
-        unit reads layer I of its own patch, and of overlapping patches of the
-        next level;
+    - layer II, a sigmoid unit for each patch of each level but the last level.
+        The unit reads layer I of the same patch, and of those patches of the
+        next level that overlap it;
     - a committee layer of sigmoid units, and a linear output.
 
     The matcher reads `WordSequences.words`, which must be vocabulary ids, and

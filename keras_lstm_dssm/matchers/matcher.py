@@ -157,7 +157,7 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> Sequence[np.ndarray]:
         """Represents each text for `score_query`.
 
-        The fields of `texts` are NumPy arrays; the longest text comes first.
+        The fields of `texts` are NumPy arrays; `texts.lengths` are descending.
         Returns an array `[rows, width]` for each text.
         """
         raise NotImplementedError(f"{type(self).__name__}.represent_by_numpy")
@@ -170,7 +170,7 @@ class Matcher(Configured, keras.layers.Layer):
         Args:
             query: The rows of the query, from `represent_by_numpy`.
             documents: The rows of all documents, one document after the other.
-            lengths: The number of rows of each document, the largest first.
+            lengths: The number of rows of each document, descending.
 
         Returns:
             Scores `[documents]`.
@@ -234,7 +234,7 @@ def rows_of(represented: Any, index: tf.Tensor) -> Any:
 
 
 def check_pairs(queries: Sequence[str], documents: Sequence[str]) -> None:
-    """Raises `InputError` if there are no pairs for pre-training."""
+    """Raises `InputError` if no pair is given, or a text has no partner."""
     if not queries or len(queries) != len(documents):
         raise InputError(
             f"found {len(queries)} queries and {len(documents)} documents,"

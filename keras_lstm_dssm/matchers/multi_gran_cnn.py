@@ -29,12 +29,12 @@ from keras_lstm_dssm.registration import register
 class MultiGranCNN(Matcher):
     """Compares phrases of all sizes, and convolves over the similarities.
 
-    After Yin and Schuetze 2015. The phrases of a text are its words, the
-    outputs of each convolution, and the vector of the whole text, which is the
-    output of the last pooling; see `KMaxStack`. `PhraseSimilarity` compares
-    each query phrase with each document phrase. `DynamicPooling` reduces the
-    matrix of similarities to a fixed size. 2-D convolutions with tanh follow,
-    each with a dynamic pooling, and an MLP computes the score.
+    The model follows Yin and Schuetze 2015. The phrases of a text are its
+    words, the outputs of each convolution, and the vector of the whole text,
+    which is the output of the last pooling; see `KMaxStack`. `PhraseSimilarity`
+    compares each query phrase with each document phrase. `DynamicPooling`
+    reduces the matrix of similarities to a fixed size. 2-D convolutions with
+    tanh follow, each with a dynamic pooling. An MLP computes the score.
 
     Queries and documents have separate convolutions. The number of filters is
     the width of the word vectors, because the vectors of all phrases have the

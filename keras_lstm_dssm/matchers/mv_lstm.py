@@ -46,7 +46,7 @@ class PairedTexts(NamedTuple):
     were padded to the longest text, most cells would be padding.
     """
 
-    vectors: tf.Tensor  # all words of the texts, `(positions, d)`
+    vectors: tf.Tensor  # of all words of the texts, `(positions, d)`
     starts: tf.Tensor  # row of each text's first word, `(texts,)`
     lengths: tf.Tensor  # number of words of each text, `(texts,)`
     rows: tf.Tensor  # the text of each pair, `(pairs,)`
@@ -153,7 +153,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         return unit(outputs) if self.unit_length else outputs
 
     def flat_by_numpy(self, texts: FlatSequences) -> np.ndarray:
-        """Computes `flat` by NumPy; the longest text must come first."""
+        """Computes `flat` by NumPy; `texts.lengths` must be descending."""
         parts = [
             run_by_numpy(self.forward_lstm, texts),
             run_by_numpy(self.backward_lstm, texts, reverse=True),
@@ -356,7 +356,7 @@ class MVLSTM(Matcher):
             return super().score_rows(query, document, *rows, training)
         u_rows, v_rows = as_rows(query), as_rows(document)
         if self.share:
-            # One loop over time for all texts.
+            # One loop over time runs all texts.
             all_rows = u_rows.joined(v_rows)
             p = self.query_positions.flat(all_rows, training=True)
             texts = p, all_rows.starts, all_rows.lengths
@@ -438,7 +438,7 @@ class MVLSTM(Matcher):
         chosen = self.comparison.compare_at(
             u.vectors, v.vectors, u.vector_rows(rows), v.vector_rows(columns)
         )
-        values = tf.stop_gradient(values)  # for cells that do not exist
+        values = tf.stop_gradient(values)  # used for cells that do not exist
         scores = self._score(tf.where(rows >= 0, chosen, values))
         return tf.gather(scores, tf.math.invert_permutation(order))
 
@@ -474,9 +474,9 @@ class RecurrentCosine(Matcher):
 
         s = scale * cos(h_X(m), h_Y(n))
 
-    LSTM-RNN of Palangi et al. 2016, with a forget gate and without peepholes,
-    like the baseline of Wan et al. 2016. With two directions (Bi-LSTM-RNN), the
-    vector of a text of m words is [h_forward(m); h_backward(1)].
+    This is LSTM-RNN of Palangi et al. 2016, for texts of m and n words, with a
+    forget gate and no peepholes, like the baseline of Wan et al. 2016. With two
+    directions (Bi-LSTM-RNN), h_X is [h_forward(m); h_backward(1)].
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -561,7 +561,7 @@ class RecurrentCosine(Matcher):
         if not self.share:
             rows = query_rows, document_rows
             return super().score_rows(query, document, *rows, training)
-        # One loop over time for all texts.
+        # One loop over time runs all texts.
         texts = as_rows(query).joined(as_rows(document))
         vectors = self.represent(texts, "query", training)
         queries = tf.size(query.lengths)

@@ -58,7 +58,7 @@ def same_numbers(
 class Phrases(NamedTuple):
     """Represents texts for the head `"pool"` of `RAE`."""
 
-    # Words, inner nodes, then zeros, `[texts, 2 * time - 1, dimension]`.
+    # Words, then inner nodes, then 0: `[texts, 2 * time - 1, dimension]`.
     nodes: tf.Tensor
     lengths: tf.Tensor
     numbers: tf.Tensor  # ids of words that are numbers, else 0, `[texts, time]`
@@ -112,8 +112,8 @@ class RAE(Matcher):
     parser; here trees are greedy or balanced, see `RecursiveAutoencoder`.
 
     `pretrain` trains the autoencoder on the unfolding error of the training
-    texts. After that, autoencoder and word vectors are constants, and only the
-    head is trained.
+    texts. After that, the autoencoder and the word vectors are constants; only
+    the head is trained.
 
     The head `"pool"` computes the Euclidean distances between all 2 m - 1 nodes
     of a query of m words and all 2 n - 1 nodes of a document of n words.

@@ -80,7 +80,7 @@ def balanced_children(max_words: int) -> np.ndarray:
         def root(
             start: int, end: int, merges: list[tuple[int, int]] = merges
         ) -> int:
-            # Merges the words `start` to `end - 1`; returns the node.
+            # Merges the words `start` to `end - 1`; returns their root.
             if end - start == 1:
                 return start
             middle = (start + end + 1) // 2
@@ -107,9 +107,9 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     Autoencoders for Paraphrase Detection").
 
     The published model uses the trees of a parser; this layer needs no parser.
-    For a `"greedy"` tree, the two neighbours with the smallest reconstruction
-    error |[c1; c2] - [c1'; c2']|^2, of equal pairs the first, are repeatedly
-    replaced by their parent (Socher et al. 2011, "Semi-Supervised Recursive
+    A `"greedy"` tree repeatedly replaces two neighbours by their parent: the
+    first two neighbours with the smallest reconstruction error
+    |[c1; c2] - [c1'; c2']|^2 (Socher et al. 2011, "Semi-Supervised Recursive
     Autoencoders for Predicting Sentiment Distributions"). A `"balanced"` tree
     halves a text recursively.
 
@@ -367,7 +367,7 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # A tape does not watch weights that `RAE` has frozen.
+            # Otherwise the tape would skip weights that `RAE` has frozen.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))

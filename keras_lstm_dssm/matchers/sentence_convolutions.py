@@ -131,10 +131,10 @@ class ARCII(Matcher):
 
         z_ij = g_ij relu(W [x_i..x_{i+width-1}; y_j..y_{j+width-1}] + b)
 
-    ARC-II of Hu et al. 2014. The formula is the first layer. After it come max
-    pooling of 2 x 2 cells, further 2-D convolutions, each with max pooling, and
-    an MLP. The gate g is 0 if the window i or the window j is padding, else 1.
-    (In the paper g is 0 if both windows are padding.)
+    ARC-II of Hu et al. 2014. The formula is the first layer; 2-D convolutions
+    and an MLP follow. The output of the first layer and of each convolution is
+    max-pooled over 2 x 2 cells. The gate g is 0 if window i or window j is
+    padding, else 1. (In the paper g is 0 if both windows are padding.)
 
     With W = [W_x; W_y], the first layer before the relu is a sum A_i + C_j of
     two 1-D convolutions. The maximum of this sum over a rectangle is the sum of
@@ -263,11 +263,11 @@ class CNTN(Matcher):
 
         s = u' tanh(v_q' M^[1:r] v_a + V [v_q; v_a] + b)
 
-    Convolutional neural tensor network of Qiu and Huang 2015. Convolutions with
-    dynamic k-max pooling, see `KMaxStack`, and a dense layer compute the vector
-    v of a text: v_q of queries, v_a of documents. Queries and documents have
-    separate weights. The default sizes are from public implementations. The
-    preset `cntn_wan`, a baseline of Wan et al. 2016, is smaller.
+    This is the convolutional neural tensor network of Qiu and Huang 2015. A
+    `KMaxStack` and a dense layer compute the vector of a text: v_q of a query,
+    v_a of a document. Queries and documents have separate weights. The default
+    sizes are from public implementations. The preset `cntn_wan`, a baseline of
+    Wan et al. 2016, is smaller.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -337,7 +337,7 @@ class CNTN(Matcher):
         self.bias = self.add_weight(
             shape=(slices,), initializer="zeros", name="bias"
         )
-        # Zeros: all scores are 0 at the start.
+        # With zeros, all scores are 0 at the start.
         self.combination = self.add_weight(
             shape=(slices,), initializer="zeros", name="combination"
         )

@@ -94,8 +94,8 @@ def check_arguments(
     """Checks that the constructor of a class takes the arguments in `config`.
 
     Arguments of parent classes up to `base` are allowed. The arguments in
-    `without` are not: they have their own fields in the recipe. `field` is the
-    name of the recipe's field with the value `config`.
+    `without` are not, because the recipe has other fields for them. `field` is
+    the name of the recipe's field with the value `config`.
     """
     allowed = {"dtype", "trainable"}
     for parent in model_class.__mro__:
@@ -121,8 +121,8 @@ def check_arguments(
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered subclass of `base` with the name `class_name`.
 
-    `field` is the recipe's field with the name, such as `"LSTMEncoder"`, or
-    `"my_package>GRUEncoder"` for a class of another package.
+    `field` is the recipe's field that has `class_name`. A class of another
+    package has a name such as `"my_package>GRUEncoder"`.
     """
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls

@@ -21,11 +21,11 @@ from lstm_dssm_client.signatures import as_bytes
 
 
 class DocumentBatch(NamedTuple):
-    """Hashed documents.
+    """Holds hashed documents.
 
     Attributes:
         sentences: The distinct sentences. `text_index`, `[sentences]`, lists
-            the sentences of the first document, of the second, and so on.
+            the sentences of all documents, one document after the other.
         lengths: Number of sentences of each document, at least 1, int32
             `[documents]`.
     """
@@ -40,12 +40,12 @@ class DocumentBatch(NamedTuple):
 
 
 class HashedDocuments(NamedTuple):
-    """A hashed batch of training examples."""
+    """Holds a hashed batch of training examples."""
 
     documents: DocumentBatch
     salient: tf.Tensor  # whether a sentence is a key sentence, `[sentences]`
-    key_words: tf.Tensor  # indices in the key vocabulary, int32 `[m]`
-    key_word_document: tf.Tensor  # document of each key word, ascending, `[m]`
+    key_words: tf.Tensor  # int32 `[words]`, indices in the key vocabulary
+    key_word_document: tf.Tensor  # `[words]`, document of each, ascending
 
 
 class DocumentHasher(Hasher):
@@ -120,7 +120,7 @@ class DocumentHasher(Hasher):
         """Returns the first values of each row; `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._cut_lengths(rows)
-        # Difference between a value's indices in `values` and in the result.
+        # `shift` plus a value's index in the result is its index in `values`.
         shift = starts - tf.cumsum(lengths, exclusive=True)
         index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
         missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
@@ -175,7 +175,7 @@ def document_batches(
 
 
 def sentence_batches(x: Any, batch_size: int | None = None) -> tf.data.Dataset:
-    """Makes a dataset of batches of documents without targets."""
+    """Makes batches of documents without targets; returns a dataset as is."""
     if isinstance(x, tf.data.Dataset):
         return x
     documents = _ragged(sentence_lists(x), tf.string)

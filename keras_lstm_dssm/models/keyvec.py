@@ -54,9 +54,9 @@ class KeyVec(TextModel):
     `fit` takes a tuple of three lists, or a `tf.data.Dataset` of batches
     `(documents, salient, key_words)`, each a `tf.RaggedTensor` `[batch, None]`:
     the sentences, a bool for each sentence, and the key words of each document.
-    The metrics, means over documents, are loss, read_loss (-L_read),
-    key_word_loss (-L_enc) and accuracy: the share of documents in which the
-    sentence with the largest p_i is a key sentence.
+    The metrics are means over documents: loss, read_loss (-L_read),
+    key_word_loss (-L_enc), and accuracy, which is 1 for a document if the
+    sentence with the largest p_i is a key sentence, else 0.
 
     Args:
         words: Layer that converts sentences to word vectors.
@@ -278,7 +278,7 @@ class KeyVec(TextModel):
         return vectors, p
 
     def word_probabilities(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns softmax(W_v d + b_v), `(batch, vocabulary)`, of vectors d."""
+        """Returns softmax(W_v d + b_v) for vectors d, `(batch, vocabulary)`."""
         return tf.nn.softmax(self.word_scores(vectors))
 
     def get_config(self) -> dict[str, Any]:
@@ -378,7 +378,7 @@ class KeyVec(TextModel):
     ) -> list[tuple[str, float]]:
         """Returns the n sentences of a document with the largest p_i.
 
-        The result has pairs of a sentence and its p_i, the largest first.
+        The result has pairs of a sentence and its p_i, the largest p_i first.
         Sentences with equal p_i keep their order.
 
         Raises:
@@ -404,8 +404,8 @@ class KeyVec(TextModel):
     ) -> list[tuple[str, float]]:
         """Returns the n most probable key words of a document.
 
-        The result has pairs of a word and its probability,
-        softmax(W_v d + b_v), the largest first.
+        The result has pairs of a word and its probability, see
+        `word_probabilities`. The most probable word comes first.
 
         Raises:
             InputError: `document` is neither a string nor a list of sentences,

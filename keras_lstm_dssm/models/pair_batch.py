@@ -1,4 +1,4 @@
-"""Batches of queries and clicked titles, checked and hashed for `TwoTower`."""
+"""Checks and hashes batches of queries and clicked titles, for `TwoTower`."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ def log_q_sums(
 
 
 class HashedPairs(NamedTuple):
-    """A hashed batch of pairs, which has each distinct text once.
+    """Holds a hashed batch of pairs, with each distinct text once.
 
     Attributes:
         query: The queries; `query.text_index` is `[batch]`.
@@ -103,9 +103,9 @@ class PairHasher(Hasher):
     ) -> HashedPairs:
         """Hashes a batch of pairs of strings, or of `WordBatch`es.
 
-        `extras` are the third part of a batch, see `TwoTower`. `caches` are
-        one for queries and one for documents. They hash the texts; without
-        `caches`, the encoders do. A graph with caches cannot be saved.
+        `extras` are the third part of a batch, see `TwoTower`. `caches`, one
+        for queries and one for documents, hash the texts; by default the
+        encoders hash the texts. A graph with caches cannot be saved.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):

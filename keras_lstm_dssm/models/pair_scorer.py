@@ -39,7 +39,7 @@ from lstm_dssm_client.signatures import as_bytes, pairs_as_bytes, query_as_bytes
 
 
 class HashedTriples(NamedTuple):
-    """A hashed batch of triples, which has each distinct text once."""
+    """Holds a hashed batch of triples, with each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
     document: WordBatch  # positives, then negatives: `[2 * batch]`
@@ -213,7 +213,7 @@ class PairScorer(TextModel):
             # Otherwise Keras would warn that the table has no gradient.
             words.embedding.trainable = False
         if not matcher.trainable:
-            # Keras does not freeze layers that are added later.
+            # Keras does not freeze the layers that a frozen matcher adds.
             for weight in matcher.weights:
                 weight.trainable = False
         self.words = words

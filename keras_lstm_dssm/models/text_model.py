@@ -370,7 +370,7 @@ class TextModel(BuiltModel):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Returns loss and metrics; x and weights as for `fit`."""
+        """Returns loss and metrics; for x and weights see `fit`."""
         weights = kwargs.pop("sample_weight", None)
         batches = self._hashed(
             self._batches(x, batch_size=batch_size, sample_weight=weights)
@@ -425,7 +425,7 @@ class TextModel(BuiltModel):
         """
         self._refuse(class_weight=class_weight)
         batch = self._only_batch(x, y, sample_weight)
-        self.reset_metrics()  # Keras 3.12 does not
+        self.reset_metrics()  # Keras 3.12 does not reset them
         try:
             return super().train_on_batch(*batch, return_dict=return_dict)
         finally:
@@ -545,7 +545,7 @@ class TextModel(BuiltModel):
                 )
 
     def _nesterov(self) -> NesterovMomentum | None:
-        # A method, because Keras would save a property with the model.
+        # This is a method, because Keras would save a property with the model.
         optimizer = self.optimizer if self.compiled else None
         return optimizer if isinstance(optimizer, NesterovMomentum) else None
 

@@ -43,7 +43,7 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
 
     Blocks are multiplied separately: the product of untrained columns needs no
     gradient, and can run in parallel with the recurrence. The cosine is the sum
-    of the products, because two blocks, concatenated, have rows of norm 1.
+    of the products, because the rows of both blocks together have norm 1.
     """
     widths = [
         [block.shape[-1] for block in blocks] for blocks in (queries, titles)
@@ -309,7 +309,7 @@ class TwoTower(SyncedWeights, TextModel):
             InputError: XLA, half precision or the metric accuracy, which every
                 `TwoTower` has, is requested.
         """
-        self.sync_weights()  # pending updates of the previous optimizer
+        self.sync_weights()  # applies updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
         nesterov = self._nesterov()
         if nesterov:
@@ -426,7 +426,7 @@ class TwoTower(SyncedWeights, TextModel):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Returns loss and accuracy; x, y and weights as for `fit`.
+        """Returns loss and accuracy; for x, y and weights see `fit`.
 
         Lists are shuffled, because the negatives come from the same batch. Each
         call uses the same order and the same `"corpus"` negatives.
@@ -546,7 +546,7 @@ class TwoTower(SyncedWeights, TextModel):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Returns the cosines of pairs, `(pairs,)`; x and y as for `fit`."""
+        """Returns the cosines of pairs, `(pairs,)`; for x and y see `fit`."""
         pairs = pair_batches(x, y, batch_size)
         self.sync_weights()
         if is_empty(pairs):  # Keras would raise UnboundLocalError
