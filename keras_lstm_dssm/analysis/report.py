@@ -48,7 +48,7 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns data, `max_bad_lines`, `min_relevant`: if not set, the run's."""
+    """Returns data, `max_bad_lines`, `min_relevant`; the run has defaults."""
     config = {} if settings.data else run.read_config()  # with `data`: 0 and 1
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -100,9 +100,9 @@ def training_sections(
 ) -> list[Section]:
     """Returns the sections on training: the loss by epoch, the model card.
 
-    `labels` is column of the history -> label of the curve, `unit` the label of
-    the vertical axis; `scales` are properties of the axes. Empty sections, and
-    curves with missing values, are left out.
+    `labels` maps a column of the history to the label of a curve. `unit` is the
+    label of the vertical axis; `scales` are properties of the axes. Empty
+    sections, and curves with missing values, are left out.
     """
     sections = []
     history = run.read_history()
