@@ -101,7 +101,7 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Lists possible numbers: term, word, and 1.0 if it counts, else 0.0."""
+        """Lists possible numbers: term, word, and 1.0 if it counts, or 0.0."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
