@@ -59,7 +59,7 @@ def allocators() -> dict[str, dict[str, str]]:
     """Returns name of an allocator -> environment that selects it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
-        # Does not return the memory of large arrays to the system.
+        # This malloc keeps the memory of large arrays for later arrays.
         "malloc that keeps memory": {
             "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
             "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),

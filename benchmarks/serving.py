@@ -287,7 +287,7 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
         while not stop.wait(swap_seconds):
             folders = list(version_folders(base).values())
             publish(base, partial(shutil.copytree, folders[-1]))
-            for old in folders[:-2]:  # the server may still load the last two
+            for old in folders[:-2]:  # the server may still load the newest two
                 shutil.rmtree(old)
 
     thread = threading.Thread(target=swap)

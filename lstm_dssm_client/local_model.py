@@ -97,7 +97,7 @@ class LocalModel:
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """Id of a document -> title; empty without documents."""
+        """Id of a document -> title; empty if the file has no documents."""
         return self._by_id("titles")
 
     @cached_property

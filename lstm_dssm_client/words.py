@@ -186,7 +186,7 @@ class SignRules:
             ),
             Rule(
                 f"[{IGNORED_MARKS}{_ZERO_WIDTH_SPACE}]"
-                # Combining marks of canonically decomposed Greek accents.
+                # The marks at the end belong to decomposed Greek accents.
                 f"|[{classes[0]}][\u0300\u0301\u0342]*",
                 " ",
             ),

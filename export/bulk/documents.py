@@ -379,7 +379,7 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Converts a document to a row. The first sentence may be the title."""
+    """Converts a document; the first sentence replaces a missing title."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title

@@ -194,7 +194,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # Equal titles share a vector: in two parts, last bits differ.
+                # Two parts may encode a title to vectors with other last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]

@@ -69,7 +69,7 @@ class DocumentTags(tf.Module):
             ),
             default_value=len(distinct),
         )
-        # Variables, not constants: a graph is limited to 2 GiB.
+        # Stores variables: constants would count to a graph's limit of 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
         self.names = tf.Variable(distinct, trainable=False)
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)

@@ -149,7 +149,7 @@ class ServedWeights:
         """Lets graphs that are traced in the block read these variables.
 
         Has no effect on eager calls: an encoder keeps the graph of its first
-        eager call, and may be trained afterwards.
+        eager call, which must read the weights that later training changes.
         """
         if tf.executing_eagerly():
             yield

@@ -59,7 +59,7 @@ class TermGraph(tf.Module):
             ),
             default_value=UNKNOWN,
         )
-        # Variables, not constants: a graph is limited to 2 GiB.
+        # Stores variables: constants would count to a graph's limit of 2 GiB.
         self.bounds = tf.Variable(postings.bounds, trainable=False)
         self.documents = tf.Variable(postings.documents, trainable=False)
         self.scores = tf.Variable(postings.scores, trainable=False)

@@ -48,8 +48,8 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns data, `max_bad_lines`, `min_relevant`; the run has defaults."""
-    config = {} if settings.data else run.read_config()  # with `data`: 0 and 1
+    """Returns data, `max_bad_lines`, `min_relevant` of settings or the run."""
+    config = {} if settings.data else run.read_config()  # {}: defaults 0 and 1
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
         max_bad_lines = config.get("max_bad_lines", 0)
@@ -62,8 +62,8 @@ def measured_sections(
 ) -> tuple[dict[str, Any], list[Section]]:
     """Measures BM25 and a model of titles, and finds failing queries.
 
-    The split is `test`; without `test`, the last split. `depth` titles are
-    retrieved for each query. For the results see `failing_queries`.
+    The split is `test` or, if it is missing, the last of the splits. `depth`
+    titles are retrieved for each query. For the results see `failing_queries`.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)

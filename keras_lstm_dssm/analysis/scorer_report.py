@@ -208,8 +208,8 @@ def lists_and_titles(
 ) -> tuple[list[JudgedList], list[str]]:
     """Returns the queries that have a relevant title, and the distinct titles.
 
-    From a collection: the queries of the last split (test, if there is one)
-    with their judged titles, and all titles. From a click log: the queries and
+    A collection gives the queries of the last split (test, if there is one)
+    with their judged titles, and all titles. A click log gives the queries and
     clicked titles of the first 60,000 clicks.
     """
     if is_collection(data):

@@ -99,7 +99,7 @@ def cell_note(encoder: TextEncoder) -> str:
 
 
 class Growth(NamedTuple):
-    """The cosine of a query and a title after each word of one of the texts.
+    """The cosines of a text's first 1, 2, 3, ... words with the other text.
 
     Attributes:
         query_words: The words of the query.
