@@ -72,7 +72,7 @@ def read_clocks() -> np.ndarray:
 def percentiles_and_cpu(
     run: Callable[[Any], Any], inputs: Sequence[Any]
 ) -> np.ndarray:
-    """Returns the p50, p99 and mean processor milliseconds of calls, `[3]`."""
+    """Returns p50, p99 and mean processor time, in milliseconds, `[3]`."""
     start = time.process_time()
     walls = percentiles(run, inputs)
     cpu = 1000 * (time.process_time() - start) / len(inputs)

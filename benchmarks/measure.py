@@ -2,9 +2,9 @@
 
 A contender is a program that is measured: a model of this package, or its peer
 in another library. A work, such as `train`, is a function without arguments
-that measures something. In all of `benchmarks`, `batch_size` is the number of
-examples in a training step and of texts encoded at once, `steps` the number of
-training steps in a measurement, `rounds` the number of measurements.
+that measures something. In all of `benchmarks`, `batch_size` counts examples in
+a training step, or texts that are encoded at once. `steps` counts the training
+steps in a measurement, and `rounds` counts the measurements.
 
     python -m benchmarks.measure FILE
 
@@ -59,7 +59,7 @@ def allocators() -> dict[str, dict[str, str]]:
     """Returns name of an allocator -> environment that selects it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
-        # Does not return the memory of large arrays to the system.
+        # This malloc keeps the memory of large arrays for later arrays.
         "malloc that keeps memory": {
             "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
             "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),

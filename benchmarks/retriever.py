@@ -2,7 +2,7 @@
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 
-measures one method of search in a new process, so that only its memory counts.
+measures one method of search in a new process, so that no other memory counts.
 METHOD is `float32`, `int8` or `numpy`, see `measure_search`. QUERIES is the
 number of queries to search for. The function `write_retrievers` writes FOLDER.
 """
@@ -48,10 +48,10 @@ def measure_retriever(
 ) -> dict[str, Any]:
     """Searches many titles with float32 and int8 retrievers and with NumPy.
 
-    Returns method -> the results of `measure_search`. Retrievers also have the
-    recall of the hits of exact search, `disk_megabytes`, and `ratio_numpy`:
-    NumPy's p50 divided by the retriever's p50. `make_seconds` is the time to
-    train and write the retrievers.
+    Returns method -> the results of `measure_search`. Retrievers also have
+    `recall@10` and `recall@100`, the shares of exact hits that they find;
+    `disk_megabytes`; and `ratio_numpy`, NumPy's p50 divided by the retriever's.
+    `make_seconds` is the time to train and write the retrievers.
     """
     if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(
@@ -156,7 +156,7 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Returns kind of retriever -> recall of the hits of exact search."""
+    """Returns kind of retriever -> share of exact hits that it finds."""
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))

@@ -222,7 +222,7 @@ def send_requests(
 ) -> LoadResult:
     """Sends requests from concurrent clients for a number of seconds.
 
-    Each client has its own connection, and waits for a reply before it sends
+    Clients share no connection. Each client waits for a reply before it sends
     the next request. With an `http_target`, every second client uses HTTP.
     """
     http_milliseconds: list[float] = []
@@ -287,7 +287,7 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
         while not stop.wait(swap_seconds):
             folders = list(version_folders(base).values())
             publish(base, partial(shutil.copytree, folders[-1]))
-            for old in folders[:-2]:  # the server may still load the last two
+            for old in folders[:-2]:  # the server may still load the newest two
                 shutil.rmtree(old)
 
     thread = threading.Thread(target=swap)
@@ -422,7 +422,7 @@ async def _read_reply(reader: asyncio.StreamReader) -> int:
 
 
 def resident_megabytes(address: str) -> float:
-    """Returns the resident megabytes, as in the server's metrics."""
+    """Reads the server's resident megabytes from the server's metrics."""
     url = f"http://{address}{_METRICS_PATH}"
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as reply:
         text = reply.read().decode()

@@ -55,7 +55,7 @@ BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 HASHING = LetterTrigrams()
 
-# Kind of operation -> endings of the operation types of this kind.
+# Kind of operations -> endings of the names of their types.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -268,8 +268,8 @@ def measure_profile(
 ) -> dict[str, Any]:
     """Times training steps of several sizes, and the operations of a step.
 
-    Returns milliseconds for a step: `cells`, `words` and `batch_size` by size,
-    `parts` by kind of operation.
+    Returns milliseconds for a step. `cells`, `words` and `batch_size` have them
+    by size, and `parts` has them by kind of operation.
     """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]

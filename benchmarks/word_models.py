@@ -53,7 +53,7 @@ CANDIDATES = 1000
 CALLS = 10
 
 FORMS = ("packed", "padded")
-"""How a peer's `nn.LSTM` reads sequences. Each form has its own peer."""
+"""How a peer's `nn.LSTM` reads sequences. Each form has a peer."""
 
 LENGTHS = (8, 40, 200, 1000)
 """Lengths of documents in sentences, for `measure_growth`."""
@@ -156,7 +156,7 @@ def scorer_works(
     """
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # Without 1,000 documents after the candidates, these count as new.
+    # If too few documents follow the candidates, the candidates count as new.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -464,7 +464,7 @@ def _count(documents: list[list[str]]) -> int:
 
 
 def _cut_documents(sentences: Sequence[str], length: int) -> list[list[str]]:
-    """Cuts sentences into documents of equal length; the rest is left out."""
+    """Cuts sentences into documents of equal length; omits what remains."""
     ends = range(length, len(sentences) + 1, length)
     return [list(sentences[end - length : end]) for end in ends]
 

@@ -220,7 +220,7 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
     flat = values.ravel()
     if field in _STORED:
         flat = flat.astype(flat.dtype.newbyteorder("=")).view(_STORED[field])
-    # `extend` takes Python's numbers in a fifth of the time of NumPy's scalars.
+    # `extend` is five times as fast with Python's numbers as with NumPy's.
     getattr(proto, field).extend(flat.tolist())
 
 
@@ -307,7 +307,7 @@ def signatures(packed: bytes) -> dict[str, Signature]:
     return {
         name: Signature(tensors(value.inputs), tensors(value.outputs))
         for name, value in sorted(by_name.items())
-        # TensorFlow stores the op that initialises the graph as a signature.
+        # Skips the initialising op, which TensorFlow stores as a signature.
         if value.method_name == PREDICT
     }
 
@@ -326,8 +326,8 @@ def tls_credentials(
     """Returns the TLS credentials of a gRPC client, from files in PEM format.
 
     Args:
-        ca: File of trusted certificates, which are of authorities or of the
-            server itself. By default gRPC's own authorities are trusted.
+        ca: File with the certificates of trusted authorities, or of the server.
+            By default the authorities that gRPC lists are trusted.
         certificate: File of the client's certificate, for a server that
             requires client certificates (`--client_ca`).
         key: File of the private key of `certificate`.
@@ -475,7 +475,7 @@ class _GrpcTransport:
             # Reconnects to a restarted server before the last repetition.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
-            # By default all clients in a process share a connection.
+            # Otherwise all clients in a process would share a connection.
             ("grpc.use_local_subchannel_pool", 1),
         ]
         self.channel = channel = (

@@ -55,8 +55,8 @@ def tls_context(
     """Returns the TLS settings of an HTTP client, from files in PEM format.
 
     Args:
-        ca: File of trusted certificates, which are of authorities or of the
-            server itself. By default the system's authorities are trusted.
+        ca: File with the certificates of trusted authorities, or of the server.
+            By default the system's authorities are trusted.
         certificate: File of the client's certificate, for a server that
             requires client certificates (`--client_ca`).
         key: File of the private key of `certificate`.

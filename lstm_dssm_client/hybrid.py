@@ -64,7 +64,7 @@ class Hybrid:
 
     Attributes:
         terms: Computes the scores of terms; `None` if terms have no weight.
-        weak: Limit of weak hits, which have smaller probabilities.
+        weak: Hits with a smaller probability are weak.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Words(NamedTuple):
 
 
 Compose = Callable[[Words], np.ndarray]
-"""Computes vectors of a batch before scaling, `[texts, dimension]`."""
+"""Computes the unscaled vectors of a batch, `[texts, dimension]`."""
 
 
 class LocalEncoder:
@@ -396,7 +396,7 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function from keys to rows, and to whether keys are known."""
+    """Returns a function: keys -> rows, and whether each key is known."""
     sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
     scales = weights.array(f"{name}/scales", count)

@@ -97,12 +97,12 @@ class LocalModel:
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """Id of a document -> title; empty without documents."""
+        """Id of a document -> title; empty if the file has no documents."""
         return self._by_id("titles")
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id -> encoded text, or title if no texts are stored; maybe empty."""
+        """Id of a document -> its encoded text, by default its title."""
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:
@@ -250,9 +250,9 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Documents with equal vectors share a row of `_vectors`, and have equal
-        # scores. Equal rows could get scores with different last bits, which
-        # depend on a row's position.
+        # Documents with equal vectors share a row of `_vectors`, so that their
+        # scores are equal. Scores of two equal rows could differ in the last
+        # bits, which depend on a row's position.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -364,7 +364,7 @@ class _Documents:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns the indices of the k largest scores, by score, then by index."""
+    """Returns indices of the k largest scores; of equal scores, the first."""
     if k < len(scores):
         smallest = np.partition(scores, -k)[-k]
         indices = np.flatnonzero(scores >= smallest)

@@ -104,7 +104,7 @@ def stored_table(
     """Returns the arrays that store the table rows with the numbers `rows`.
 
     `kind` is the stored dtype: float32, float16, or int8 with a scale for each
-    row. `start_rows` computes the other rows from `start`, a seed and a limit.
+    row. `start_rows` computes the other rows from `start` = (seed, limit).
     """
     values = table[rows].astype(np.float32)
     arrays: Arrays = {

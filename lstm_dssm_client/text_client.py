@@ -191,7 +191,7 @@ class AsyncTextClient:
             version: See `search`.
 
         Raises:
-            ServingError: The retriever has no tags, FAILED_PRECONDITION.
+            ServingError: The retriever has no tags (FAILED_PRECONDITION).
 
         Example:
             >>> client.tags()

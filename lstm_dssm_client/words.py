@@ -46,7 +46,7 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters with their own rules, not in `signs` of `unicode_tables`."""
+"""Characters that rules name. `signs` of `unicode_tables` omits them."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -78,7 +78,7 @@ _LETTERS = (
 )
 _NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
 
-# ASCII signs. A space next to one of these signs would divide a word.
+# ASCII signs. Beside them, rules leave a space only before a footnote.
 _TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
@@ -119,7 +119,7 @@ def _without_thousands(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # The rest of a number that is too long for the first alternative.
+        # Matches any other number with separators, which does not change.
         f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -135,7 +135,7 @@ _WITHOUT_FIXED_SPACES = _without_thousands(
     ".,",
     f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
     f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
-    # The last alternative matches a number after a letter.
+    # Matches a number after a letter, too, so that it does not change.
     f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
     f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
 )
@@ -160,7 +160,7 @@ class SignRules:
         Rule(rf"{_NO_WORD_BEFORE}n\.?{_DEGREE}(\.?)", r"\1no\2 "),
         _WITHOUT_COMMAS,
     )
-    """Rules after NFKC and case folding, in this order."""
+    """Rules that are applied in turn after NFKC and case folding."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class SignRules:
             ),
             Rule(
                 f"[{IGNORED_MARKS}{_ZERO_WIDTH_SPACE}]"
-                # Combining marks of canonically decomposed Greek accents.
+                # The marks at the end belong to decomposed Greek accents.
                 f"|[{classes[0]}][\u0300\u0301\u0342]*",
                 " ",
             ),
@@ -196,7 +196,7 @@ class SignRules:
                 rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
             ),
             Rule(f"{_ZERO_WIDTH_SPACE}([{_TYPED_SIGNS}])", r"\1"),
-            # A superscript after a sign is a footnote, or part of a fraction.
+            # Removes spaces after signs, except before superscript footnotes.
             Rule(
                 f"([{_TYPED_SIGNS}]){_ZERO_WIDTH_SPACE}"
                 f"([^{_RAISED}]|[{_RAISED}]+\u2044)",
@@ -204,7 +204,7 @@ class SignRules:
             ),
             Rule(_ZERO_WIDTH_SPACE, " "),
         )
-        """Rules before NFKC, in this order."""
+        """Rules that are applied in turn before NFKC."""
         all_signs = "".join(
             [
                 *("`", NAMED, _MODIFIERS, _WITH_MODIFIERS, _TIMES, _DEGREE),
@@ -249,7 +249,7 @@ def _characters(bounds: Sequence[int]) -> str:
 
 
 def _compiled(rules: Iterable[Rule]) -> list[tuple[re.Pattern[str], str]]:
-    # The flag ASCII, because RE2's \b knows only ASCII letters.
+    # The flag is ASCII, because RE2's \b knows only ASCII letters.
     return [(re.compile(rule.pattern, re.ASCII), rule[1]) for rule in rules]
 
 
@@ -280,22 +280,22 @@ LETTER_CODES = np.zeros(128, np.int64)
 for _code, _letter in enumerate(LETTERS):
     LETTER_CODES[ord(_letter)] = _code
 
-# Universal hashing of three code points of 21 bits: the sum of products stays
+# These factors hash three code points of 21 bits. The sum of products stays
 # below 2**63. The modulus is the Mersenne prime 2**31 - 1.
 TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""Sizes of the layer `WordSketch`: rows in each of two sign tables, counters of
-document frequencies, and trigrams in the start of a word."""
+"""The layer `WordSketch` has two tables of signs with 2,048 rows each, and 2^17
+counters of document frequencies. The start of a word has 3 trigrams."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""Added to the key of a word's start, to distinguish the word `cat` from the
-start of the word `cats`."""
+"""The key of a word's start contains this number, so that the word `cat` and
+the start of the word `cats` have different keys."""
 
 Shift = Callable[[Any, Any], Any]
 """Shifts numbers to the right: `np.right_shift` or TensorFlow's equivalent."""
@@ -313,7 +313,7 @@ OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# Arguments of `bytes.translate`: separators become spaces, capitals lower case.
+# Arguments of `bytes.translate`, which put spaces for separators and fold case.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -452,7 +452,7 @@ def _inside(bounds: list[int], char: str) -> bool:
 @functools.cache
 def normalizer() -> Normalizer:
     """Reads the Unicode tables at the first call."""
-    # A Python module, because freezing tools do not collect data files.
+    # The tables are a Python module: freezing tools collect no data files.
     from lstm_dssm_client.unicode_tables import TABLES
 
     return Normalizer(_Tables(**json.loads(TABLES)))

@@ -1,8 +1,8 @@
 """The protocol of peers, which run in separate processes.
 
-A peer is the same model in another library. The process prints "ready", then
-reads names of measurements, such as `train` or `encode`, from standard input,
-one a line, and prints each result as JSON. The peers in PyTorch and JAX read
+A peer is the same model in another library. The process prints "ready". Each
+line of standard input then names a measurement, such as `train` or `encode`;
+the process prints its result as JSON. The peers in PyTorch and JAX read
 settings and hashed texts from a folder, so that they need no TensorFlow.
 """
 
@@ -83,7 +83,7 @@ def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
 
 
 def answer(works: Mapping[str, Callable[[], Any]]) -> None:
-    """Prints "ready", then the JSON result of each work read from a line."""
+    """Prints "ready"; reads names of works, and prints results as JSON."""
     print("ready", flush=True)
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())
@@ -99,8 +99,8 @@ def answer_as_towers(
     """Runs the works `train` and `encode` of two towers, see `answer`.
 
     `prepare` turns hashed texts into an input of a tower. `train` gets batches
-    of queries and titles, and returns its result. `encode` gets batches of
-    titles, and is timed.
+    of queries and titles, and returns the times that it took. `encode` gets
+    batches of titles, and is timed here.
     """
     pairs, titles = (
         [

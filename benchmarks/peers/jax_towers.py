@@ -23,7 +23,7 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """A padded batch: u distinct texts; n distinct words, with m trigrams."""
+    """A padded batch of u distinct texts and n distinct words (m trigrams)."""
 
     trigram_ids: np.ndarray  # int32 `[m]`
     # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.

@@ -92,13 +92,13 @@ class TorchMVLSTM(TorchMatcher):
         self.score = torch.nn.Linear(200, 1)
 
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
-        """Scores n queries with `copies * n` documents, as `(copies, n)`."""
+        """Scores n queries, each with `copies` documents; `(copies, n)`."""
         copies = len(document.lengths) // len(query.lengths)
         u = functional.normalize(self.positions(query), dim=2)
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] = W_1 u + W_2 v: a product per word, not per pair of words.
+        # W [u; v] = W_1 u + W_2 v needs a product per word, not per word pair.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -122,7 +122,7 @@ class TorchLSTMRNN(TorchMatcher):
         super().__init__(rows, bidirectional=False, packed=packed)
 
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
-        """Scores n queries with `copies * n` documents, as `(copies, n)`."""
+        """Scores n queries, each with `copies` documents; `(copies, n)`."""
         copies = len(document.lengths) // len(query.lengths)
         scores = 5.0 * functional.cosine_similarity(
             self._last(query).repeat(copies, 1), self._last(document)

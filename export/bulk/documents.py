@@ -136,7 +136,7 @@ def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
 def read_documents(
     path: str | os.PathLike[str], fields: str | None = None
 ) -> Documents:
-    r"""Reads documents, one in each line: a title, or an id, a tab and a title.
+    r"""Reads documents, one in each line: `title` or `id TAB title`.
 
     A title without an id is also the id. A third field has the tags, separated
     by commas. Repeated lines of a text file are read once, and blank lines are
@@ -172,7 +172,7 @@ def read_documents(
             for key, text in collection.documents.items()
         )._replace(fields=collection.field_texts)
     if os.path.isdir(path):
-        # All sentences: the model limits their number.
+        # Reads all sentences, because the model limits their number.
         folder = DocumentFolder(path, max_sentences=None)
         return Documents.from_rows(map(_document_row, folder))
     is_path = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
@@ -190,7 +190,7 @@ def read_documents(
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder, or a file of documents as JSON."""
+    """Returns whether a path is a folder or a file of JSON documents."""
     name = os.fspath(path).removesuffix(".gz")
     return name.endswith(".jsonl") or os.path.isdir(path)
 
@@ -233,7 +233,7 @@ class DocumentReader(ABC):
         self._distinct = distinct
 
     def take(self, lines: int, at_once: int) -> Iterator[Documents]:
-        """Reads the next `lines` lines or rows, at most `at_once` in memory."""
+        """Reads the next `lines` lines or rows, `at_once` at a time."""
         return map(Documents.from_rows, self.rows(lines, at_once))
 
     @abstractmethod
@@ -299,7 +299,7 @@ class TextDocuments(DocumentReader):
         super().__init__(path, distinct)
         self._is_json = has_json_documents(path)
         self._chunks = line_chunks(path)
-        self._rest = b""  # unread lines of the last chunk
+        self._rest = b""  # unread lines of the chunk
         self._line = 0
 
     @property
@@ -379,7 +379,7 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Converts a document to a row; a missing title is the first sentence."""
+    """Converts a document; the first sentence replaces a missing title."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title

@@ -47,7 +47,7 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """Shard `number`, from 0, of `shards` shards, which get parts in turn."""
+    """Shard `number` (from 0) of `shards` shards. Shards get parts in turn."""
 
     number: int = 0
     shards: int = 1
@@ -210,7 +210,7 @@ def encode_with_ray(
         folder=job.folder.resolve(), files=[*map(os.path.abspath, job.files)]
     )
     job.folder.mkdir(parents=True, exist_ok=True)
-    # Ray needs a CPU for its own tasks.
+    # Ray needs one more CPU, for internal tasks.
     local = {"num_cpus": workers + 1, "object_store_memory": _STORE_BYTES}
     with ray_cluster(ray, address, **local):
         cpus = int(ray.cluster_resources().get("CPU", 0))
@@ -263,7 +263,7 @@ class PartEncoder:
         self._job = job
         self._version = version
         self._encode: Encode | None = None
-        # Number of the last file, number of the next part, reader of the file.
+        # Number of the open file, number of the next part, reader of the file.
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:

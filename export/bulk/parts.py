@@ -101,7 +101,7 @@ def locked_part(folder: Path, name: str) -> Iterator[None]:
     while True:
         lock = open_lock(path)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # The last process with the lock may have removed the file.
+        # The process that had the lock before may have removed the file.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 break
@@ -194,7 +194,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # Vectors of equal titles in two parts differ in the last bits.
+                # Two parts may encode a title to vectors with other last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]

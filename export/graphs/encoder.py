@@ -54,7 +54,7 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Not the encoder: TensorFlow would save a Keras object in an attribute.
+        # Keeps methods, not the encoder, which TensorFlow would also save.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
@@ -85,7 +85,7 @@ class EncoderModule(EncodingModule):
 class HybridEncoderModule(EncoderModule):
     """Concatenates the vectors of a hybrid retriever's towers and words.
 
-    If the teacher has a vector for a text, the words part is this vector.
+    If the teacher has a vector for a text, the part `words` is this vector.
     """
 
     def __init__(

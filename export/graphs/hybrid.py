@@ -93,8 +93,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share the graph of `encode`. The lambda hides the
-            # graph from TensorFlow, which would save an attribute once more.
+            # All signatures share this graph. The lambda hides it from
+            # TensorFlow, which saves a graph once more if it is an attribute.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -186,7 +186,7 @@ class HybridModule(SearchModule):
             parallel_iterations=1,
         )
         is_result = tf.range(width) < k[:, tf.newaxis]
-        # A document without any term of the query has score 0.
+        # If only terms count, a document with none of them has score 0.
         if not self._vector_weight:
             is_result &= scores > 0
         elif tags is not None:

@@ -25,7 +25,7 @@ MAX_N = 250
 
 
 class KeyVecModule(EncodingModule):
-    """A trained KeyVec, float32 or float64, for documents as strings."""
+    """A trained KeyVec, float32 or float64, that reads documents as strings."""
 
     reads_sentences = True
 
@@ -34,7 +34,7 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Keeps no model: TensorFlow would save a Keras model in an attribute.
+        # Keeps methods, not the model, which TensorFlow would also save.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
@@ -59,8 +59,8 @@ class KeyVecModule(EncodingModule):
         Inputs: `text`, strings `[batch]`, and `n`, int32 `[batch]`, the number
         of sentences and of words to return for each text (at most 250).
 
-        Outputs `[batch, width]`, most probable first, with the largest n as the
-        width: `sentences`, their `probabilities` p_i (float32), and `words`.
+        Outputs `[batch, width]`, the most probable first: `sentences`, their
+        `probabilities` p_i (float32), and `words`. The width is the largest n.
         Columns without a sentence or a word have "" and 0.
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of results of a request: its rows times its largest k, or for
-a KeyVec its largest n. A request of a single row may exceed this maximum."""
+"""Maximum number of results of a request: rows times the largest k (of a
+KeyVec, the largest n). A request of a single row may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
-"""Maximum size of a request for `explained`: the sum, over its rows, of k times
-the text's bytes. A reply at this maximum has about 20 MB, at worst 55 MB."""
+"""Maximum size of a request for `explained`: k times the text's bytes, summed
+over the rows. A reply at this maximum has about 20 MB, at worst 55 MB."""
 
 MAX_REPLY_BYTES = 2**28
 """Maximum size of all ids and titles in a reply, 268 MB. The check assumes

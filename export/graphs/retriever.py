@@ -40,7 +40,7 @@ _UNREACHABLE = 127  # more tags than a document can have, int8
 
 
 class DocumentTags(tf.Module):
-    """Stores the tags of documents as numbers, in the order of `tag_name`."""
+    """Stores tags of documents as numbers, which are sorted by `tag_name`."""
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class DocumentTags(tf.Module):
             ),
             default_value=len(distinct),
         )
-        # Variables, not constants: a graph is limited to 2 GiB.
+        # Stores variables: constants would count to a graph's limit of 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
         self.names = tf.Variable(distinct, trainable=False)
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
@@ -120,7 +120,7 @@ class DocumentTags(tf.Module):
             names = tf.gather(self.group_of, block)
             count = tf.zeros([batch, stop - start], tf.int8)
             has_name = tf.zeros([batch, stop - start], tf.bool)
-            # Column by column: a tensor [batch, block, width] may be large.
+            # Loops over columns: a tensor [batch, block, width] may be large.
             for column in range(self._width):
                 if column:  # several matches of one name count once
                     has_name &= names[:, column] == names[:, column - 1]
@@ -191,7 +191,7 @@ class StoredVectors:
 
 
 class DocumentVectors(tf.Module):
-    """Base class of stored vectors in a graph, with cosines of queries."""
+    """Base class: stores vectors in a graph, and computes cosines."""
 
     def __init__(self, stored: StoredVectors) -> None:
         super().__init__()
@@ -215,7 +215,7 @@ class DocumentVectors(tf.Module):
 
     @abstractmethod
     def _distinct(self, rows: tf.Tensor) -> tf.Tensor:
-        """Returns distinct vectors, float32."""
+        """Returns the distinct vectors `rows`, float32."""
 
     def cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
@@ -254,8 +254,8 @@ class Int8Vectors(DocumentVectors):
     """Stores vectors as integers from -127 to 127, int8.
 
     In each vector, the number with the largest absolute value becomes 127 or
-    -127. A score is the exact cosine of the query and the rounded vector. On
-    53,489 products, int8 finds 99.3 % of the ten best titles of float32.
+    -127. A score is the exact cosine of the query and the rounded vector. Of
+    53,489 titles, int8 finds 99.3 % of the ten best that float32 finds.
     """
 
     def _store(self, *arrays: np.ndarray) -> None:
@@ -306,9 +306,9 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
     """Divides documents into blocks of at most `BLOCK`; returns the edges.
 
     Documents that share a vector must get equal scores, and are therefore in
-    one block. If more than `BLOCK` documents share a vector, these documents
-    fill several blocks alone. `vector_of` is ascending, see `EqualVectors`;
-    without vectors, `vector_of` is 0, 1, 2 and so on.
+    one block. If more than `BLOCK` documents share a vector, they get several
+    blocks, without other documents. `vector_of` is ascending, see
+    `EqualVectors`. For documents that have no vectors, it is 0, 1, 2, ...
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -318,7 +318,7 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
         limit = min(edges[-1] + BLOCK, count)
         last = starts[np.searchsorted(starts, limit, "right") - 1]
         first = starts[np.searchsorted(starts, edges[-1])]
-        if first > edges[-1]:  # the last block ended within equal vectors
+        if first > edges[-1]:  # the block before ended within equal vectors
             last = min(first, limit)
         edges.append(int(last) if last > edges[-1] else limit)
     return np.array(edges, np.int32)
@@ -346,8 +346,8 @@ def best_rows(
     All scores of a million documents and 512 queries would take 2 GB.
 
     Args:
-        scores_of: Function from the first document of a block, and the document
-            after the last, to the scores `[batch, block]`.
+        scores_of: Function that returns the scores `[batch, stop - start]` of
+            documents `start` to `stop - 1`, given `start` and `stop`.
         queries: A tensor with a row for each query.
         edges: See `block_edges`.
         width: Number of documents to find.
@@ -405,7 +405,7 @@ class SearchModule(ServedModule):
     def _set_documents(
         self, rows: DocumentRows, order: Iterable[int], max_k: int
     ) -> None:
-        """Stores ids, titles and tags of documents in this order.
+        """Stores ids, titles and tags; document `order[i]` gets position i.
 
         If there are tags, adds the signature `filtered` with the input `tags`
         (see `DocumentTags.mask`), and the signature `known_tags`, which returns
@@ -433,7 +433,7 @@ class SearchModule(ServedModule):
             return
         self.tags = DocumentTags(tags)
 
-        # Not methods, which retrievers without tags would have, too.
+        # Defined here, because only retrievers with tags have these signatures.
         @signature(text=tf.string, k=tf.int32, tags=tf.string)
         def filtered(
             text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
@@ -465,9 +465,9 @@ class SearchModule(ServedModule):
         of results for each text.
 
         Outputs `[batch, width]`, best first: `ids`, `scores` (float32) and, if
-        the documents have titles, `titles`. The width is the smallest of the
-        largest k, `max_k` and the number of documents. Columns beyond the k of
-        a row have "" and -2.
+        the documents have titles, `titles`. The width is the largest k, but at
+        most `max_k` and at most the number of documents. Columns beyond the k
+        of a row have "" and -2.
         """
         return self._search(text, k)
 
@@ -526,7 +526,7 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # Not the encoder itself: TensorFlow would save its signatures, too.
+        # Keeps a method: TensorFlow would save the encoder's signatures, too.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 
@@ -558,7 +558,7 @@ def retriever_graph(
     progress: bool,
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of documents; no model if there are no documents.
+    """Returns the retriever of documents; no model if `documents` is `None`.
 
     `portable` returns the function that writes the file for `LocalModel`.
     """

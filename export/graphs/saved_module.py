@@ -107,7 +107,7 @@ class ServedWeights:
     (`HashedUniform`). If less than half of the rows have changed, only changed
     rows are stored. Graphs that are traced within `reading` compute unchanged
     rows when a text needs them. A module must have `variables` as an attribute,
-    because TF Serving restores only variables in attributes.
+    because TF Serving restores no other variables.
     """
 
     def __init__(self, *models: Any) -> None:
@@ -149,7 +149,7 @@ class ServedWeights:
         """Lets graphs that are traced in the block read these variables.
 
         Has no effect on eager calls: an encoder keeps the graph of its first
-        eager call, and may be trained afterwards.
+        eager call, which must read the weights that later training changes.
         """
         if tf.executing_eagerly():
             yield
@@ -238,7 +238,7 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # `ServedWeights` is no tf.Module: TensorFlow would save Keras layers.
+        # If `ServedWeights` were a tf.Module, Keras layers would be saved, too.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         self.resources = list(resources)
@@ -254,7 +254,7 @@ class EncodingModule(ServedModule):
         self, texts: Sequence[Any], progress: bool = False
     ) -> np.ndarray:
         """Encodes any number of texts into unit vectors, float32 `[n, d]`."""
-        # Encodes equal texts once: a vector's last bits depend on the batch.
+        # Encodes equal texts once, so that all bits of their vectors are equal.
         first, inverse = distinct_values(
             [tuple(t) if isinstance(t, list) else t for t in texts]
         )
@@ -303,7 +303,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, and TensorFlow's internal ones."""
+    """Reads all signatures of a SavedModel, also TensorFlow's internal ones."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:
@@ -322,7 +322,7 @@ def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
 
 
 def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
-    """Reads the signatures of a SavedModel that Predict can call, by name."""
+    """Reads the signatures that Predict can call: name -> signature."""
     definitions = SignatureDefMap(signature_def=signature_defs(folder))
     return signatures(definitions.SerializeToString())
 

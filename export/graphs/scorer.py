@@ -28,9 +28,9 @@ class ScorerModule(ServedModule):
             )
         self._served = ServedWeights(model)
         self.weights = self._served.variables
-        # TensorFlow must find the vocabulary's table in an attribute.
+        # TensorFlow saves the vocabulary's table only if it is an attribute.
         self.resources = model.words.resources
-        # Not an attribute: TensorFlow would save the Keras model, too.
+        # The lambda hides the Keras model, which TensorFlow would save, too.
         self._score = lambda *pair: model.call(pair, training=False)
 
     @signature(query=tf.string, document=tf.string)

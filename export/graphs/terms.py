@@ -51,7 +51,7 @@ class TermGraph(tf.Module):
         self.count = postings.size
         self._letters = scores.kind == TRIGRAMS
         self._words = postings.words
-        # A table may not be empty, therefore the key "".
+        # The key "" is there because a table may not be empty.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 as_strings(["", *postings.term_of]),
@@ -59,7 +59,7 @@ class TermGraph(tf.Module):
             ),
             default_value=UNKNOWN,
         )
-        # Variables, not constants: a graph is limited to 2 GiB.
+        # Stores variables: constants would count to a graph's limit of 2 GiB.
         self.bounds = tf.Variable(postings.bounds, trainable=False)
         self.documents = tf.Variable(postings.documents, trainable=False)
         self.scores = tf.Variable(postings.scores, trainable=False)
@@ -101,7 +101,7 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Lists possible numbers: term, word, and 1.0 for numbers, else 0.0."""
+        """Lists possible numbers: term, word, and 1.0 if it counts, or 0.0."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()

@@ -83,8 +83,8 @@ _EXAMPLES = {
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
 }  # fmt: skip
-"""Name of a signature and names of its inputs -> a call of a `Client`, without
-the last argument `model`, and the JSON of `inputs` in a REST request."""
+"""(Signature, names of inputs) -> (a call of a `Client` without the argument
+`model`, the value of `inputs` in a REST request, as JSON)."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:
@@ -230,7 +230,7 @@ def update_models_config(
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # An operator's numbers lack this comment, and do not change.
+        # Only numbers with this comment change; an operator's have none.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",

@@ -110,8 +110,8 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
     with hidden_folder(base, _HIDDEN) as hidden:
-        # A subfolder: only this user may read the hidden folder itself, but a
-        # server's user must read the version.
+        # Writes into a subfolder, because only this user may read the hidden
+        # folder, but a server's user must read the version.
         version = hidden / "version"
         try:
             write(version)

@@ -112,7 +112,7 @@ def _request(
     request = PredictRequest()
     request.model_spec.name = name
     request.model_spec.signature_name = key
-    # Distinct texts of one to three words.
+    # A text has one to three words. All texts of three words differ.
     texts = [
         " ".join(["warm", "up", str(row)][: 1 + row % 3]) for row in range(rows)
     ]

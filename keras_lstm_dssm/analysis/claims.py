@@ -44,7 +44,7 @@ NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
 def compare_with_draws(
     draws: np.ndarray, value: float, number: int
 ) -> ChanceComparison:
-    """Compares a value with `draws`, the values of random choices, `[n]`."""
+    """Compares a value with `draws` `[n]`, the values of n random choices."""
     above = (1 + np.sum(draws >= value)) / (1 + len(draws))
     below = (1 + np.sum(draws <= value)) / (1 + len(draws))
     p = min(1.0, 2 * float(min(above, below)))
@@ -372,7 +372,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # The copy's flag counts, because the model's layers may be frozen.
+            # Reads the copy's flag, because the model's layers may be frozen.
             if not weight.trainable:
                 weight.assign(value)
     return copy
@@ -389,7 +389,7 @@ def _word_comparisons(
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]
-    # The rank of each word by its effect, 0 for the least effect.
+    # Ranks the words by effect; 0 is the least effect.
     ranks = [
         np.argsort(np.argsort(effects, kind="stable"))
         for effects in each_change(encoder, split_texts)

@@ -127,8 +127,8 @@ def draw_activations(
     """Draws the gates, cell states and outputs of one recurrent network.
 
     Each heat map has a row for each cell and a column for each word, as in
-    Figs. 4 and 5 of Palangi et al. 2016. The range of colours and the number of
-    columns suffice for `others`, too. Columns after the last word are zero.
+    Figs. 4 and 5 of Palangi et al. 2016. Pictures of `others` have equal ranges
+    of colours and as many columns. Columns after the last word are zero.
     """
     arrays, networks = states.arrays, [states, *others]
     limit = max(
@@ -185,9 +185,9 @@ def draw_aligned(
     """Draws the cells of a query and of a title side by side, and the cosine.
 
     The heat maps show y(t) / |y(T)| of the cells that add most to the final
-    cosine. Lines below show, after each word, the cosine with the whole other
-    text and, if the vectors have several parts, what each part adds. Without
-    `states`, the activations of both texts, only the lines are drawn.
+    cosine. A line below shows the cosine of the text up to each word with the
+    whole other text. If vectors have several parts, each part has a line, too.
+    `states` are the activations of both texts; if empty, no cells are drawn.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []
@@ -201,7 +201,7 @@ def draw_aligned(
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
-    # The unit is the height of a row of the heat map.
+    # `space` is the height of the lines, in rows of the heat map.
     space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
     height = 1.0 + 0.26 * (len(best) + space) + label_height(*sides)

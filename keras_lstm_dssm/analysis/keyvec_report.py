@@ -255,8 +255,8 @@ def read_report_documents(
     """Reads the documents of a split, and computes the targets.
 
     The split is the last of train, dev and test that has documents. `theta` is
-    the threshold of the teacher's similarity, by default the teacher's own. If
-    the teacher has none, it is computed from the split train.
+    the threshold of the teacher's similarity. The default is a constant of the
+    teacher; if the teacher has none, `theta` is computed from the split train.
     """
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]

@@ -63,7 +63,7 @@ def title_map(
 
 
 MOST_CLASSES = 12
-"""Largest number of classes with their own colour and marker."""
+"""Maximum number of classes that have a colour and a marker."""
 
 
 def document_map(

@@ -48,8 +48,8 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns data, `max_bad_lines`, `min_relevant`: if not set, the run's."""
-    config = {} if settings.data else run.read_config()  # with `data`: 0 and 1
+    """Returns data, `max_bad_lines`, `min_relevant` of settings or the run."""
+    config = {} if settings.data else run.read_config()  # {}: defaults 0 and 1
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
         max_bad_lines = config.get("max_bad_lines", 0)
@@ -62,8 +62,8 @@ def measured_sections(
 ) -> tuple[dict[str, Any], list[Section]]:
     """Measures BM25 and a model of titles, and finds failing queries.
 
-    The split is `test`; without `test`, the last split. `depth` titles are
-    retrieved for each query. For the results see `failing_queries`.
+    The split is `test` or, if it is missing, the last of the splits. `depth`
+    titles are retrieved for each query. For the results see `failing_queries`.
     """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
@@ -100,9 +100,9 @@ def training_sections(
 ) -> list[Section]:
     """Returns the sections on training: the loss by epoch, the model card.
 
-    `labels` is column of the history -> label of the curve, `unit` the label of
-    the vertical axis; `scales` are properties of the axes. Empty sections, and
-    curves with missing values, are left out.
+    `labels` maps a column of the history to the label of a curve. `unit` is the
+    label of the vertical axis; `scales` are properties of the axes. Empty
+    sections, and curves with missing values, are left out.
     """
     sections = []
     history = run.read_history()

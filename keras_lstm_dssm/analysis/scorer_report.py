@@ -52,7 +52,7 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Shares of pairs, by the positions of the two words of the largest cell.
+    """Where the two words of a pair's largest cell are, as shares of pairs.
 
     A pair is a query with a right answer. An inner word is neither the first
     nor the last word of its text.
@@ -85,7 +85,7 @@ def best_positions(
         cells = matcher.k_max.strongest_of_rows(
             matcher.comparison.compare_rows(query, document), m, n
         )
-        # The slice with the largest cell; `position` is `[2, pairs]`.
+        # `best` is the slice with the largest cell; `position` is `[2, pairs]`.
         best = np.argmax(cells.values[:, :, 0], axis=1)
         rows = np.arange(len(best))
         position = np.stack([part.numpy()[rows, best, 0] for part in cells[1:]])
@@ -149,7 +149,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns whether each list has a positive first, and its best negative."""
+    """Returns whether a positive is first in each list, and best negatives."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -208,8 +208,8 @@ def lists_and_titles(
 ) -> tuple[list[JudgedList], list[str]]:
     """Returns the queries that have a relevant title, and the distinct titles.
 
-    From a collection: the queries of the last split (test, if there is one)
-    with their judged titles, and all titles. From a click log: the queries and
+    A collection gives the queries of the last split (test, if there is one)
+    with their judged titles, and all titles. A click log gives the queries and
     clicked titles of the first 60,000 clicks.
     """
     if is_collection(data):

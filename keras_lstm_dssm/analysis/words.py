@@ -21,7 +21,7 @@ from keras_lstm_dssm.settings.programs import (
 )
 
 SIDES = ("query", "document")
-"""The texts that the two encoders of a `TwoTower` read, in this order."""
+"""What the first encoder of a `TwoTower` reads, and what the second reads."""
 
 
 class VectorPart(NamedTuple):
@@ -64,7 +64,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts of both encoders; if they differ, the whole vector."""
+    """Returns the common parts of both encoders, or else the whole vector."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -99,7 +99,7 @@ def cell_note(encoder: TextEncoder) -> str:
 
 
 class Growth(NamedTuple):
-    """The cosine of a query and a title after each word of one of the texts.
+    """The cosines of a text's first 1, 2, 3, ... words with the other text.
 
     Attributes:
         query_words: The words of the query.
@@ -260,11 +260,11 @@ def frame(result: Any) -> Any:
 
     Returns:
         A `pandas.DataFrame` with a row for each record and a column for each
-        field. Activations have a row for each direction of reading, word and
-        cell; their columns are reverse, position (of the word), word, cell,
-        and those of i, f, c, o, y that the network has. The result of `topics`
-        has the columns cell, word, query; the result of `growth` has side,
-        word, cosine.
+        field. Activations have a row for each cell at each word, in each
+        direction of reading. Their columns are reverse, position (of the word),
+        word, cell, and those of i, f, c, o, y that the network has. The result
+        of `topics` has the columns cell, word, query; the result of `growth`
+        has side, word, cosine.
 
     Raises:
         InputError: pandas is not installed.
@@ -377,8 +377,8 @@ def keywords(
 ) -> list[Keyword]:
     """Counts the active cells that each word is assigned to.
 
-    Tables I and II of Palangi et al. 2016 have these counts. Each network of a
-    bidirectional encoder has its own active cells.
+    Tables I and II of Palangi et al. 2016 have these counts. A bidirectional
+    encoder has active cells in each of its networks.
 
     Args:
         states: The result of `activations`.
