@@ -38,8 +38,7 @@ def check_certificate_and_key(
     """Checks that a client has both a certificate and its key, or neither."""
     if (certificate is None) != (key is None):
         raise InputError(
-            "a client needs both a certificate and its key, or neither: found"
-            " only one of them"
+            "found only one of a client's certificate and its key: give both"
         )
 
 

@@ -260,7 +260,7 @@ def _read(path: Path) -> dict[str, str]:
         if match is None or match[2] in digests:
             raise InputError(
                 f"{path}:{number}: found {line!r:.80}, expected a SHA-256"
-                " digest, two spaces and a path that no line above has; restore"
+                " digest, two spaces and a path that is listed once; restore"
                 " the version from its export, or export it again"
             )
         digests[match[2]] = match[1]

@@ -104,10 +104,10 @@ def test_an_encoder_and_a_scorer_that_are_none(tmp_path):
         Client(server.address) as other,
     ):
         found = r"its output embedding is int32 \[2\], expected float32 "
-        with pytest.raises(InputError, match=rf"s: {found}\[2, any\]; name a"):
+        with pytest.raises(InputError, match=rf"s: {found}\[2, any\]; give a"):
             other.encode(["a", "b"], model="lengths")
         found = r"its output score is int32 \[2\], expected float32 "
-        with pytest.raises(InputError, match=rf"s: {found}\[2\]; name a"):
+        with pytest.raises(InputError, match=rf"s: {found}\[2\]; give a"):
             other.score("a", ["b", "c"], model="sizes")
 
 

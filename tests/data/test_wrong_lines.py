@@ -160,7 +160,7 @@ def test_bad_documents_are_left_out_and_counted(tmp_path):
     )
     with pytest.raises(
         InputError,
-        match="22: found invalid .* there are 21 bad .* --max_bad_lines=20",
+        match="22: found invalid .* it, 21 lines are bad .* --max_bad_lines=20",
     ):
         list(DocumentFolder(tmp_path, max_bad_lines=20))
 

@@ -59,7 +59,7 @@ def test_towers(run, tmp_path, capsys, refused):
         tmp_path, run=run, query="wood glue", document=DOCUMENTS[1],
         queries=queries, map="pca", claims=True, projector=True,
     )  # fmt: skip
-    assert "Words of 2 queries that change" in " ".join(page.of("p"))
+    assert "their query, in 2 queries, with counts" in " ".join(page.of("p"))
     assert DOCUMENTS[1] in page.of("strong")  # among the nearest
     assert page.of("h2")[-1] == "The paper's claims as numbers"
     # What a reader can act on comes first; no query fails.

@@ -85,5 +85,5 @@ def test_a_retriever_is_that_of_one_training(keyvec, tmp_path):
         export_models(towers, keyvec.folder, documents)
     assert sorted(keyvec.folder.rglob("*")) == before
     (tmp_path / "query_encoder" / "1").mkdir(parents=True)
-    with pytest.raises(InputError, match="found query_encoder, of another"):
+    with pytest.raises(InputError, match="found query_encoder of another"):
         export_models(keyvec.model, tmp_path, documents)
