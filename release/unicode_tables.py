@@ -23,14 +23,14 @@ POINTS = [
     for point in range(sys.maxunicode + 1)
     if not 0xD800 <= point < 0xE000
 ]
-HANGUL = range(0xAC00, 0xD7A4)  # any Python decomposes these syllables
+HANGUL = range(0xAC00, 0xD7A4)  # tables leave out how these are decomposed
 
 
 def tables() -> dict[str, Any]:
     """Returns the tables, which `lstm_dssm_client.words` describes."""
     canonical = _normalized(POINTS, "NFD")
     compatible = _normalized(POINTS, "NFKC")
-    # Case is folded after NFKC.
+    # Case is folded after NFKC, so only characters that NFKC keeps are folded.
     stable = [c for c, nfkc in compatible.items() if c == nfkc]
     folded = {
         char: text

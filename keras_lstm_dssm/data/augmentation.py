@@ -62,7 +62,7 @@ def _neighbours() -> Mapping[str, str]:
         for row, keys in enumerate(_KEYS)
         for column, key in enumerate(keys)
     }
-    # (row, column): each row is shifted half a key to the right.
+    # (row, column): each row of keys is half a key right of the row above.
     offsets = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
     return {
         key: "".join(

@@ -65,7 +65,7 @@ def _files(spec: str) -> list[Path]:
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns statistics of the first 10,000 clicks of a log.
 
-    Keys: `sample`, the number of clicks; `scripts`, see `scripts`;
+    Keys: `sample`, the number of clicks; `scripts`, from `scripts`;
     `query_words` and `title_words`, the median and the 99th percentile of a
     query's and of a title's number of words. Without a click, returns {}.
     """
@@ -86,7 +86,7 @@ def document_statistics(
 ) -> dict[str, Any]:
     """Returns statistics of the first 1,000 training documents.
 
-    Keys: `documents`, the number of documents; `scripts`, see `scripts`;
+    Keys: `documents`, the number of documents; `scripts`, from `scripts`;
     `sentences` and `sentence_words`, the median and the 99th percentile of a
     document's number of sentences and of a sentence's number of words. The
     result is empty if no document can be read.
