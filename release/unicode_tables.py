@@ -77,7 +77,7 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
         elif categories.isdisjoint("LN"):
             continue  # signs stay signs, and cannot be glued to words
         elif char in general["L"]:
-            if "Z" in categories:  # a phrase
+            if "Z" in categories:  # the text is a phrase
                 result["apart"].add(char)
         elif char in general["N"] | general["S"]:
             is_radical = char in ideographs and char in general["S"]

@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # distance from excluded bounds, as absl allows the bounds
+_SMALLEST = 1e-9  # absl allows bounds: an excluded bound is moved by this
 _MOST = 1e30  # float32 overflows at 3e38
 
 

@@ -252,8 +252,9 @@ class DrawnNegatives(ABC):
                 `(query, document, {"sample_weight": ..., "negatives": ...})`.
                 Negatives that a batch already has stay in front.
             first_step: The index of the first batch in the whole run. Default
-                0. With `None`, each epoch of `fit` (each pass over the dataset)
-                draws new negatives. The first epoch is equal in all processes.
+                0. With `None`, each pass over the dataset (each epoch of `fit`)
+                draws new negatives. The negatives of the first pass are the
+                same in each process.
 
         Returns:
             A dataset of `(query, document, {..., "negatives": ...})`. The

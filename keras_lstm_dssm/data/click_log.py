@@ -387,7 +387,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # Not sorted, so that batches do not depend on the names of folders.
+        # The paths keep their order, so batches do not depend on folder names.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -424,7 +424,7 @@ class ClickLog:
     def weighted(self) -> bool:
         """Whether any click has a weight.
 
-        A worker reads only a part of a log, so it sets what the whole log has.
+        Each worker reads only a part of a log, and sets the whole log's value.
         """
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())

@@ -66,8 +66,8 @@ class Recipe(ModelRecipe):
     """Recipe of a `TwoTower`. Recipe, data and seed fix the weights.
 
     Defaults are from Palangi et al. 2016, such as 4 random negatives and the
-    momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, each encoder has
-    parameters of its own. Their equal start is our choice.
+    momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, the two encoders
+    share no parameters. That the parameters start equal is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or

@@ -71,7 +71,7 @@ def read_catalogue(
 
     Columns of `product`: `number` (ascending, with gaps); `id`, for joins with
     logs; `key`, the id in the data folder; `title`; `tags`; `fields`, a struct
-    of the columns that the setting `text` names; and `text`, these joined.
+    of the columns in the setting `text`; and `text`, these columns joined.
 
     `id` is the catalogue's id without zeros after a point: `655.0` becomes
     `655`. `key` equals `id`. But if any id of the catalogue has other decimals,
