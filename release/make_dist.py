@@ -59,7 +59,7 @@ def build(folder: Path, epoch: int) -> list[Path]:
     (sdist,) = made.glob("*.tar.gz")
     _normalise(sdist, epoch)
     with tarfile.open(sdist) as archive:
-        # Filters of `tarfile` are missing before Python 3.10.12 and 3.11.4.
+        # Python before 3.10.12 and 3.11.4 has no filters: no entry is changed.
         archive.extraction_filter = getattr(
             tarfile, "data_filter", lambda member, _: member
         )

@@ -23,14 +23,14 @@ POINTS = [
     for point in range(sys.maxunicode + 1)
     if not 0xD800 <= point < 0xE000
 ]
-HANGUL = range(0xAC00, 0xD7A4)  # any Python decomposes these syllables
+HANGUL = range(0xAC00, 0xD7A4)  # tables leave out how these are decomposed
 
 
 def tables() -> dict[str, Any]:
     """Returns the tables, which `lstm_dssm_client.words` describes."""
     canonical = _normalized(POINTS, "NFD")
     compatible = _normalized(POINTS, "NFKC")
-    # Case is folded after NFKC.
+    # Case is folded after NFKC, so only characters that NFKC keeps are folded.
     stable = [c for c, nfkc in compatible.items() if c == nfkc]
     folded = {
         char: text
@@ -77,7 +77,7 @@ def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
         elif categories.isdisjoint("LN"):
             continue  # signs stay signs, and cannot be glued to words
         elif char in general["L"]:
-            if "Z" in categories:  # a phrase
+            if "Z" in categories:  # the text is a phrase
                 result["apart"].add(char)
         elif char in general["N"] | general["S"]:
             is_radical = char in ideographs and char in general["S"]

@@ -7,9 +7,9 @@ Example:
 
 For two towers, the page has Figs. 4 to 7 and Tables I to III of Palangi et al.
 2016 for a query and a title, the attenuation of each word, the nearest titles
-and a map of titles. With --claims the page also shows for the data whether
-attenuated words are stop words, how much of the cosine remains if texts have
-only their keywords, and whether the words of a cell are similar. With
+and a map of titles. With --claims the page also shows, measured on the data,
+whether attenuated words are stop words, how much of the cosine remains if texts
+have only their keywords, and whether the words of a cell are similar. With
 --projector, titles and vectors are also written for TensorBoard.
 
 For an MV-LSTM, the page has interaction matrices of test queries with a right

@@ -2,7 +2,7 @@
 
 Writes the docstrings of installed Python packages as a shop's data: a catalogue
 of functions and a log of clicks. Then runs prepare, train, evaluate, export,
-search and analyze, and prints their command lines. Run by `make demo`.
+search and analyze, and prints their command lines. `make demo` runs this demo.
 
 Example:
   python tools/demo.py --output=build/demo
@@ -88,7 +88,7 @@ def main(_: list[str]) -> None:
 
 
 def write_sources(collection: "Collection", folder: Path) -> None:
-    """Writes API search as a catalogue, a log, and judgements for test."""
+    """Writes the collection as a catalogue, a log, and judgements for test."""
     packages = {*importlib.metadata.packages_distributions()}
     products = []
     for product_id, title in collection.documents.items():

@@ -4,8 +4,8 @@ Example:
   lstm-dssm-export --run=build/run --documents=titles.txt --output=MODELS
   lstm-dssm-export --run=RUN --documents=titles.txt --portable=shop.safetensors
 
-Writes query_encoder/ and document_encoder/, or keyvec/ for a run of a KeyVec,
-or scorer/ for a run of a pair scorer, and, with --documents, retriever/. Other
+Writes query_encoder/ and document_encoder/ for two towers, keyvec/ for a KeyVec
+or scorer/ for a pair scorer. With --documents, writes retriever/, too. Other
 models in MODELS do not change. All exported models get the same new version
 number, and a running server of MODELS changes to this version when all models
 are complete. If more than 20 % of the ids have changed since the served
@@ -16,7 +16,7 @@ titles.txt has one title a line, or an id, a tab and a title. --documents can
 also be a folder of documents, a file of JSON lines (docs/documents.md), or a
 folder of parts that lstm-dssm-encode has made with this run's document_encoder.
 
-With --portable the encoders and the documents of two towers are one file, for
+--portable writes the encoders and the documents of two towers to one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
 With --hybrid the retriever ranks by the towers, by the word vectors of the run

@@ -1,6 +1,6 @@
 """Search in an exported retriever, on a server, or with the towers of a run.
 
-Prints the best documents of each query: score, id, and the title if it differs.
+Prints each query's best documents: score, id, and a title other than the id.
 
 --models is the folder or the file of two towers or of a hybrid. --server is the
 address of TF Serving or lstm-dssm-serve. Neither --models nor --server needs

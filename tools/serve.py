@@ -109,10 +109,10 @@ def main(_: list[str]) -> None:
     from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
-    # Exempts imported modules from garbage collection: scanning them after a
-    # version is unloaded would stop all requests for 0.25 s.
+    # This exempts imported modules from garbage collection. To scan them after
+    # a version is unloaded would stop all requests for 0.25 s.
     gc.freeze()
-    # Each connection is an open file, and the soft limit is often 1,024.
+    # Each connection is an open file. The soft limit, often 1,024, is raised.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError):  # the hard limit of macOS is infinite
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
@@ -157,7 +157,7 @@ def main(_: list[str]) -> None:
                     print(f"{name} version {version}")
             if server.http_address:
                 print(f"HTTP on {server.http_address}/")
-            # Flushed, because scripts wait for this line.
+            # The line is flushed, because scripts wait for it.
             print(f"serving on {server.address}", flush=True)
             stopped.wait()
     finally:

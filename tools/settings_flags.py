@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # distance from excluded bounds; absl includes its bounds
+_SMALLEST = 1e-9  # absl allows bounds: an excluded bound is moved by this
 _MOST = 1e30  # float32 overflows at 3e38
 
 
@@ -32,7 +32,7 @@ def define_settings(
         classes: Name in the help -> class. The help of a flag is the field's
             description in the docstring of the class. If only some classes have
             the field, the help starts with their names.
-        named: The fields that have their own flag; other fields are set by
+        named: The fields that have a flag; the other fields are set by
             `--set`. Default `None`: all fields have a flag.
         defaults: Whether flags have the fields' defaults. Default `False`.
         only: The fields to define; by default all fields.

@@ -10,9 +10,9 @@ Example:
 BEIR folder with the splits dev and test, or several separated by commas.
 
 `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016: pair scorers on
-the judged lists of each query. Measures are exact expectations over the orders
-of equal scores. `--data` is `api_sentences`, a BEIR folder with the splits
-train, dev and test, or several separated by commas.
+the judged lists of each query. If answers have equal scores, a measure is its
+mean over all orders of them. `--data` is `api_sentences`, a BEIR folder with
+the splits train, dev and test, or several separated by commas.
 
 `--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
 clustering by vectors of documents. `--data` is `api_documents` or a folder of
@@ -30,9 +30,9 @@ OUT has these files:
   with --pairs: curve.csv and curve.MODE.png;
   systems/NAME/seed_S/ with the measures and the TREC runs.
 If --data names several data sets, each has a folder in OUT, and OUT/table.*
-show all data sets. The same command, also with more systems or seeds, runs only
-what is missing. If a system failed, the table has the other systems, and the
-exit code is 1.
+show all data sets. If the command is repeated, even with more systems or seeds,
+it runs only what is missing. If a system failed, the table has the other
+systems, and the exit code is 1.
 """
 
 import os
@@ -89,7 +89,7 @@ def _define_settings() -> None:
 
 
 def _defaults(field: Field[Any], papers: Sequence[str]) -> str:
-    """Formats the defaults of a setting, by paper, for the help."""
+    """Returns a sentence for the help: a setting's defaults for each paper."""
     texts = {}
     for paper in papers:
         value = TABLE_DEFAULTS[paper].get(field.name, field.default)

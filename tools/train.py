@@ -5,7 +5,7 @@ Example:
   lstm-dssm-train --data=api_documents --preset=keyvec --output=build/keyvec
 
 `--data` is `api` (docstrings of installed packages), a BEIR folder, or click
-files: one click a line, query TAB clicked title, gzip or not, globs allowed.
+files, also .gz or globs. Each line is a click: query TAB clicked title.
 For `keyvec`, `--data` is `api_documents` or a folder with documents.jsonl. The
 run folder has config.json, checkpoints/, model.keras, history.csv, metrics.json
 and logs/ for TensorBoard.

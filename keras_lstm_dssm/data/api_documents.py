@@ -51,7 +51,7 @@ def build_api_documents(
     The class of a document is its public package, cut to two names, such as
     "scipy.stats". A query is the docstring of the class's package, and all
     documents of the class are relevant. A query is in dev if dev has 3 or more
-    of its relevant documents, and in test likewise. It can be in both.
+    of its relevant documents. The same holds for test, and it can be in both.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
     (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
@@ -188,7 +188,7 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
     parsed: list[tuple[Definition, list[str], list[str]]] = []
     for definition in definitions:
         doc = inspect.cleandoc(definition.doc)
-        if len(doc.split()) < 3 * MIN_SENTENCES:  # a sentence has 3 words
+        if len(doc.split()) < 3 * MIN_SENTENCES:  # a sentence has 3+ words
             continue
         head, *rest = re.split(r"\n\s*\n", doc, maxsplit=1)
         body = prose_sentences(rest[0]) if rest else []

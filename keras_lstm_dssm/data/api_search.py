@@ -30,7 +30,7 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
-# Implementation packages. Their public names are exported by other packages.
+# Names of internal packages. Other packages export what these packages define.
 INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
 # Module -> the name that users know.
 _RENAMED = {
@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields name -> (module, definition); `None` if the name is a module."""
+    """Yields name -> (module, item); `item` is `None` for the module itself."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -118,7 +118,7 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Follows an import to its origin, see `_bindings`; `None` if unknown."""
+    """Returns an import's origin (module, item), or `None` if unknown."""
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (
@@ -211,8 +211,8 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Queries that differ only in punctuation get the same split. It depends on
-    # a hash of the first such query, with its punctuation.
+    # Queries that differ only in punctuation get the same split, which depends
+    # on a hash of the first of these queries, with its punctuation.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)

@@ -32,7 +32,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 LISTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_WORDS, MAX_WORDS = 5, 50
 NEGATIVES = 4
-HELD_OUT_SHARE = 0.1  # share of the lists in dev, and in test
+HELD_OUT_SHARE = 0.1  # dev and test each have this share of the lists
 SEED = 0
 
 
@@ -42,9 +42,9 @@ def build_api_sentences(progress: bool = False) -> Collection:
     The docstrings are from the same packages as in API search. Sentences have 5
     to 50 words. A query that occurs twice keeps its first answer.
 
-    As in Wan et al. 2016, negatives are drawn from the K answers that BM25
-    ranks highest for the positive. K is 0.7 % of all answers, but at least 50
-    and at most 1,000. A negative is never the query or one of its answers.
+    As in Wan et al. 2016, negatives are drawn from the K answers nearest by
+    BM25 to the query's answer. K is 0.7 % of all answers, but at least 50 and
+    at most 1,000. A negative is never the query or one of its answers.
 
     Modules are split 8:1:1 into train, dev and test. Modules with an equal or
     nearly equal sentence are in the same split, see `split_by_groups`.
@@ -103,10 +103,10 @@ def redraw_lists(
 ) -> Collection:
     """Copies a collection, with 4 newly drawn negatives for each query.
 
-    A query keeps its split and its first positive, the first document with a
-    score of 1 or more. The negatives are drawn from the positives of the same
-    split, as in `build_api_sentences`. Raises `InputError` if train, dev or
-    test has fewer than 6 positives.
+    A query keeps its split and its first positive. A positive is a document
+    with a score of 1 or more. Negatives are drawn from the positives of the
+    query's split, as in `build_api_sentences`. Raises `InputError` if train,
+    dev or test has fewer than 6 positives.
     """
     lists, all_answers = _lists(
         SentencePair(
@@ -206,7 +206,7 @@ def _drawable(
     """Returns the rows of the answers that negatives are drawn from.
 
     Allowed rows are in the positive's split, and not excluded. If fewer than 4
-    of the nearest rows are allowed, the best 4 allowed rows of all are taken.
+    nearest rows are allowed, the 4 nearest allowed rows of all rows are taken.
     """
 
     def allowed(rows: np.ndarray) -> list[int]:
@@ -216,7 +216,7 @@ def _drawable(
     candidates = allowed(nearest[positive])
     if len(candidates) < NEGATIVES:
         (ranked,) = bm25_neighbours([titles[positive]], titles, len(titles))
-        # `bm25_neighbours` leaves out answers without a common word.
+        # `bm25_neighbours` leaves out answers without a word of the positive.
         unranked = np.setdiff1d(np.arange(len(titles)), ranked)
         candidates = allowed(np.concatenate([ranked, unranked]))[:NEGATIVES]
     return candidates

@@ -25,7 +25,7 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Requirements that the package did not have when the results were published.
+# Newer requirements. Without them the data are those of the published results.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.
@@ -177,7 +177,7 @@ class Module:
                 self.imports.setdefault(name, (source, alias.name))
 
     def _read_alias(self, node: ast.Assign) -> None:
-        """Reads `name = other`, `name = module.other`, `beta = beta_gen()`."""
+        """Treats `a = b`, `a = module.b` and `b = b_gen()` like imports."""
         target, value = node.targets[0], node.value
         if not isinstance(target, ast.Name):
             return
@@ -215,7 +215,7 @@ def read_modules(
     """Reads the modules of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     was_enabled = gc.isenabled()
-    # Garbage collections would take half the time, and trees have no cycles.
+    # Garbage collection would take half the time. Syntax trees have no cycles.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
@@ -234,7 +234,7 @@ def read_modules(
 
 
 def parse_file(path: str) -> ast.Module:
-    """Parses a source file; an empty module if it is missing or invalid."""
+    """Parses a file; returns an empty module if it is missing or invalid."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # for invalid escapes in strings
@@ -399,7 +399,7 @@ def _plain(text: str) -> str:
 
 
 def _is_prose(words: list[str]) -> bool:
-    """Returns whether words are ASCII, no code, and mostly of letters."""
+    """Returns whether the words are ASCII, mostly letters, and not code."""
     plain = sum(
         word.strip(",.:;()'\"").translate(_JOINTS).isalpha() for word in words
     )
@@ -413,7 +413,7 @@ def _is_prose(words: list[str]) -> bool:
     )
 
 
-# "* ", "1. ", "axis: " or "**kwargs (optional): " before a description.
+# A label before a text: "* ", "1. ", "axis: " or "**kwargs (optional): ".
 _LABEL = re.compile(
     r"(?:[-*+]|\(?\d+[.)])\s+"
     r"|`{0,2}\*{0,2}\w[\w, .*]{0,40}`{0,2}(?: ?\([^)]*\))?:\s+(?=\S+\s+\S)"
@@ -424,7 +424,7 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 def prose_sentences(text: str) -> list[str]:
     """Returns the plain sentences of a docstring, with full stops.
 
-    List items, and the descriptions of arguments, are also read.
+    The texts of list items and the descriptions of arguments are read, too.
     """
     return [
         f"{sentence}."

@@ -62,7 +62,7 @@ def _neighbours() -> Mapping[str, str]:
         for row, keys in enumerate(_KEYS)
         for column, key in enumerate(keys)
     }
-    # (row, column): each row is shifted half a key to the right.
+    # (row, column): each row of keys is half a key right of the row above.
     offsets = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
     return {
         key: "".join(
@@ -84,7 +84,7 @@ _MOST_WORDS = 4  # in a query
 def title_pairs(
     titles: Iterable[str], each: int = 1, seed: int = 0, misspelled: float = 0.2
 ) -> Iterator[Pair]:
-    """Yields synthetic pairs of a title and a query made from its words.
+    """Yields synthetic pairs. The query is made from words of the title.
 
     A query has one to four words of the title, in the title's order, but never
     all words of the title. Some words are misspelled. Titles of a single word

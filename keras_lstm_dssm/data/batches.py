@@ -51,7 +51,7 @@ def training_batches(
     Args:
         log: The click log to read.
         batch_size: The number of pairs in a batch. An epoch has
-            ceil(log.count() / batch_size) batches; the last may be smaller.
+            ceil(log.count() / batch_size) batches; the last one may be smaller.
         epochs: The number of passes over the log.
         seed: Any int; another seed gives another order.
         first_step: The number of batches to skip at the start. Default 0.
@@ -138,7 +138,7 @@ def evaluation_batches(
 
 
 def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
-    """Splits block indices evenly into groups of up to about `buffer` lines."""
+    """Splits block indices into even groups of about `buffer` lines or less."""
     return np.array_split(blocks, min(-(-lines // buffer), len(blocks)))
 
 
@@ -252,9 +252,9 @@ class DrawnNegatives(ABC):
                 `(query, document, {"sample_weight": ..., "negatives": ...})`.
                 Negatives that a batch already has stay in front.
             first_step: The index of the first batch in the whole run. Default
-                0. With `None`, each pass over the dataset, such as an epoch of
-                `fit`, draws other negatives; the first pass draws the same
-                negatives in each process.
+                0. With `None`, each pass over the dataset (each epoch of `fit`)
+                draws new negatives. The negatives of the first pass are the
+                same in each process.
 
         Returns:
             A dataset of `(query, document, {..., "negatives": ...})`. The
@@ -290,11 +290,11 @@ def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
 
 
 class GivenNegatives(DrawnNegatives):
-    """Adds negatives to batches of clicks; you give titles for each query.
+    """Adds negatives, drawn from titles that you give for each query.
 
-    Negatives may be titles judged not relevant, mined titles (near the query,
-    but not clicked, see `mine_negatives`), or titles chosen by any other rule.
-    `TwoTower` compares the clicked title with these titles and with the
+    You may give titles that are judged not relevant, or titles that are near
+    the query but not clicked (`mine_negatives`), or titles by any other rule.
+    `TwoTower` compares the clicked title with the drawn negatives and with the
     negatives from the batch.
 
     For each click, k titles of the click's query are drawn with replacement. If
@@ -436,11 +436,11 @@ class CorpusNegatives(DrawnNegatives):
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )
-        # Leaves out the clicked title's row.
+        # Rows from the clicked title's row on move up by 1, so it is left out.
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # Without another title: the clicked title, which the loss ignores.
+        # Without other titles the clicked title is taken. The loss ignores it.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 
@@ -523,7 +523,7 @@ class ClickFrequencies:
     def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Adds `log_q`, float32 `[batch, 1 + k]`, to each batch.
 
-        Batches are `(query, document)`, with k = 0, or `(query, document,
+        A batch is `(query, document)`, and k is 0; or it is `(query, document,
         {"negatives": strings [batch, k], ...})`.
         """
         return with_extras(batches, lambda _, titles: {"log_q": self(titles)})

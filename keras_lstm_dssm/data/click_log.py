@@ -120,7 +120,7 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
         # Each line has one tab. A bad line is then too long, or has an empty
-        # field, which begins with white space.
+        # field: where it starts, there is white space, a tab or a line feed.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -214,7 +214,7 @@ class LineBlocks:
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
         self._decompressed: IO[bytes] | None = None  # content of all .gz files
-        # For each file: the offsets of its blocks, and its end.
+        # For each file: the offsets of its blocks and of its end.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -352,8 +352,8 @@ class ClickLog:
     r"""Streams one or more click files, `.tsv` or `.tsv.gz`.
 
     A line is a query, a tab, and the clicked title, in UTF-8. A pair that was
-    clicked n times is on n lines, or on one line with the weight n: a number
-    above 0, at most 1e9, after a second tab. Byte order marks, CRLF line ends
+    clicked n times is on n lines, or on one line with a second tab and the
+    weight n. A weight is above 0, at most 1e9. Byte order marks, CRLF line ends
     and blank lines at the end are accepted. A line is bad if it has no tab, a
     third column that is not a weight, more than three columns, an empty field,
     invalid UTF-8, a NUL byte, a carriage return before its end, or more than
@@ -387,7 +387,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # Not sorted, so that batches do not depend on the names of folders.
+        # The paths keep their order, so batches do not depend on folder names.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -424,7 +424,7 @@ class ClickLog:
     def weighted(self) -> bool:
         """Whether any click has a weight.
 
-        A worker reads only a part of a log; it sets the value of the whole log.
+        Each worker reads only a part of a log, and sets the whole log's value.
         """
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())

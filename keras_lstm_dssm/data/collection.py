@@ -29,8 +29,8 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""The two parts of a test split that holds the clicks after a date. `SEEN` has
-the queries that are also training queries, `UNSEEN` the other queries."""
+"""Two parts of a test split that has the clicks after a date: `SEEN` has the
+queries that are also training queries, `UNSEEN` has the other queries."""
 
 
 def find_file(folder: str, name: str) -> str | None:
@@ -178,7 +178,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns a JSON object's id, and its entries; adds those in "fields"."""
+    """Returns a JSON object's id and entries, also the entries of "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -272,7 +272,7 @@ class Collection(JudgedQueries):
     def field_texts(self) -> FieldTexts | None:
         """The weights and the texts of the fields; `None` without `fields`.
 
-        If documents have equal texts, the fields are from the last of them.
+        Documents with equal texts have the fields of the last such document.
         """
         if self.fields is None:
             return None
@@ -317,7 +317,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether scores are numbers of clicks: one exceeds `LARGEST_GRADE`."""
+        """Whether any score exceeds `LARGEST_GRADE`: scores are then clicks."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits
@@ -347,8 +347,8 @@ class Collection(JudgedQueries):
             min_relevant: The lowest score in qrels/train.tsv that counts as a
                 click if there is no click file. Default 1.
             name: The click file to read in a folder that `prepare` has made.
-                Default `clicks.tsv`, all clicks; `clicks.new.tsv` has the
-                clicks of the last `--append`.
+                Default `clicks.tsv`, which has all clicks. `clicks.new.tsv` has
+                the clicks of the last `--append`.
 
         Raises:
             InputError: A file is missing, or a line is wrong.

@@ -39,7 +39,7 @@ class Document(NamedTuple):
     Attributes:
         id: The document's id, without white space.
         title: The title, or "". `sentences` do not include the title.
-        sentences: The sentences of the body, at least one, none empty.
+        sentences: The sentences of the body: one or more, and none is empty.
         summary: The sentences of the summary, or an empty list. They need not
             occur in the body.
         label: The document's class, or "".
@@ -103,7 +103,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a field as a string; "" if missing. Allows whole numbers."""
+    """Returns a string or whole number as a string; "" if it is missing."""
     value = row.get(name)
     if value is None:
         return ""
@@ -230,7 +230,7 @@ class DocumentFolder(JudgedQueries):
         self.max_sentences = max_sentences
 
     def __iter__(self) -> Iterator[Document]:
-        """Streams all documents, in their order."""
+        """Streams all documents, in the order of the file."""
         return self._read(DocumentCounts())
 
     def of(self, split: str) -> Iterable[Document]:

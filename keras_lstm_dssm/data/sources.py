@@ -110,9 +110,9 @@ def open_log(
         min_relevant: The lowest score that counts as a click in a BEIR folder
             without a click file. Default 1.
         write_to: The click file to write for a folder that has no
-            `clicks.train.tsv`, see `Collection.training_log`. For the n-th data
-            set of `spec`, n > 1, the file's name is `write_to` with n before
-            the suffix. Default `None`: such a folder raises `InputError`.
+            `clicks.train.tsv`, see `Collection.training_log`. The file of the
+            second data set of `spec` has a 2 before the suffix, and so on.
+            Default `None`: such a folder raises `InputError`.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
 
@@ -267,7 +267,7 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 def _clicks_of(part: str) -> tuple[str | None, str]:
     """Returns a part's collection, and the name of the click file to read.
 
-    The first value is a folder or a built-in name; for click files, `None`.
+    The collection is a folder or a built-in name, or `None` for click files.
     """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):

@@ -1,4 +1,4 @@
-"""Splits queries and texts into train, dev and test without common texts."""
+"""Splits queries and texts into train, dev and test that share no text."""
 
 import hashlib
 import math
@@ -38,8 +38,8 @@ def split_by_groups(
     Each item has a module, texts and a key. Items of one module, and items with
     an equal or nearly equal text (see `near_duplicates`), form a group. All
     items of a group are in the same split. Groups are ordered by a hash of
-    their first item's key, and fill each split up to its share of the items.
-    Other groups, and groups larger than a fifth of a split, go to "train".
+    their first item's key, and fill each split up to its share of the items. No
+    split takes a group larger than a fifth of it. Groups left go to "train".
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -77,7 +77,7 @@ def near_duplicates(
     """Yields (later, earlier) indices of texts with nearly the same words.
 
     The Jaccard index of the two sets of words is at least `share`. Only texts
-    with one of their rarest words in common are compared.
+    that share one of their rarest words are compared; no others can reach it.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
     Similarity Joins in Data Cleaning".
@@ -102,7 +102,7 @@ def near_duplicates(
 
 
 WORD_RULE = "alphanumeric"
-"""The rule that separates queries into words, which decide the data split."""
+"""The rule that separates a query into words. The words decide its split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
@@ -129,7 +129,7 @@ def splits_of(
     """Returns "train", "dev" or "test" for each query.
 
     A query's split depends on its words only, so it stays the same when a log
-    grows. `word_rule` is the `split` of `normalize_texts`.
+    grows. `word_rule` separates words, see `split` of `normalize_texts`.
     """
     splits = []
     for words in normalize(queries, word_rule):

@@ -40,7 +40,7 @@ def data_statistics(spec: str) -> dict[str, Any]:
         paths = _files(spec)
         size = sum(path.stat().st_size for path in paths)
         digest = files_hash(paths)
-    except (InputError, OSError):  # moved after the training
+    except (InputError, OSError):  # the data were moved after the training
         return {"spec": spec}
     return {"spec": spec, "files": len(paths), "bytes": size, "sha256": digest}
 
@@ -65,7 +65,7 @@ def _files(spec: str) -> list[Path]:
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns statistics of the first 10,000 clicks of a log.
 
-    Keys: `sample`, the number of clicks; `scripts`, see `scripts`;
+    Keys: `sample`, the number of clicks; `scripts`, each script's share;
     `query_words` and `title_words`, the median and the 99th percentile of a
     query's and of a title's number of words. Without a click, returns {}.
     """
@@ -86,7 +86,7 @@ def document_statistics(
 ) -> dict[str, Any]:
     """Returns statistics of the first 1,000 training documents.
 
-    Keys: `documents`, the number of documents; `scripts`, see `scripts`;
+    Keys: `documents`, the number of documents; `scripts`, the scripts' shares;
     `sentences` and `sentence_words`, the median and the 99th percentile of a
     document's number of sentences and of a sentence's number of words. The
     result is empty if no document can be read.
@@ -94,7 +94,7 @@ def document_statistics(
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
         sample = list(itertools.islice(folder.of("train"), _DOCUMENTS))
-    except (InputError, OSError):  # moved after the training
+    except (InputError, OSError):  # the data were moved after the training
         return {}
     if not sample:
         return {}

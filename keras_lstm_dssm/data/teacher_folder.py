@@ -1,4 +1,4 @@
-"""Reads a teacher's folder: texts, and their vectors by a sentence encoder."""
+"""Reads a teacher's folder: texts, and a sentence encoder's vectors of them."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ class TeacherFolder:
     """Gives access to the files of a folder that `teach` writes.
 
     The files are `teacher.json` (the settings), `texts.jsonl.gz` (a JSON string
-    on each line) and `vectors/000000.npy`, ..., float32 with 1,024 rows each.
+    on each line) and `vectors/000000.npy`, ... (float32, each of 1,024 rows).
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -186,7 +186,7 @@ class TeacherVectors:
         return len(self.vectors)
 
     def rows(self, texts: Iterable[str]) -> np.ndarray:
-        """Returns the row of each text in `vectors`, int32 `[n]`, or -1."""
+        """Returns each text's row in `vectors`, -1 if unknown: int32 `[n]`."""
         return np.array(
             [self._row.get(one_line(text), -1) for text in texts], np.int32
         )

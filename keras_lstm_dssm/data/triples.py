@@ -322,9 +322,9 @@ class Triples:
         return "; ".join(parts)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns n triples by number, as indices of `texts`.
+        """Returns the triples with these numbers, as indices of `texts`.
 
-        int32 `[n, 3]`: query, positive, negative; `numbers` is int `[n]`.
+        `numbers` is int `[n]`; query, positive, negative are int32 `[n, 3]`.
         """
         return self._rows_and_positives(numbers)[:, :3]
 

@@ -25,10 +25,10 @@ MEASURES = (
     "recall@10",
     "recall@100",
 )
-"""Ranking measures of searches for titles, in the order of reports."""
+"""Ranking measures of searches for titles. Reports list them in this order."""
 
 LIST_MEASURES = ("p@1", "mrr", "map", "ndcg@3", "ndcg@5")
-"""Ranking measures of judged lists, in the order of reports."""
+"""Ranking measures of judged lists. Reports list them in this order."""
 
 CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
 """Measures of clusters: pairwise F1, V-measure, adjusted Rand index and
@@ -97,7 +97,7 @@ def setting(default: Any, **facts: Any) -> Any:
 
     Args:
         default: The default.
-        **facts: Any of these; a subclass may read further facts:
+        **facts: Any of these; a subclass of `Settings` may read others:
             `choices`: the allowed values;
             `above`: a float must be greater than this number;
             `below`: a float must be 0 or more, and less than this number;
@@ -107,10 +107,10 @@ def setting(default: Any, **facts: Any) -> Any:
             `each`: the allowed names in a tuple;
             `each_least`: the least number allowed in a non-empty tuple of ints;
             `path=True`: the value is a path;
-            `unused_if`: a dict, name of another field -> value: the declared
-            field has no effect if the other field has this value;
+            `unused_if`: a dict, name of another field -> value. If the other
+            field has this value, the declared field has no effect;
             `names`: the only values that the flag accepts; Python accepts more;
-            `flag`: the flag's name, by default the field's; `False`: no flag.
+            `flag`: the flag's name, by default the field's name; `False`: none.
     """
     return dataclasses.field(default=default, metadata=facts)
 

@@ -79,7 +79,7 @@ class HybridSettings(Settings):
         - Hubness has less weight if titles have many clicks: a title near many
           queries is then popular, and otherwise usually wrong.
 
-        Without `"towers"`, or if `clicks` is 0 (unknown), they are not adapted.
+        No default is adapted without `"towers"`, or if `clicks` is 0 (unknown).
         """
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
@@ -126,4 +126,4 @@ _WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""Parts that have vectors -> the weights that differ from the defaults."""
+"""Named parts that have vectors -> weights that differ from the defaults."""

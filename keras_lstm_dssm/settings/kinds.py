@@ -1,4 +1,4 @@
-"""Defines `ModelKind`, which lists a kind of model's classes and functions.
+"""Defines `ModelKind`: the classes and functions for one kind of model.
 
 Classes and functions that need TensorFlow are named "package.module:name", and
 are imported when they are used.
@@ -43,14 +43,14 @@ class ModelKind:
         graphs: Function (model, documents, `vectors`, `max_k`, `progress`) ->
             what is exported, see `export_models`.
         check: Function that checks the class names in a recipe.
-        report: Function with the arguments of the default, `report_on_run`.
+        report: Function with the arguments of `report_on_run`, the default.
         table: Function that prepares the row of a paper's table.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
         reads: What models rank: titles or documents.
         options: Fields of `TrainingConfig` and `ReportSettings` that this kind
             uses and some other kinds do not use.
-        counted: The attribute of a model that holds the part whose parameters
-            papers count. By default the whole model.
+        counted: Name of a model's attribute, such as `matcher`. Papers count
+            only its parameters. By default all parameters are counted.
         pipeline_tag: The model card's task, as the Hugging Face Hub names it.
         joint: Whether several workers can train one model together.
 
@@ -85,7 +85,7 @@ class ModelKind:
         return pkgutil.resolve_name(name) if name else None
 
     def check_options(self, settings: Settings) -> None:
-        """Raises `InputError` if an option that only other kinds use is set."""
+        """Raises `InputError` for a set option that only other kinds use."""
         for field in dataclasses.fields(settings):
             kinds = [k for k in KINDS.values() if field.name in k.options]
             is_used = not kinds or self in kinds

@@ -278,7 +278,7 @@ class TableSettings:
     1
     """
 
-    # Only flags check the bounds. `papers` are the tables with the flag.
+    # Only flags check the bounds. `papers` are the tables that have the flag.
     data: str
     epochs: int = setting(30, papers=_TUNED)
     batch_size: int = setting(256, papers=_TUNED, least=2)
@@ -296,7 +296,7 @@ class TableSettings:
         (), papers=("table_iv", "mv_lstm", "few_clicks"), least=0, most=1
     )
     paragraphs: str | None = setting(None, papers=("table_iv",))
-    # --pairs is another flag: the sizes of a learning curve.
+    # The flag is --clicks, because --pairs gives a learning curve's numbers.
     pairs: int | None = setting(None, papers=LEARNING_CURVES, flag="clicks")
     updates_of: int | None = None
     judged_negatives: int = setting(0, papers=("table_iv",))

@@ -55,7 +55,7 @@ class ModelRecipe(Settings):
     def completed(self, options: Any) -> dict[str, Any]:
         """Returns the recipe's values for unset training options.
 
-        The result is name of an option -> value. `options` is the
+        The result maps options' names to values. `options` is the
         `TrainingConfig`.
         """
         return {}
@@ -66,8 +66,8 @@ class Recipe(ModelRecipe):
     """Recipe of a `TwoTower`. Recipe, data and seed fix the weights.
 
     Defaults are from Palangi et al. 2016, such as 4 random negatives and the
-    momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, each encoder has
-    parameters of its own. Their equal start is our choice.
+    momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, the two encoders
+    share no parameters. That the parameters start equal is our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -467,7 +467,7 @@ def _scorer(matcher: str, **config: Any) -> ScorerRecipe:
 
 
 def _cntn(**config: Any) -> ScorerRecipe:
-    # The first steps of Adagrad have about the size of the learning rate. With
+    # The first steps of Adagrad are about as long as the learning rate. With
     # 0.03 they saturate the tanh units of CNTN for good.
     return ScorerRecipe("CNTN", config, learning_rate=0.003)
 
@@ -515,8 +515,8 @@ SCORER_PRESETS: dict[str, ScorerRecipe] = {
 }
 """Name -> recipe: MV-LSTM and the baselines of Wan et al. 2016.
 
-Presets that end with `_wan` are the smaller forms that Wan et al. ran; the
-other baselines have the form of their own papers.
+Presets that end with `_wan` are the smaller forms that Wan et al. ran. The
+other baselines have the form of the papers that introduced them.
 """
 
 _KEYVEC = KeyVecRecipe(

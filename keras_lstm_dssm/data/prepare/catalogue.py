@@ -70,8 +70,8 @@ def read_catalogue(
     """Makes the table `product` from a catalogue, with one row for each id.
 
     Columns of `product`: `number` (ascending, with gaps); `id`, for joins with
-    logs; `key`, the id in the data folder; `title`; `text`, the settings'
-    `text` columns joined; `fields`, a struct of these columns; and `tags`.
+    logs; `key`, the id in the data folder; `title`; `tags`; `fields`, a struct
+    of the columns in the setting `text`; and `text`, these columns joined.
 
     `id` is the catalogue's id without zeros after a point: `655.0` becomes
     `655`. `key` equals `id`. But if any id of the catalogue has other decimals,

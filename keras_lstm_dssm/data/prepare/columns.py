@@ -46,8 +46,8 @@ def find_columns(
 ) -> dict[str, str]:
     """Returns role -> name of the column, for the roles that have a column.
 
-    The settings name a role's column; otherwise its usual names are tried.
-    Raises `InputError` if a named column, or a needed one, is missing.
+    If the settings name no column for a role, usual names are tried. Raises
+    `InputError` if a column that they name, or a needed column, is missing.
     """
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}

@@ -9,7 +9,7 @@ from keras_lstm_dssm.data.prepare.tables import quoted
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
 LOGS = "log"
-"""Subfolder with a parquet file of rows for each log."""
+"""The subfolder that holds the rows of each log, in a parquet file."""
 
 _TSV = "FORMAT csv, DELIMITER '\t', QUOTE '', ESCAPE '', HEADER"
 
@@ -45,7 +45,7 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def write_clicks(con: Any, path: Path, after: int) -> None:
-    """Writes the training clicks of the logs with numbers above `after`.
+    """Writes the training clicks of each log whose number is above `after`.
 
     Equal clicks are one row. Rows are ordered by a hash of query and id.
     """

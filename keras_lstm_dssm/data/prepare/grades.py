@@ -59,7 +59,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
     """Returns query, id and title of the first clicks.
 
-    Only logs with numbers above `after` are read.
+    Only logs whose number is above `after` are read.
     """
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
@@ -71,7 +71,7 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Counts rows by kind, in the logs with numbers above `after`.
+    """Counts rows by kind, in the logs whose number is above `after`.
 
     Returns a dict, kind -> (number of rows, an example), and the number of
     training clicks in all logs.
@@ -95,7 +95,7 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
 
 
 def joined_files(con: Any, part: int) -> set[int]:
-    """Returns the numbers of a log's files in which products are clicked."""
+    """Returns the indices of the log's files in which products are clicked."""
     rows = con.execute(
         f"SELECT DISTINCT file FROM click WHERE part = {part}"
         " AND kind IN ('clicks', 'double click')"
@@ -106,9 +106,9 @@ def joined_files(con: Any, part: int) -> set[int]:
 def make_grades(con: Any) -> None:
     """Makes the table `grade` of the dev and test queries.
 
-    If a log does not say which products were shown for a query, the clicked
-    products are graded 4 to 1, by their clicks in relation to the clicks of the
-    most clicked product, as in `click_grades`.
+    If no log says which products were shown for a query, a clicked product gets
+    a grade from 1 to 4. The grade rises with the product's clicks; the most
+    clicked product gets 4 (see `click_grades`).
 
     Otherwise the grade is round(2 * clicks / expected clicks), at most 4. The
     expected clicks are the sum of the click-through rates of the positions at
@@ -156,7 +156,7 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Copies test queries to `SEEN` if also in training, else to `UNSEEN`."""
+    """Copies a test query to `SEEN` if training has it, or else to `UNSEEN`."""
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (
@@ -169,7 +169,7 @@ def divide_test(con: Any) -> None:
 
 
 def count_queries(con: Any) -> dict[str, int]:
-    """Returns `{split}_queries` -> number of queries, for all but train."""
+    """Returns `{split}_queries` -> number, for all splits except train."""
     rows = con.execute(
         "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
     )

@@ -49,7 +49,7 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # --query and --clicked may name columns that only the log has.
+        # --query and --clicked are ignored if only the log has their columns.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")

@@ -173,8 +173,8 @@ def open_clicks(
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        # Sorted, because threads read rows in any order. To keep the order of
-        # the file, DuckDB would have to number rows in one thread.
+        # Rows are sorted, because threads read them in any order. To keep the
+        # order of the file, DuckDB would have to number rows in one thread.
         rows = f"""
             SELECT {first}, CAST(count(*) AS INTEGER) AS clicks, {last}
             FROM {relation} GROUP BY 1, 2, 3, 4

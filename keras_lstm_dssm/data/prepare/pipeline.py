@@ -399,7 +399,7 @@ class _Builder:
         """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         The rows of new logs are first written to parquet files, to fix their
-        order. `part` is the log's number, and `n` the row's among all rows.
+        order. `part` is the log's number, and `n` is unique among all rows.
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
@@ -414,7 +414,7 @@ class _Builder:
                 SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({file})""")
-        if self.is_judged:  # so that judged queries get numbers
+        if self.is_judged:  # judged queries are rows, so they get numbers
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -441,7 +441,7 @@ class _Builder:
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
-        # Without times, rows of different months are often equal.
+        # Rows without times are often equal by chance, so both logs must match.
         smaller = "least" if has_times else "greatest"
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
