@@ -194,7 +194,7 @@ def measure_hybrid(
     The weights of the hybrid are fitted to the split dev. The system `bm25` is
     BM25 alone, with the terms, `k1` and `b` that are best on dev. If there is
     no dev, or if dev is the split that is measured, nothing is fitted: the
-    settings are `stored`, those of an earlier evaluation, or the defaults.
+    settings are `stored` by an earlier evaluation, or else the defaults.
     `queries` are the queries of the training clicks. `Measured.about` has
     `hybrid_settings`, `calibration`, and `hybrid_dev` if weights are fitted.
     Raises `InputError` if the model is not a `TwoTower`.

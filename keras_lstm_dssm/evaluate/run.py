@@ -145,7 +145,7 @@ def evaluate_run(
         latest["texts_per_second"] = speed = encoder.texts / encoder.seconds
         report(f"the model encodes {speed:,.0f} texts/s")
         return {split: {**latest, **findings}}
-    if split != "train":  # "train" has the metrics of the training
+    if split != "train":  # the key "train" has training metrics
         folder.add_metrics(split, latest)
     for name, by_system in measured.items():
         count = len(tasks[name].documents)

@@ -238,7 +238,7 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned. BM25 matches documents that share a word.
+        one part are returned. BM25 needs a common word for a match.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.

@@ -1,4 +1,4 @@
-"""Confidence intervals of means over queries, and tests between systems."""
+"""Computes confidence intervals of means, and tests differences of systems."""
 
 from collections.abc import Mapping, Sequence
 
@@ -101,7 +101,7 @@ def compare_systems(
     Args:
         values: System -> query id -> value of one measure; all systems have
             the same queries.
-        references: Names of the systems that all others are compared with.
+        references: Names of the systems that other systems are compared with.
 
     Returns:
         System -> reference -> `difference`, the system's mean value minus the
