@@ -66,7 +66,7 @@ _BM25_VALUES: dict[str, tuple[Any, ...]] = {
 
 _FIRST = 10  # number of a query's first titles that calibrate probabilities
 _LEAST_SCALE = 1e-3  # calibrations with a smaller scale are not used
-_NOT_WEAK = 0.9  # share of relevant first titles of dev queries above `weak`
+_NOT_WEAK = 0.9  # share of relevant first titles with a probability over `weak`
 
 
 def bm25_system(

@@ -1,4 +1,4 @@
-"""BM25, the term-matching baseline, and the tokenizers of all baselines."""
+"""Ranks by BM25, and defines the tokenizers of all baselines."""
 
 import dataclasses
 import functools

@@ -98,7 +98,7 @@ _ENDINGS = (
 )  # fmt: skip
 _AFTER_DOUBLING = ("ed", "er", "ers", "ing")
 _ENGLISH = re.compile("[a-z]{2,}").fullmatch
-_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # drop, dropped
+_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # as in "dropped"
 
 
 def inflections(stem: str) -> list[str]:

@@ -89,7 +89,7 @@ def rank_lists(lists: ListScores) -> Run:
     }
 
 
-_FOLD = 64  # for over _FOLD * k scores, `kth_largest` first compares maxima
+_FOLD = 64  # with more than _FOLD * k scores, `kth_largest` starts with maxima
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:

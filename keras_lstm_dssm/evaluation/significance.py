@@ -44,9 +44,9 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests whether differences have mean zero (two-sided randomisation test).
 
-    p is the probability that the mean of the differences, with random signs, is
-    at least as far from zero as the observed mean. All assignments of signs are
-    enumerated if there are at most `resamples`. Otherwise p is estimated from
+    p is the probability that the mean of differences with random signs is at
+    least as far from zero as the observed mean. p is exact if the differences
+    have at most `resamples` assignments of signs. Otherwise p is estimated from
     `resamples` random assignments and the observed one.
 
     `differences` are float `[queries, systems]` or `[queries]`. Returns p for

@@ -393,7 +393,7 @@ class SkipThoughtSystem(DenseSystem):
 
     @property
     def parameters(self) -> int:
-        """Number of parameters of the encoders; decoders are dropped."""
+        """Number of parameters of the encoders, without the decoders."""
         return sum(model.count_params() for model in self.encoders.values())
 
     def _train(

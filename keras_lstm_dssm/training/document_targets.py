@@ -31,7 +31,7 @@ from keras_lstm_dssm.training.salience import (
 )
 from lstm_dssm_client.signatures import as_bytes
 
-KEY_WORDS = 30  # largest number of a document's words, as in Bi and Ma 2017
+KEY_WORDS = 30  # largest number of a document's key words (Bi and Ma 2017)
 _DOCUMENTS_AT_ONCE = 256
 
 

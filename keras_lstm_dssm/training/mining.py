@@ -1,4 +1,4 @@
-"""Hard negatives: titles near a query that were not clicked for the query."""
+"""Mines hard negatives: titles near a query, without a click for the query."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -170,7 +170,7 @@ class HardNegatives:
     _normalized: NormalizedTextCache | None = field(default=None, init=False)
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the epoch of the next mining; epochs count from 0."""
+        """Returns the epoch of the first mining after `epoch`, both from 0."""
         return (epoch // self.recipe.mine_every + 1) * self.recipe.mine_every
 
     def of_epoch(
@@ -221,7 +221,7 @@ class HardNegatives:
         )
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
-        """Writes the distinct titles, and for each query their indices."""
+        """Writes the distinct titles, and indices of each query's titles."""
         title_rows: dict[str, int] = {}
         rows = {
             query: [

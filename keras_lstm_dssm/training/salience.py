@@ -1,4 +1,4 @@
-"""Salient sentences of documents, as training targets of `KeyVec`."""
+"""Finds the salient sentences of documents, which are targets of `KeyVec`."""
 
 import itertools
 import os

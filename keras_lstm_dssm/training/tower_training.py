@@ -43,7 +43,7 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_REPLAY_STREAM = 1 << 32  # makes replay independent of the batches' order
+_REPLAY_STREAM = 1 << 32  # separates replay's draws from the batches' order
 
 
 class Replay:
