@@ -188,7 +188,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes all clicks of queries, chosen by hash: `pairs` or more clicks."""
+    """Writes all clicks of queries chosen by hash: `pairs` or more clicks."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0
