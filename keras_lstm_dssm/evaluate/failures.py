@@ -127,11 +127,11 @@ def find_failures(
 
     Returns:
         `measure`: the name of the measure.
-        `worst`, `frequent`: lists of queries. An entry has `query`, the value
-            of the measure, `rank` of the first relevant title, `clicks`,
-            `clicked` (relevant titles), and `found` (the first results).
-        `head`: `queries`, the number of the most frequent queries, which have
-            half of all clicks, and each system's mean over these queries.
+        `worst`, `frequent`: lists of queries. An entry has `query`; the value
+            of the measure; `rank` of the first relevant title; `clicks`;
+            `clicked`, relevant titles; and `found`, the first results.
+        `head`: results on the most frequent queries, which have half of all
+            clicks: the number of `queries`, and the mean of each system.
         `tail`: the same keys as in `head`, for all other queries.
         `on_pages`: the titles that are most often among the first results; only
             for retrieval.

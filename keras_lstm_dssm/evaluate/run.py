@@ -76,8 +76,8 @@ def evaluate_run(
             support them.
 
     Returns:
-        Two towers and pair scorers: split -> a dict with `mode`, facts such as
-            `bm25_words`, and, for each system, measure -> value from 0 to 1.
+        Two towers and pair scorers: split -> a dict with `mode`; facts such as
+            `bm25_words`; and system -> measure -> value from 0 to 1.
             The option `queries` adds `verdict` (`compare_with_bm25`) and
             `failures` (`find_failures`), which are not stored.
         Outside encoders: as for two towers, and `texts_per_second`.
@@ -145,7 +145,7 @@ def evaluate_run(
         latest["texts_per_second"] = speed = encoder.texts / encoder.seconds
         report(f"the model encodes {speed:,.0f} texts/s")
         return {split: {**latest, **findings}}
-    if split != "train":  # "train" has the metrics of the training
+    if split != "train":  # the key "train" has training metrics
         folder.add_metrics(split, latest)
     for name, by_system in measured.items():
         count = len(tasks[name].documents)

@@ -148,8 +148,8 @@ def measure_titles(
 
     The mixture adds the scores of the model and of `settings.mix`.
     `Measured.about` has `bm25_words`, the name of BM25's tokenizer. For a
-    mixture it also has `mixture_weights`, and `mixture_dev`, the results on dev
-    if the weights are fitted to dev.
+    mixture it also has `mixture_weights`. If the weights are fitted to dev, it
+    has the results on dev as `mixture_dev`.
     """
     settings = with_mode(settings, collection)
     split, mix = settings.split, settings.mix
@@ -305,7 +305,7 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
 
 
 class TimedEncoder(DenseSystem):
-    """An outside encoder that counts its encoded texts and its seconds."""
+    """Counts the texts that an outside encoder encodes, and its seconds."""
 
     def __init__(self, encode: Encode) -> None:
         super().__init__(self._encode, self._encode)

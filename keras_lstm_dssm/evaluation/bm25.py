@@ -1,4 +1,4 @@
-"""BM25, the term-matching baseline, and the tokenizers of all baselines."""
+"""Ranks by BM25, and defines the tokenizers of all baselines."""
 
 import dataclasses
 import functools
@@ -131,7 +131,7 @@ class FieldTexts:
     Multiple Weighted Fields".
     """
 
-    weights: tuple[float, ...]  # above 0, for each field
+    weights: tuple[float, ...]  # a weight above 0 for each field
     texts: Mapping[str, tuple[str, ...]]  # title -> the text of each field
 
 

@@ -1,4 +1,4 @@
-"""Clusters of document vectors by k-means, compared with known classes."""
+"""Clusters document vectors by k-means, and compares clusters and classes."""
 
 import functools
 import warnings
@@ -53,7 +53,7 @@ def cluster_measures(
 
 
 def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Clusters vectors by k-means; returns the cluster number of each.
+    """Clusters vectors by k-means; returns each vector's cluster number.
 
     `vectors`, an array `[n, d]` or a sparse matrix of SciPy, are scaled to unit
     length. k-means is started 10 times by k-means++; the result with the
@@ -71,7 +71,7 @@ def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
     with warnings.catch_warnings():
         # scikit-learn warns of fewer distinct vectors than clusters.
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
-        # In float32, rounding would make clusters depend on the threads.
+        # In float32, clusters would depend on the number of threads.
         return model.fit_predict(_unit_rows(vectors).astype(np.float64))
 
 
@@ -200,7 +200,7 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Returns seed -> measure -> mean of the same 20 random clusterings."""
+        """Returns seed -> measure -> mean over 20 random clusterings."""
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 

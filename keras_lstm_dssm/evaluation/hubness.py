@@ -1,4 +1,4 @@
-"""Hubness: titles that are near many queries, and are on many result pages.
+"""Measures which titles are near many queries or on many result pages.
 
 In a space of many dimensions, some vectors are among the nearest neighbours of
 very many others (Radovanovic, Nanopoulos and Ivanovic 2010, "Hubs in Space").
@@ -48,7 +48,7 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # of the distribution of pages over titles
+    skewness: float  # of the numbers of pages of all titles
 
 
 def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:

@@ -221,7 +221,7 @@ class Index:
     def _set_documents(
         self, get_vectors: Callable[[], np.ndarray], ids: list[str]
     ) -> None:
-        # The ids are checked before the documents are encoded.
+        # The ids are checked first, because encoding takes long.
         if not ids:
             raise InputError("found no document: expected one or more titles")
         for document_id in ids:
@@ -302,7 +302,7 @@ def _encode_function(encoder: Any) -> Encode:
 _SAMPLED_IN_CLUSTER = 32  # sampled titles per cluster, for k-means
 _ROUNDS = 6  # iterations of k-means
 _RESULTS_AT_ONCE = 2**25  # limit of queries x searched clusters x k in memory
-_SCORES_AT_ONCE = 2**24  # in a thread: 64 MiB, and 128 MiB for sorting
+_SCORES_AT_ONCE = 2**24  # 64 MiB in each thread, and 128 MiB for sorting
 _THREADS = 2
 _GROUPS_PER_RESULT = 4  # groups of scores per result, see `_largest`
 
@@ -320,7 +320,7 @@ class IVFIndex:
         if not len(titles):
             raise InputError("found no title: expected one or more")
         centres = _centres(titles, np.random.default_rng(seed))
-        # If centres are equal, only the first of them has titles.
+        # Of equal centres, only the first has titles: the others are dropped.
         filled, self._cluster_of = np.unique(
             _nearest_centres(titles, centres, 1)[:, 0], return_inverse=True
         )
@@ -328,7 +328,7 @@ class IVFIndex:
         self._members = self._by_cluster(self._cluster_of)
         ends = np.cumsum([len(members) for members in self._members])
         in_order = titles[np.concatenate(self._members)]
-        self._titles = np.split(in_order, ends[:-1])  # views of each cluster
+        self._titles = np.split(in_order, ends[:-1])  # a view for each cluster
 
     def nearest(
         self,
@@ -369,7 +369,7 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k best titles of each query and cluster, with cosines."""
+        """Returns the k best titles in each cluster of a query, and cosines."""
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k
@@ -467,8 +467,8 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     size = width // (_GROUPS_PER_RESULT * count)
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
-    # Scores of a row are divided into groups. `least` is the `count`-th largest
-    # of the groups' maxima: lower scores need not be compared.
+    # The scores of a row are divided into groups. `count` or more groups have a
+    # score of `least` or more, so that lower scores need not be compared.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]

@@ -44,7 +44,7 @@ def expected_measures(
     of them are relevant. At each rank of the group, NDCG uses the mean gain of
     the group, and P and recall use the share r/n.
 
-    - RR: the sum over ranks i of 1/i P(the first relevant document is at i).
+    - RR: the sum over all ranks i of P(first relevant document at i) / i.
     - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
       divided by the number of relevant documents. Rank i is the j-th rank of
       its group. R is the number of relevant documents in earlier groups.

@@ -165,10 +165,10 @@ def mixture_weights(
 class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), a weighted sum of systems' scores.
 
-    Cosines of encoders are not scaled. All other scores of a query are scaled
-    to the range from 0 to 1: over the corpus for systems that score all titles,
-    such as BM25; over the candidates for pair scorers. Parts of weight 0 are
-    not computed.
+    Cosines of encoders are not scaled. The other scores of a query are scaled:
+    the lowest becomes 0, and the highest becomes 1. BM25 and other systems that
+    score all titles are scaled over the corpus, and pair scorers over the
+    candidates. Parts of weight 0 are not computed.
 
     Args:
         parts: Name -> part. A part is a trained `TwoTower` or `PairScorer`; an
@@ -238,7 +238,7 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned. BM25 matches documents that share a word.
+        one part are returned. BM25 needs a common word for a match.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.

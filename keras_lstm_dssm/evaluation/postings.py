@@ -1,4 +1,4 @@
-"""The BM25 terms and postings of titles in a hybrid retriever."""
+"""Computes the BM25 terms and postings of a hybrid retriever's titles."""
 
 import functools
 import re
@@ -98,7 +98,7 @@ _ENDINGS = (
 )  # fmt: skip
 _AFTER_DOUBLING = ("ed", "er", "ers", "ing")
 _ENGLISH = re.compile("[a-z]{2,}").fullmatch
-_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # drop, dropped
+_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # as in "dropped"
 
 
 def inflections(stem: str) -> list[str]:
@@ -113,7 +113,7 @@ def inflections(stem: str) -> list[str]:
     """
     if not _ENGLISH(stem):
         return []
-    # The stem of "battery" ends with i.
+    # Endings replace a last i: the stem of "battery" is "batteri".
     base = stem[:-1] if stem[-1] == "i" else stem
     forms = [base + ending for ending in _ENDINGS]
     if base != stem:
@@ -208,7 +208,7 @@ def _with_numbers(
 
 
 def _number(form: str) -> str | None:
-    """Returns the digits of a form of `number_forms`; `None` for a word."""
+    """Returns the number that "=12" or "=iv" stands for; `None` for "=bolt"."""
     text = form.removeprefix(NUMBER)
     return text if text[0] in digits else ROMAN.get(text)
 

@@ -75,7 +75,7 @@ class TieBreaker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns indices in `scores`, `[min(n, depth)]`, best first."""
+        """Returns indices of the n `scores`, `[min(n, depth)]`, best first."""
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
@@ -89,11 +89,11 @@ def rank_lists(lists: ListScores) -> Run:
     }
 
 
-_FOLD = 64  # `kth_largest` first compares maxima if n > _FOLD * k
+_FOLD = 64  # with more than _FOLD * k scores, `kth_largest` starts with maxima
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
-    """Returns the k-th largest score; -inf if there are k or fewer."""
+    """Returns the k-th largest score; -inf for k or fewer scores."""
     if k is None or k >= len(scores):
         return -np.inf
     if len(scores) > _FOLD * k:
@@ -105,10 +105,10 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Breaks ties in descending float32 scores `[n]` by the least lowering."""
+    """Lowers tied scores in descending float32 `[n]` as little as possible."""
     # Neighbouring floats are consecutive integers if their bits are read as
-    # sign and magnitude. Of these integers, the result r[i] is min(s[i],
-    # r[i-1] - 1), so that r[i] + i is the running minimum of s[i] + i.
+    # sign and magnitude. If s[i] is the integer of score i, the result r[i] is
+    # min(s[i], r[i-1] - 1): r[i] + i is the running minimum of s[i] + i.
     bits = np.ascontiguousarray(scores, np.float32).view(np.int32)
     magnitude = np.maximum((bits & 0x7FFFFFFF) - np.int64(_SUBNORMAL), 0)
     steps = np.arange(len(bits))

@@ -1,4 +1,4 @@
-"""Confidence intervals of means over queries, and tests between systems."""
+"""Computes confidence intervals of means, and tests differences of systems."""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,9 +44,9 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests whether differences have mean zero (two-sided randomisation test).
 
-    p is the probability that the mean of the differences, with random signs, is
-    at least as far from zero as the observed mean. All assignments of signs are
-    enumerated if there are at most `resamples`. Otherwise p is estimated from
+    p is the probability that the mean of differences with random signs is at
+    least as far from zero as the observed mean. p is exact if the differences
+    have at most `resamples` assignments of signs. Otherwise p is estimated from
     `resamples` random assignments and the observed one.
 
     `differences` are float `[queries, systems]` or `[queries]`. Returns p for
@@ -101,7 +101,7 @@ def compare_systems(
     Args:
         values: System -> query id -> value of one measure; all systems have
             the same queries.
-        references: Names of the systems that all others are compared with.
+        references: Names of the systems that other systems are compared with.
 
     Returns:
         System -> reference -> `difference`, the system's mean value minus the

@@ -93,7 +93,7 @@ class Task(NamedTuple):
             split: Name of a split of the collection.
             mode: `"rerank"` orders the judged documents of each query;
                 `"retrieve"` ranks the whole corpus; `"lists"` orders judged
-                documents, and averages `LIST_MEASURES` over orders of ties.
+                documents, and averages `LIST_MEASURES` over all orders of ties.
             min_relevant: Grade from which a document is relevant.
             depth: Number of documents to retrieve in retrieve mode.
 

@@ -98,7 +98,7 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
 
 
 def baseline_grid(name: str) -> list[Hyperparameters]:
-    """Returns all combinations of the grid's values; `[{}]` without a grid."""
+    """Returns all points of a baseline's grid; `[{}]` if it has no grid."""
     grid = BASELINE_GRIDS.get(name, {})
     return [
         dict(zip(grid, values, strict=True))
@@ -108,7 +108,7 @@ def baseline_grid(name: str) -> list[Hyperparameters]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Describes a row of a baseline; the row's name is the baseline's name."""
+    """Describes the row of a baseline. The row has the baseline's name."""
 
     seeded: bool = False  # whether another seed gives another result
     group: ClassVar[str] = "baseline"
@@ -116,7 +116,7 @@ class Baseline:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next point of the grid, or `None` at the end."""
+        """Returns the grid's next point, or `None` after the last point."""
         grid = baseline_grid(name)
         return grid[len(tried)] if len(tried) < len(grid) else None
 
@@ -180,7 +180,7 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # also if the training was cached
+            seconds = system.seconds  # a cached training has its duration, too
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
@@ -247,8 +247,8 @@ class Mixed:
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does.
 
-    `towers` is the row of the trained towers. Without `towers`, the hybrid
-    consists of BM25 and of word vectors that are fitted to the table's teacher.
+    `towers` is the name of the row with the trained towers. If it is `None`,
+    the hybrid consists of BM25 and of word vectors fitted to the teacher.
     """
 
     towers: str | None = None
@@ -296,7 +296,7 @@ def _trained_mixture(
 
 
 def _part_system(name: str, seed: int, data: TableData) -> Any:
-    """Returns the system of a row, from the results in the table's folder."""
+    """Opens the teacher, or the system of a row in the table's folder."""
     if name == "teacher":
         return teacher_system(data.settings)
     if name == "bm25":

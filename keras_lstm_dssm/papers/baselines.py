@@ -317,7 +317,7 @@ class Doc2VecSystem(_GensimSystem):
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # An int tag is the index of a text: a class tag must differ.
+                # gensim reads an int tag as a text's index: class tags are str.
                 tags[row].append(f"class {name}")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], text_tags)
@@ -368,7 +368,7 @@ _LONGEST = 10_000  # gensim ignores further words of a sentence
 
 
 class Word2VecSystem(_GensimSystem):
-    """Ranks by the cosine of the mean skip-gram vectors of the words.
+    """Ranks by cosine: a text has the mean skip-gram vector of its words.
 
     This is "averaged word2vec" of Bi and Ma 2017. A text without a word that
     occurs `min_count` times in training has a zero vector. Needs the extra

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Bi and Ma 2017: rows, columns, notes and charts."""
+"""Declares Tables 1 and 2 of Bi and Ma 2017: rows, columns and notes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -71,7 +71,7 @@ PUBLISHED: dict[str, Published] = {
     "doc2vec": Published((0.227, 0.177, 0.495), (0.083, 0.553, 0.070)),
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
-"""Name -> published metrics. The row of downloaded vectors is left out."""
+"""Name -> published metrics. The paper's downloaded vectors are left out."""
 
 _RECALL = "recall@10"
 _PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}

@@ -1,4 +1,4 @@
-"""Tables 2, 3 and 5 of Wan et al. 2016: rows, columns, notes and charts."""
+"""Declares Tables 2, 3 and 5 of Wan et al. 2016: rows, columns and notes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -130,7 +130,7 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Tables 3 and 5 in one, and Table 2 (empty if k is always 5)."""
+    """Joins Tables 3 and 5 to one table; Table 2 is empty if k is always 5."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [

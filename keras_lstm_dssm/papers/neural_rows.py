@@ -49,7 +49,7 @@ class EpochTimes(keras.callbacks.Callback):
 
     @property
     def results(self) -> dict[str, Any]:
-        """Arguments of `TrainedSystem`; `dev` is that of the best epoch."""
+        """Arguments of `TrainedSystem`; `dev` is from the best epoch."""
         measured = [row for row in self.history if row["dev"] is not None]
         best = max(measured, key=lambda row: row["dev"])
         return {
@@ -82,8 +82,8 @@ class Neural:
     ) -> Hyperparameters | None:
         """Returns the next trial, or `None` after the last trial.
 
-        Learning rates are tried first. Gammas of two towers follow, with the
-        best rate. A row that is not tuned has one trial, its recipe's values.
+        Learning rates come first. Gammas of two towers follow, with the best
+        learning rate. An untuned row has one trial with its recipe's values.
         """
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
@@ -163,10 +163,10 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Returns the recipe of two towers, adapted to a table, and no arguments.
+    """Returns a recipe adapted to a table, and an empty dict of arguments.
 
-    If `settings.updates_of` is set, training makes as many updates as with this
-    number of clicks.
+    If `settings.updates_of` is a number, training makes as many updates as
+    training on this number of clicks.
     """
     settings = data.settings
     recipe = recipe.replace(
@@ -190,7 +190,7 @@ def tower_row(
 def keyvec_row(
     recipe: KeyVecRecipe, data: TableData, salience: str | None
 ) -> tuple[KeyVecRecipe, dict[str, Any]]:
-    """Returns the recipe of a `KeyVec`, and its targets as `salience`."""
+    """Returns the unchanged recipe, and the targets as argument `salience`."""
     salience = salience or data.settings.salience
     targets = _targets(data.examples, salience, recipe.key_words_of)
     return recipe, {"salience": targets}
@@ -213,7 +213,7 @@ def _speed(system: System, dev: Any) -> dict[str, Any]:
     return {"pairs_per_second": sum(map(len, candidates.values())) / seconds}
 
 
-# Cached, because all seeds and trials have the same targets.
+# The targets are cached, because all seeds and trials have the same targets.
 _targets = functools.lru_cache(2)(functools.partial(targets_of, split="test"))
 
 

@@ -34,8 +34,8 @@ def em_step(
         P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
 
     No update lowers the posterior (ECM, Meng and Rubin 1993). `counts` are
-    n(d, w), a CSR matrix `[titles, words]`. `topics` are `[words, T]`.
-    `mixtures` are `[titles, T]`, updated in place. Returns the new topics.
+    n(d, w), a CSR matrix `[titles, words]`. `topics` are `[words, T]` for T
+    topics. `mixtures`, `[titles, T]`, are updated in place. Returns new topics.
     """
     ratios = counts.copy()
     for titles, entries in _blocks(counts):
@@ -68,7 +68,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields indices `[B]` of titles with L counts, and `[B, L]` of counts."""
+    """Yields indices of B titles `[B]`, and of L counts of each `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -85,7 +85,7 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """Estimates P(z|d) `[B, T]` from P(w|z) `[B, L, T]`, n(d, w) `[B, L]`."""
+    """Estimates P(z|d) `[B, T]` by P(w|z) `[B, L, T]` and n(d, w) `[B, L]`."""
     for _ in range(steps):
         ratios = word_counts / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)

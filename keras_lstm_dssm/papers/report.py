@@ -66,7 +66,7 @@ class SystemResults:
     def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a test measure over seeds; `rate` sets the misspellings."""
+        """Averages a test measure over seeds, with misspellings at a `rate`."""
         tests = [
             seed["misspelled"][str(rate)] if rate else seed["test"]
             for seed in self.seeds
@@ -183,7 +183,7 @@ def summarise(
             systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):
-        if settings[name]:  # only the name, without its folders
+        if settings[name]:  # `table.json` names no folders
             settings[name] = Path(settings[name]).name
     return {
         "date": datetime.date.today().isoformat(),
@@ -226,7 +226,7 @@ class PaperTable(NamedTuple):
 
     title: str
     rows: Mapping[str, Row]  # in the paper's order
-    # Returns the names of the systems that all others are compared with.
+    # Returns the names of the systems that other systems are compared with.
     references: Callable[[Results], Sequence[str]]
     tables: Callable[[Summary], Sequence[Table]]  # empty tables are left out
     notes: str  # template file of the notes on the measurements
@@ -239,7 +239,7 @@ class PaperTable(NamedTuple):
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    compared: Mapping[str, str] = {}  # further measure for tests -> its mode
+    compared: Mapping[str, str] = {}  # further measure to test -> its mode
     # Adds entries to `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
 
@@ -386,7 +386,7 @@ ROBUSTNESS_NOTE = (
 
 
 def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
-    """Writes the losses by misspelling to `robustness.md`, `.json`, `.png`."""
+    """Writes losses from misspellings to `robustness.md`, `.json`, `.png`."""
     systems: dict[str, Any] = summary["systems"]
     first = next(iter(systems.values()))
     rates, modes = first["misspelled"], list(first["test"])

@@ -1,4 +1,4 @@
-"""Trains and measures each row of a table in a process of its own."""
+"""Trains and measures each row of a table in a separate process."""
 
 import dataclasses
 import multiprocessing
@@ -33,21 +33,21 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 Hyperparameters = dict[str, Any]
 """Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
-MODEL_FILE = "model.keras"  # holds two towers, in the folder of a seed
+MODEL_FILE = "model.keras"  # the saved two towers in a seed's folder
 
 
 class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for random order
-    parameters: int  # of one tower, or of a scorer without its word vectors
+    parameters: int  # number in one tower, or in a scorer without word vectors
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without evaluation on dev
     titles_per_second: float | None = None  # speed of a document encoder
     best_epoch: int | None = None  # on dev; `None` for baselines
     history: tuple[dict[str, Any], ...] = ()  # loss and dev of each epoch
     pairs_per_second: float | None = None  # speed of a pair scorer
-    further: Mapping[str, float] = {}  # further metrics
+    further: Mapping[str, float] = {}  # further entries of `result.json`
     model: Any = None  # two towers, if other rows need them
 
 
@@ -157,7 +157,7 @@ def choose_on_dev(
         start = time.perf_counter()
         try:
             dev = system.train(name, options, 0, short_data).dev
-        except FailedTraining:  # for example a too large learning rate
+        except FailedTraining:  # the learning rate may be too large
             dev = 0.0
         seconds = time.perf_counter() - start
         trials.append({**options, "dev": dev, "seconds": seconds})
@@ -181,7 +181,7 @@ def run_systems(
 ) -> dict[str, str]:
     """Trains and measures the unfinished systems, one after the other.
 
-    Each system has its own process: a crash does not end other systems. `rows`
+    Each system has a separate process: a crash ends no other system. `rows`
     and `options` map names to arguments of `run_system`. Returns failed system
     -> reason.
     """
@@ -301,7 +301,7 @@ def _run_in_process(*arguments: Any) -> str | None:
     connection, child_connection = context.Pipe()
     process = context.Process(target=call_received, args=(child_connection,))
     process.start()
-    child_connection.close()  # `recv` raises `EOFError` if the child ends
+    child_connection.close()  # so `recv` raises `EOFError` if the child ends
     try:
         connection.send(partial(_run_in_child, arguments))
         reason = connection.recv()
@@ -310,7 +310,7 @@ def _run_in_process(*arguments: Any) -> str | None:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         process.join()
         return f"its process ended with code {process.exitcode}"
-    finally:  # after Ctrl-C, too
+    finally:  # Ctrl-C ends the child, too
         process.terminate()
         process.join()
 
@@ -330,7 +330,7 @@ def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the parent, which has locked the folder, ends."""
+    """Ends this process when its parent ends and so unlocks the folder."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -65,8 +65,8 @@ def word_ids(
 ) -> keras.layers.TextVectorization:
     """Makes the layer that maps words to at most `size` ids.
 
-    The first ids are padding, unknown words and `END`. The most frequent words
-    follow, in descending order of frequency.
+    The first ids stand for padding, unknown words and `END_WORD`. The most
+    frequent words follow, in descending order of frequency.
     """
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
@@ -133,7 +133,7 @@ def sentence_encoder(
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # States of small encoders are near 0 with the paper's U(-0.1, 0.1).
+        # The paper's U(-0.1, 0.1) makes the states of small encoders near 0.
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
         name="words",
@@ -148,9 +148,9 @@ def sentence_encoder(
 class SkipThought(keras.Model):
     """Trains a sentence encoder with two decoders.
 
-    Each decoder is a language model of a neighbouring sentence: a GRU with the
-    input [x; h_i], the vectors of the previous word and of the sentence. The
-    decoders use the encoder's word vectors, and share the output layer, a
+    Each decoder is a language model of a neighbouring sentence: a GRU whose
+    input joins the vectors of the previous word and of the sentence. The
+    decoders use the encoder's word vectors, and share the output layer: a
     softmax over all words. If `sampled` is above 0, the softmax of training is
     over the right word and this number of random words (log-uniform by rank).
     Takes word ids `(batch, words)` of `sentence`, `previous` and `next`, padded
@@ -393,7 +393,7 @@ class SkipThoughtSystem(DenseSystem):
 
     @property
     def parameters(self) -> int:
-        """Number of parameters of the encoders; decoders are dropped."""
+        """Number of parameters of the encoders, without the decoders."""
         return sum(model.count_params() for model in self.encoders.values())
 
     def _train(
@@ -409,7 +409,7 @@ class SkipThoughtSystem(DenseSystem):
             words, self.embedding, self.units, bidirectional=name == "bi"
         )
         model = SkipThought(encoder, self.sampled * (self.sampled < words))
-        # The paper's optimizer and clipping; XLA cannot compile the mask.
+        # Optimizer and clipping are the paper's. XLA cannot compile the mask.
         model.compile(
             keras.optimizers.Adam(self.learning_rate, global_clipnorm=10.0),
             jit_compile=False,

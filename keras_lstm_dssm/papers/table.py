@@ -1,4 +1,4 @@
-"""Makes a table: runs its rows, then writes a report and a learning curve."""
+"""Makes a table: runs its rows, and writes learning curves and a report."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -58,10 +58,10 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
-    The number of updates and the hyperparameters do not depend on the size. A
-    larger size contains the clicks of the smaller sizes. Each folder
-    `pairs/SIZE` has the layout of the table's folder. Returns caption ->
-    picture, and failed system -> reason.
+    `pairs` are numbers of clicks. The number of updates and the hyperparameters
+    are as for all clicks. The clicks of a number include those of smaller
+    numbers. Each folder `pairs/NUMBER` has the layout of the table's folder.
+    Returns caption -> picture, and failed system -> reason.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
@@ -94,7 +94,7 @@ def run_learning_curve(
             failed[f"{name} with {size} clicks"] = reason
         actual_size = size_data.sizes["clicks"]
         by_size[actual_size] = read_results(folder, trained, seeds)
-    # Systems that do not learn from clicks have the same results at any size.
+    # Other systems do not learn from clicks: their results stay the same.
     fixed = {n: r for n, r in results.items() if n not in trained}
     by_size = {size: {**fixed, **learnt} for size, learnt in by_size.items()}
     by_size[clicks] = results
@@ -133,7 +133,7 @@ def make_table(
     seeds: int,
     pairs: tuple[int, ...] = (),
 ) -> tuple[Summary, dict[str, str]]:
-    """Runs the unfinished systems of a table, and writes its report.
+    """Runs the unfinished systems of a table, and writes the table's report.
 
     Returns the content of `table.json`, and failed system -> reason.
     """

@@ -37,14 +37,14 @@ class TableData:
     """The training examples of a table, and its tasks on dev and test."""
 
     settings: TableSettings
-    folder: Path  # of the table
+    folder: Path  # the table's folder
     texts: list[str]  # training texts of baselines: titles or documents
     examples: Any  # data of `train`: clicks, judged lists or documents
     training: Mapping[str, Any]  # further arguments of `train`
     dev: Any  # the task on the dev split, for choices
-    dev_measure: str  # to maximise on dev
+    dev_measure: str  # the measure to maximise on dev
     tests: Mapping[str, Any]  # mode -> the task on the test split
-    sizes: dict[str, int]  # such as "dev_queries" -> their number
+    sizes: dict[str, int]  # name, such as "dev_queries" -> number
     words: Callable[[], dict[str, float]]  # counts words, for the report
 
     def measure_on_dev(self, system: Any) -> float:
@@ -188,7 +188,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes `pairs` or more clicks: all those of queries chosen by hash."""
+    """Writes all clicks of queries chosen by hash: `pairs` or more clicks."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0

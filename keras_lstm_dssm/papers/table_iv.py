@@ -1,4 +1,4 @@
-"""Table IV and Figure 7 of Palangi et al. 2016, and the table of few clicks."""
+"""Declares Table IV and Figure 7 of Palangi et al. 2016, and `FEW_CLICKS`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -84,7 +84,7 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the values of the trial that is best on dev with this gamma."""
+    """Returns the hyperparameters of the best trial on dev with this gamma."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),

@@ -1,4 +1,4 @@
-"""Training of two towers, pair scorers and KeyVec, from data to run folder."""
+"""Trains two towers, pair scorers and KeyVecs, and writes run folders."""
 
 from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.training.document_targets import (

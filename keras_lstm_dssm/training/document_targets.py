@@ -31,7 +31,7 @@ from keras_lstm_dssm.training.salience import (
 )
 from lstm_dssm_client.signatures import as_bytes
 
-KEY_WORDS = 30  # the largest number for a document, as in Bi and Ma 2017
+KEY_WORDS = 30  # largest number of a document's key words (Bi and Ma 2017)
 _DOCUMENTS_AT_ONCE = 256
 
 
@@ -231,7 +231,7 @@ class DocumentTargets:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
-        """Reads a file of `write`; `InputError` if missing or damaged."""
+        """Reads what `write` wrote; `InputError` if missing or damaged."""
 
         def parse(value: Any) -> "DocumentTargets":
             targets = {
@@ -252,8 +252,8 @@ class DocumentTargets:
 _POOL = 16  # number of batches whose documents are sorted by length together
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Int arrays: the indices of the documents, the indices of all sentences that
-these documents have in the batch, and their number for each document."""
+"""Three int arrays of a batch: the indices of its documents; the indices of its
+sentences; and the number of these sentences for each document."""
 
 
 class DocumentExamples:

@@ -19,7 +19,7 @@ from keras_lstm_dssm.training.word_fit import fit_words
 from lstm_dssm_client.bm25 import TERM_PARTS
 from lstm_dssm_client.hybrid import HUBNESS
 
-OOV_BUCKETS = 8192  # `oov_buckets` of fitted words without trained towers
+OOV_BUCKETS = 8192  # `oov_buckets` of fitted words if there are no towers
 
 
 class HybridParts(NamedTuple):
@@ -87,8 +87,8 @@ class HybridParts(NamedTuple):
     ) -> HybridSettings:
         """Completes unfitted settings by weights and by BM25's terms.
 
-        Default weights are replaced by `HybridSettings.without_dev`. Hubness
-        needs training `queries`.
+        Default weights are replaced by `HybridSettings.without_dev`. Without
+        training `queries`, hubness is left out.
         """
         names = self.names
         if not queries:

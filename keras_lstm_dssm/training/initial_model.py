@@ -1,4 +1,4 @@
-"""`InitialModel`, the trained model from which a new training starts."""
+"""`InitialModel` is the trained model from which a new training starts."""
 
 import os
 from collections.abc import Sequence

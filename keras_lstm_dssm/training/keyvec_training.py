@@ -1,4 +1,4 @@
-"""The training of a `KeyVec`: its model, its documents and their order."""
+"""`KeyVecTraining` makes the model, targets and batches of a `KeyVec`."""
 
 import os
 from collections import Counter

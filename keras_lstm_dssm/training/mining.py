@@ -1,4 +1,4 @@
-"""Hard negatives: titles near a query that were not clicked for the query."""
+"""Mines hard negatives: titles near a query, without a click for the query."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 MAX_COMPARISONS = 4 * 10**9  # number of cosines, see `mine_negatives`
 _SAMPLED_TITLES = 50_000
 _PAIRS_AT_ONCE = 2**16
-_GZIP_LEVEL = 1  # the fastest
+_GZIP_LEVEL = 1  # the fastest compression
 
 
 def mine_negatives(
@@ -170,7 +170,7 @@ class HardNegatives:
     _normalized: NormalizedTextCache | None = field(default=None, init=False)
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the epoch, from 0, of the first mining after `epoch`."""
+        """Returns the epoch of the first mining after `epoch`, both from 0."""
         return (epoch // self.recipe.mine_every + 1) * self.recipe.mine_every
 
     def of_epoch(
@@ -221,7 +221,7 @@ class HardNegatives:
         )
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
-        """Writes the distinct titles, and for each query their indices."""
+        """Writes the distinct titles, and indices of each query's titles."""
         title_rows: dict[str, int] = {}
         rows = {
             query: [

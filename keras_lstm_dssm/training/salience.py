@@ -1,4 +1,4 @@
-"""Salient sentences of documents, as training targets of `KeyVec`."""
+"""Finds the salient sentences of documents, which are targets of `KeyVec`."""
 
 import itertools
 import os
@@ -51,7 +51,7 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             " take key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
-    # Just below the median, because similarities must exceed the threshold.
+    # The threshold is just below the median: similarities must exceed it.
     return round(median - _SMALLEST_STEP / 2, 6)
 
 

@@ -1,4 +1,4 @@
-"""Skip-gram vectors, the initial word vectors of pair scorers and KeyVecs."""
+"""Trains skip-gram vectors, from which pair scorers and KeyVecs start."""
 
 import functools
 import hashlib

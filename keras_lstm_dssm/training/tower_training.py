@@ -1,4 +1,4 @@
-"""`TowerTraining`, the training of two towers, and `Replay` of old clicks."""
+"""`TowerTraining` trains two towers. `Replay` trains on old clicks again."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_REPLAY_STREAM = 1 << 32  # makes replay independent of the batches' order
+_REPLAY_STREAM = 1 << 32  # separates replay's draws from the batches' order
 
 
 class Replay:
@@ -104,7 +104,7 @@ class Replay:
         return ClickLog([*log.paths, *old.paths], log.max_bad_lines)
 
 
-_SEEDS_PER_PROCESS = 2**32  # more than the number of epochs
+_SEEDS_PER_PROCESS = 2**32  # distance between the seeds of processes
 
 
 def check_same_teacher(
@@ -282,7 +282,7 @@ class TowerTraining(Training):
     ) -> tf.data.Dataset:
         """Returns the batches from training step `first` on.
 
-        With replay, the batches end with the epoch of this step.
+        With replay, the batches end with the epoch of step `first`.
         """
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies

@@ -1,4 +1,4 @@
-"""`train` and `resume`, and `Training`, the base class of all trainings."""
+"""`train` and `resume` train models. `Training` is the base of trainings."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """The only process of a training. The subclass `Workers` has several."""
+    """Runs a training in one process; the subclass `Workers`, in several."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
@@ -307,7 +307,7 @@ def restore(
         best.best_weights = run.load_model().get_weights()
     is_due = epochs and epochs not in rows and best.is_due(epochs, last)
     if is_due and not steps_in_epoch:
-        # The run stopped between the last training step and the evaluation.
+        # The run stopped before this evaluation, so it is made now.
         logs: dict[str, float] = {}
         callbacks: list[keras.callbacks.Callback] = [best]
         if saved:
@@ -406,7 +406,7 @@ def _fit_epochs(
         epoch, steps_in_epoch = divmod(done, steps)
         batches, last = training.batches_of_fit(done, model)
         if steps_in_epoch:
-            # The rest of an epoch has fewer steps, and needs its own `fit`.
+            # The remaining steps of an epoch need a separate call of `fit`.
             last = epoch + 1
         steps_left = steps - steps_in_epoch
         one_training.set_params(

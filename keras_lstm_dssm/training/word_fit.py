@@ -79,12 +79,12 @@ def fit_words(
 
     The vector of a trigram is its row of U times the largest sqrt(IDF).
 
-    Needs memory for the vectors, and 12 bytes for each word of each text.
+    Fitting needs memory for the vectors, and 12 bytes for each word of a text.
     `hashing` is the hashing layer of the encoder. A damaged folder raises
     `InputError`.
     """
     files = TeacherFolder(folder)
-    # The texts are, in this order: queries, titles, spans of titles, words.
+    # The texts are queries, then titles, then spans of titles, then words.
     settings, texts = files.read_settings(), files.read_texts()
     queries = settings["queries"]
     spans_end = len(texts) - settings.get("words", 0)
@@ -221,9 +221,9 @@ def _hash_words(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hashes the words of texts, and the trigrams of the distinct words.
 
-    Returns the int64 keys of all words, text after text, and the bounds of the
-    texts in the keys; then the trigram ids of the distinct words, in ascending
-    order of keys, and the bounds of the words in the trigram ids.
+    Returns the int64 keys of all words, text after text; the bounds of each
+    text in the keys; the trigram ids of the distinct words, sorted by key; and
+    the bounds of each word in the trigram ids.
     """
     keys, lengths = [], []
     ids_of: dict[int, np.ndarray] = {}
@@ -266,8 +266,8 @@ def _targets(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Computes A' W^2 T and X_0 of `fit_words`, both `[words, d]`.
 
-    `matrix` is A, and `text_weights` is the diagonal of W^2. `single` is, for
-    each text, the index of its only word; -1 if it has no or several words.
+    `matrix` is A, and `text_weights` is the diagonal of W^2. `single` has
+    the index of each text's only word; -1 for a text with no or several words.
     """
     for number, first in enumerate(range(0, len(single), BLOCK)):
         words = single[first : first + BLOCK]
