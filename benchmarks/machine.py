@@ -105,10 +105,10 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     A batch has S words in its distinct texts, w distinct words and r distinct
     trigrams. The LSTM has H cells, and G = gates H. Three matrix products have
     2 S H G operations each: `y(t-1) W_rec`, `dz W_rec'` and `y' dz`. Each array
-    is written once and read once: 2 n floats for n numbers. Arrays are the rows
-    of weights and momentum (4 r G floats), their gradients (2 r G), word
-    vectors and gradients (4 w G), inputs of the recurrence and gradients
-    (4 S G), and activations (2 S (G + 2 H)).
+    is written once and read once: 2 n floats for n numbers. The arrays are the
+    rows of the weights, of the momentum and of the gradients (2 r G floats
+    each), the gates' inputs of the words and their gradients (2 w G each), the
+    same for all S words (2 S G each), and activations (2 S (G + 2 H)).
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1

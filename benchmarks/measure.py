@@ -199,7 +199,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender; `function(*arguments)` returns name -> work."""
+    """Returns a contender, whose process calls `function` for name -> work."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")

@@ -516,7 +516,8 @@ class HttpClient(TextClient):
         timeout: Maximum seconds of a request and its repetitions, by default 5.
             The look-up of the host's name is not counted. Many texts are sent
             in several requests, each with this timeout. A request has at most
-            512 texts or pairs, half a megabyte of text and 262,144 hits.
+            512 texts or pairs and half a megabyte of text, and asks for at most
+            262,144 hits.
         max_message_mb: Maximum size of a reply, in MiB, by default 64.
         credentials: TLS settings for an https address, for example from
             `tls_context`; by default the system's authorities are trusted.

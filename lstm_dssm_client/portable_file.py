@@ -101,7 +101,7 @@ def stored_table(
     start: tuple[int, float],
     kind: str,
 ) -> Arrays:
-    """Returns the arrays that store the table rows with the numbers `rows`.
+    """Returns the arrays that store a table's rows of the indices `rows`.
 
     `kind` is the stored dtype: float32, float16, or int8 with a scale for each
     row. `start_rows` computes the other rows from `start` = (seed, limit).
@@ -179,7 +179,7 @@ class PortableFile:
         if self.header["format"] != FORMAT:
             raise ValueError(
                 f"found format {self.header['format']!r:.20}, expected"
-                f" {FORMAT}: if the format is older, train again before"
+                f" {FORMAT}; a model of an older format must be trained again"
             )
         for name in [*self._arrays]:  # shared weights are stored once
             if name.startswith(QUERY):

@@ -86,9 +86,9 @@ program.bool(
 )  # fmt: skip
 program.enum(
     "bm25_words", None, list(BM25_TERMS),
-    "With --hybrid: what BM25 compares, English stems without stop words, "
-    "words, or letter trigrams. By default the run's hybrid.json decides, or, "
-    "without it, the titles' script.",
+    "With --hybrid: whether BM25 compares English stems without stop words, "
+    "words, or letter trigrams. Default: as in the run's hybrid.json; without "
+    "this file, by the script of the titles.",
 )  # fmt: skip
 program.enum(
     "vectors", "float32", list(VECTORS),
@@ -224,8 +224,8 @@ def _open_teacher(documents: Any) -> "TeacherVectors | None":
     titles = getattr(documents, "titles", None)
     if titles is None:
         raise InputError(
-            "--teacher has vectors for titles, expected a file of titles, and"
-            " not parts: give --documents=FILE"
+            "--teacher has vectors for titles: give a file of titles by"
+            " --documents, not parts"
         )
     teacher = TeacherVectors.open(FLAGS.teacher)
     known = int((teacher.rows(titles) >= 0).sum())

@@ -1,6 +1,6 @@
 """Search in an exported retriever, on a server, or with the towers of a run.
 
-Prints each query's best documents: score, id, and a title other than the id.
+Prints the best documents for each query: the score, the id and the title.
 
 --models is the folder or the file of two towers or of a hybrid. --server is the
 address of TF Serving or lstm-dssm-serve. Neither --models nor --server needs
@@ -71,8 +71,8 @@ program.multi(
 )  # fmt: skip
 program.bool(
     "explain", False,
-    "Print below each hit of a hybrid retriever what its parts, and each word "
-    "of the query, add to the log-odds of its score.",
+    "Below each hit of a hybrid retriever, print what each part of the score "
+    "and each word of the query add to the log-odds of the score.",
 )  # fmt: skip
 program.float(
     "min_score", None,

@@ -10,9 +10,9 @@ Example:
 BEIR folder with the splits dev and test, or several separated by commas.
 
 `--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016: pair scorers on
-the judged lists of each query. If answers have equal scores, a measure is its
-mean over all orders of them. `--data` is `api_sentences`, a BEIR folder with
-the splits train, dev and test, or several separated by commas.
+the judged lists of each query. If answers have equal scores, each measure
+is averaged over all orders of these answers. `--data` is `api_sentences`, a
+BEIR folder with the splits train, dev and test, or several separated by commas.
 
 `--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
 clustering by vectors of documents. `--data` is `api_documents` or a folder of

@@ -164,7 +164,7 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads each row once; refuses an id with different titles or tags."""
+        """Reads all parts; drops repeated rows, and refuses repeated ids."""
         ids: list[str] = []
         titles: list[str] = []
         tags: list[tuple[str, ...]] = []
@@ -194,7 +194,7 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # Two parts may encode a title to vectors with other last bits.
+                # A title's vectors in two parts may differ in their last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]

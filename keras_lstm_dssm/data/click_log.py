@@ -120,7 +120,7 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
         # Each line has one tab. A bad line is then too long, or has an empty
-        # field: where it starts, there is white space, a tab or a line feed.
+        # field, which begins with white space, a tab or a line feed.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -424,7 +424,7 @@ class ClickLog:
     def weighted(self) -> bool:
         """Whether any click has a weight.
 
-        Each worker reads only a part of a log, and sets the whole log's value.
+        A worker, which reads a part of a log, sets the value of the whole log.
         """
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())

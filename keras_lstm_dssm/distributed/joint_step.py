@@ -41,7 +41,7 @@ class JointBatch(NamedTuple):
     """
 
     rows: list[JointRows]  # for each tower, the rows that batches read
-    contributed: tf.Tensor  # int32, indices of contributed titles in the batch
+    contributed: tf.Tensor  # int32, this worker's titles that it contributes
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
@@ -77,7 +77,7 @@ class JointStep(OneProcess):
         if batch.fingerprints is None:
             raise InputError(
                 "found batches that were hashed without fingerprints, expected"
-                " batches of strings: each worker hashes its own"
+                " batches of strings, which each worker hashes itself"
             )
         texts = (batch.query, batch.document)
         sizes = [tower.trigrams.size for tower in model.towers]

@@ -66,7 +66,8 @@ _BM25_VALUES: dict[str, tuple[Any, ...]] = {
 
 _FIRST = 10  # number of a query's first titles that calibrate probabilities
 _LEAST_SCALE = 1e-3  # calibrations with a smaller scale are not used
-_NOT_WEAK = 0.9  # share of relevant first titles with a probability over `weak`
+# This share of the relevant titles at rank 1 has a probability above `weak`.
+_NOT_WEAK = 0.9
 
 
 def bm25_system(
@@ -194,7 +195,7 @@ def measure_hybrid(
     The weights of the hybrid are fitted to the split dev. The system `bm25` is
     BM25 alone, with the terms, `k1` and `b` that are best on dev. If there is
     no dev, or if dev is the split that is measured, nothing is fitted: the
-    settings are `stored` by an earlier evaluation, or else the defaults.
+    settings are those of an earlier evaluation, `stored`, or the defaults.
     `queries` are the queries of the training clicks. `Measured.about` has
     `hybrid_settings`, `calibration`, and `hybrid_dev` if weights are fitted.
     Raises `InputError` if the model is not a `TwoTower`.

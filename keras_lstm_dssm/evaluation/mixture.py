@@ -238,7 +238,7 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned. BM25 needs a common word for a match.
+        one part are returned. For BM25, a match shares a word.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.
@@ -272,7 +272,7 @@ class Mixture(System):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
             # A matrix product may round the cosines of equal vectors
-            # differently: the largest cosines are computed again.
+            # differently: those of the largest sums are computed again.
             if dense:
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)

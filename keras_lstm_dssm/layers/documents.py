@@ -122,7 +122,7 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Computes the largest sum of rows in each segment, column by column.
+    """Sums `values` at each row of indices; returns each segment's largest.
 
         y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
 
@@ -146,7 +146,7 @@ def _largest_sums(
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
-            # A NaN equals no sum: `count - 1` then remains, a valid index.
+            # No sum equals a NaN: `first` is then `count - 1`, a valid index.
             first = tf.math.segment_min(
                 tf.where(is_largest, position, count - 1), segment
             )

@@ -23,8 +23,8 @@ def regions(
     A region has floor(length / count) positions; the last `length % count`
     regions have one more. If a length is below `count`, each region has one
     position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`. With
-    `"double"`, each position is repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, until
-    there are at least `count`, which are then divided. Returns the first
+    `"double"`, each position is repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, so
+    that there are `count` positions or more to divide. Returns the first
     position and the size of each region, int32 `[rows, count]`.
     """
     if repeat == "double":
@@ -226,7 +226,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # Counts, not values, say which cells exist: a NaN must stop training.
+        # Counts say which cells exist. Values would hide a NaN, which must stop
+        # the training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -288,8 +289,8 @@ class OrderedKMax(keras.layers.Layer):
     """Pools each feature of a text to its k largest values, in text order.
 
     Takes `(texts, time, features)`, the lengths, and k, int32 `(texts,)`. Among
-    equal values, the first are taken. Returns `(texts, largest k, features)`, 0
-    past the new lengths; and the new lengths, min(k, length).
+    equal values, the first are taken. Returns `(texts, max(k), features)`, with
+    0 past the new lengths, and the new lengths, min(k, length).
     """
 
     def __init__(self, **kwargs: Any) -> None:

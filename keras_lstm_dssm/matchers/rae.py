@@ -137,8 +137,8 @@ class RAE(Matcher):
         hidden: Widths of the hidden layers of the head `"root"`. Default
             200.
         max_words: Number of words to read of each text. Default 50.
-        numbers: How many words of the vocabulary count as numbers, at most:
-            the most frequent numbers. Default 1,000.
+        numbers: Maximum number of words of the vocabulary that count as
+            numbers; the most frequent are taken. Default 1,000.
         epochs: Passes of `pretrain` over the texts. Default 5.
         learning_rate: Learning rate of `pretrain`. Default 0.003.
         **kwargs: Arguments of `keras.layers.Layer`.

@@ -45,8 +45,8 @@ def check_pairs(pairs: Sequence[int], data: TableData) -> None:
     if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
-            " more clicks, because the table itself is trained on all clicks:"
-            " give smaller --pairs"
+            " a larger log, as the table itself is trained on all clicks: give"
+            " smaller --pairs"
         )
 
 
@@ -59,8 +59,8 @@ def run_learning_curve(
     """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
 
     `pairs` are numbers of clicks. The number of updates and the hyperparameters
-    are as for all clicks. The clicks of a number include those of smaller
-    numbers. Each folder `pairs/NUMBER` has the layout of the table's folder.
+    are as for all clicks. A larger sample of clicks includes the smaller
+    samples. Each folder `pairs/NUMBER` has the layout of the table's folder.
     Returns caption -> picture, and failed system -> reason.
     """
     output, settings = data.folder, data.settings

@@ -244,7 +244,7 @@ class PredictionServer:
     def _report(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        """Logs errors of asyncio; logs only once that no file can be opened."""
+        """Logs errors of asyncio; logs the limit of open files only once."""
         if getattr(context.get("exception"), "errno", 0) != errno.EMFILE:
             loop.default_exception_handler(context)
         elif not self._has_logged_limit:

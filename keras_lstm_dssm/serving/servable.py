@@ -137,7 +137,8 @@ class SignatureCall(SavedSignature):
                 )
             if protos[alias].dtype not in _DTYPES:
                 raise InvalidError(f"tensor parsing error: {alias}")
-            if _fits(protos[alias], spec):  # a few bytes may declare any shape
+            # Other shapes are not read: a few bytes can declare a huge tensor.
+            if _fits(protos[alias], spec):
                 arrays[alias] = _array(alias, protos[alias])
         return arrays
 

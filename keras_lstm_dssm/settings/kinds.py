@@ -43,7 +43,7 @@ class ModelKind:
         graphs: Function (model, documents, `vectors`, `max_k`, `progress`) ->
             what is exported, see `export_models`.
         check: Function that checks the class names in a recipe.
-        report: Function with the arguments of `report_on_run`, the default.
+        report: Function that reports on a run. Default: `report_on_run`.
         table: Function that prepares the row of a paper's table.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
         reads: What models rank: titles or documents.
@@ -85,7 +85,7 @@ class ModelKind:
         return pkgutil.resolve_name(name) if name else None
 
     def check_options(self, settings: Settings) -> None:
-        """Raises `InputError` for a set option that only other kinds use."""
+        """Raises `InputError` if an option is set that only other kinds use."""
         for field in dataclasses.fields(settings):
             kinds = [k for k in KINDS.values() if field.name in k.options]
             is_used = not kinds or self in kinds
