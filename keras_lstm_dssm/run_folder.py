@@ -32,7 +32,7 @@ from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from keras_lstm_dssm.settings.training import TrainingConfig
 from lstm_dssm_client.errors import DAMAGE
 
-_SMALL = 1 << 20  # weights of at most this size need no array in the file
+_SMALL = 1 << 20  # weights of up to this many numbers need no array
 
 # The weights of a model may take 1 GB, or 50 times the size of the file if that
 # is more. A file stores only the changed rows of trigram tables.

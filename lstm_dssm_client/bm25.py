@@ -323,7 +323,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns the part that a match adds to, and its scores of documents."""
+        """Returns a match's part, and its scores in `documents`."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

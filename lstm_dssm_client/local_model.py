@@ -102,7 +102,7 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id of a document -> its encoded text, by default its title."""
+        """Id -> encoded text, by default the title; may be empty."""
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:
@@ -364,7 +364,7 @@ class _Documents:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns indices of the k largest scores; of equal scores, the first."""
+    """Returns the k largest scores' indices, by score, then by index."""
     if k < len(scores):
         smallest = np.partition(scores, -k)[-k]
         indices = np.flatnonzero(scores >= smallest)

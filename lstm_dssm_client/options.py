@@ -38,7 +38,7 @@ def check_certificate_and_key(
     """Checks that a client has both a certificate and its key, or neither."""
     if (certificate is None) != (key is None):
         raise InputError(
-            "found only one of a client's certificate and its key: give both"
+            "found a client's certificate or key alone: give both or neither"
         )
 
 

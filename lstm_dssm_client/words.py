@@ -78,7 +78,7 @@ _LETTERS = (
 )
 _NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
 
-# ASCII signs. Beside them, rules leave a space only before a footnote.
+# ASCII signs. A space next to one of them would divide a word.
 _TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
@@ -294,8 +294,8 @@ SKETCH_FACTORS = (
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""The key of a word's start contains this number, so that the word `cat` and
-the start of the word `cats` have different keys."""
+"""Added to the key of a word's start, so that the word `cat` and the start of
+the word `cats` have different keys."""
 
 Shift = Callable[[Any, Any], Any]
 """Shifts numbers to the right: `np.right_shift` or TensorFlow's equivalent."""

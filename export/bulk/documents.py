@@ -233,7 +233,7 @@ class DocumentReader(ABC):
         self._distinct = distinct
 
     def take(self, lines: int, at_once: int) -> Iterator[Documents]:
-        """Reads the next `lines` lines or rows, `at_once` at a time."""
+        """Reads `lines` lines or rows, at most `at_once` at a time."""
         return map(Documents.from_rows, self.rows(lines, at_once))
 
     @abstractmethod

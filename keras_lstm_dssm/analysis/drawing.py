@@ -186,7 +186,7 @@ def draw_aligned(
 
     The heat maps show y(t) / |y(T)| of the cells that add most to the final
     cosine. A line below shows the cosine of the text up to each word with the
-    whole other text. If vectors have several parts, each part has a line, too.
+    whole other text. If vectors have several parts, lines show what each adds.
     `states` are the activations of both texts; if empty, no cells are drawn.
     """
     sides = (growing.query_words, growing.document_words)

@@ -200,7 +200,7 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Returns seed -> measure -> mean over 20 random clusterings."""
+        """Seed -> measure -> mean of the same 20 random clusterings."""
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 

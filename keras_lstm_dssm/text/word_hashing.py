@@ -27,7 +27,7 @@ from lstm_dssm_client.words import (
 
 
 def as_strings(texts: Any) -> tf.Tensor:
-    """Converts a tensor or an iterable of texts to a string tensor `(batch,)`.
+    """Converts a tensor, or iterable of str or bytes, to strings `(batch,)`.
 
     Raises `InputError` for other types. A graph checks the rank when it runs,
     because TF Serving does not, and some kernels of TF.Text crash on a scalar.

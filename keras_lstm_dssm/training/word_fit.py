@@ -79,7 +79,7 @@ def fit_words(
 
     The vector of a trigram is its row of U times the largest sqrt(IDF).
 
-    Fitting needs memory for the vectors, and 12 bytes for each word of a text.
+    Fitting takes memory for the vectors, and 12 bytes per word of each text.
     `hashing` is the hashing layer of the encoder. A damaged folder raises
     `InputError`.
     """

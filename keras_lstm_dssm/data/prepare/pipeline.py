@@ -399,7 +399,7 @@ class _Builder:
         """Makes the view `entry` of the rows of all logs; counts bad lines.
 
         The rows of new logs are first written to parquet files, to fix their
-        order. `part` is the log's number, and `n` is unique among all rows.
+        order. `part` is the log's number, and `n` ascends in this order.
         """
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
