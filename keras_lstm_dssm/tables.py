@@ -120,7 +120,7 @@ def read_table(
         len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]
     ):
         raise ValueError(
-            f"{key}: found rows of {values.shape[1:]}, the last at index "
+            f"{key}: found rows of {values.shape[1:]} up to number "
             f"{rows.max(initial=0)}, expected those of a table {tuple(shape)}"
         )
     if start is None:
