@@ -283,7 +283,7 @@ def print_hits(
     queries: Sequence[str],
     hits_of_queries: "Sequence[Sequence[Hit | ExplainedHit]]",
 ) -> dict[str, Any]:
-    """Prints hits with at least --min_score; returns them for JSON."""
+    """Prints the hits that score --min_score or more; returns them for JSON."""
     results = []
     least = -math.inf if FLAGS.min_score is None else FLAGS.min_score
     for query, all_hits in zip(queries, hits_of_queries, strict=True):

@@ -182,7 +182,7 @@ class DataSource:
 
     @property
     def collections(self) -> list[Collection]:
-        """The collections among the data sets, without click files."""
+        """The data sets that are collections, and not files of clicks."""
         return [self.collection(p) for p in self.parts if is_collection(p)]
 
     def log(

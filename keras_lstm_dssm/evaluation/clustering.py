@@ -156,7 +156,7 @@ class ClusterTask(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Name of a count -> number of documents or classes."""
+        """The numbers of documents and of classes, by name."""
         counts = Counter(self.classes.values())
         return {
             "documents": len(self.documents),

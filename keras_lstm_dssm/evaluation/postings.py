@@ -124,7 +124,7 @@ def inflections(stem: str) -> list[str]:
 
 
 def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
-    """Returns the stemmer's name and version; empty without stems."""
+    """Returns the stemmer's name and version, or {} if BM25 has no stems."""
     if not settings.bm25 or settings.bm25_words != STEMS:
         return {}
     return {"stemmer": stemmer_version()}

@@ -391,7 +391,7 @@ class _Builder:
         if self.test_after is not None:
             raise InputError(
                 f"{name}: found judgements and --test_after, expected only one"
-                " of them, since each of them defines the split test"
+                " of them, since each defines the split test: leave one out"
             )
         self.is_judged = True
 

@@ -158,7 +158,7 @@ def test_labels_and_what_is_no_grade(tmp_path):
     labels["esci_label"] = list("ESCX")
     with pytest.raises(InputError, match="found the grade 'X', expected numb"):
         prepare(None, judgements=labels, **options)
-    with pytest.raises(InputError, match="judgements and --test_after, exp"):
+    with pytest.raises(InputError, match="and --test_after, exp.*: leave one"):
         prepare(None, judgements=labels.head(3), **options, time="time",
                 test_after="2026-01-01")  # fmt: skip
 

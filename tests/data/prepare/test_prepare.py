@@ -432,7 +432,7 @@ def test_bad_rows_are_counted_and_stop(shop, tmp_path):
                   max_bad_percent=80, **OPTIONS).counts["log"]  # fmt: skip
     assert (log["clicks"], log["wrong weight"]) == (375, 1125)
     unknown = text.replace(",0", ",x0")
-    with pytest.raises(InputError, match="expected half or more on products"):
+    with pytest.raises(InputError, match="half or more on products: name the"):
         counts_of(unknown)
 
 
