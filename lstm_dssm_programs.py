@@ -71,16 +71,10 @@ train = partial(start, "train")
 
 
 def load_package() -> None:
-    """Imports TensorFlow, without its notes, and then the whole package.
-
-    Sets `TF_CPP_MIN_LOG_LEVEL` to 3, unless the variable is already set.
-    TensorFlow then logs only fatal errors; other errors are raised in Python.
-
-    Raises:
-        InputError: TensorFlow cannot be imported, or Keras does not use it.
-    """
+    """Imports TensorFlow and the package; errors become an `InputError`."""
     if "keras_lstm_dssm.public" in sys.modules:
         return
+    # TensorFlow then logs only fatal errors; other errors are raised in Python.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Garbage collections during imports, and later collections of the imported
     # objects, would take a third of the time.
@@ -99,14 +93,9 @@ def load_package() -> None:
 
 @contextmanager
 def without_notes() -> Iterator[None]:
-    """Removes TensorFlow's notes from standard error.
-
-    While its libraries are loaded, TensorFlow 2.21 writes three lines that no
-    environment variable silences: oneDNN is on, no CUDA driver was found,
-    logging has not begun. The standard error of the block is kept in memory,
-    and then written without these lines. If TensorFlow ends the process,
-    `faulthandler` shows where. `TF_CPP_MIN_LOG_LEVEL=0` shows all lines.
-    """
+    """Removes TensorFlow's notes from standard error."""
+    # TensorFlow 2.21 writes three lines that no environment variable silences.
+    # The block's standard error is kept in memory, and written without them.
     shows_all = os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0"
     if shows_all or not hasattr(os, "memfd_create"):  # not Linux
         yield
@@ -119,7 +108,7 @@ def without_notes() -> Iterator[None]:
     was_enabled = faulthandler.is_enabled()
     with open(os.memfd_create("stderr"), "w+b") as written:
         os.dup2(written.fileno(), 2)
-        faulthandler.enable(stderr)
+        faulthandler.enable(stderr)  # shows where TensorFlow has crashed
         try:
             yield
         finally:
@@ -135,7 +124,7 @@ def without_notes() -> Iterator[None]:
 
 
 def call_received(connection: "Connection") -> None:
-    """In a new process: receives a function of the package, and calls it."""
+    """Receives a function from the parent process, and calls it."""
     load_package()
     function = connection.recv()
     function(connection)

@@ -53,7 +53,7 @@ class DeadNetwork(ArithmeticError):
 
 
 def check_finite(model: Any) -> None:
-    """Raises `Diverged` if a variable is NaN or infinite; ignores the loss."""
+    """Raises `Diverged` if a variable of model or optimizer is not finite."""
     for owner in (*model.layers, model.optimizer):
         is_layer = owner is not model.optimizer
         name = owner.name.replace("_", " ") if is_layer else "optimizer"
@@ -68,14 +68,10 @@ def explain_failure(
     error: Exception,
     run: RunFolder | None,
     model: Any,
-    logs: Iterable[ClickLog],
-    batches: Callable[[int], tf.data.Dataset],
+    logs: Iterable[ClickLog],  # read at the start of the training
+    batches: Callable[[int], tf.data.Dataset],  # n -> batches from step n on
 ) -> None:
-    """Raises an `InputError` that says what to do, if the cause is known.
-
-    `error` has ended the training. `logs` were read at the start of the
-    training. `batches(n)` returns the batches of texts from step n on.
-    """
+    """Raises an `InputError` that says what to do, if the cause is known."""
     if isinstance(error, _LOST):
         return
     if isinstance(error, DeadNetwork):
@@ -139,22 +135,18 @@ _MAX_ACCURACY = 0.25  # random scores have 0.5
 
 
 class DeadNetworkWatch(keras.callbacks.Callback):
-    """Raises `DeadNetwork` if nearly all triples have two equal scores.
-
-    If all units of the last hidden layer are saturated, all scores are equal
-    and all gradients are 0. The loss of each triple is then equal to `margin`,
-    and its accuracy is 0. `steps` is the number of steps of a complete epoch.
-    """
+    """Raises `DeadNetwork` if nearly all triples have two equal scores."""
 
     def __init__(self, margin: float, steps: int) -> None:
         super().__init__()
         self.margin = margin
-        self.steps = steps
+        self.steps = steps  # of a complete epoch
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
-        # The first epoch starts with equal scores, and a resumed epoch has too
-        # few steps: neither is checked. Rounding may change a few scores.
+        # A triple with equal scores has the loss `margin` and the accuracy 0.
+        # The first epoch starts with equal scores, and a resumed epoch has few
+        # steps: neither is checked.
         if (
             epoch
             and self.params["steps"] == self.steps
@@ -255,8 +247,8 @@ class BestEpoch(keras.callbacks.Callback):
 class RankingEvaluation(BestEpoch):
     """Evaluates rankings after epochs, keeps the best weights, stops early.
 
-    The epoch's logs get the metric, named `dev_` plus the measure, such as
-    `dev_mrr@10`. List this callback before callbacks that read the logs.
+    Adds the metric to the epoch's logs, with a name such as `dev_mrr@10`. List
+    this callback before callbacks that read the logs.
 
     Args:
         collection: A `Collection`, whose dev queries search the whole corpus;
@@ -386,11 +378,7 @@ _MIN_INTERVAL = 50
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """Saves model and optimizer, so that a run can be resumed.
-
-    Saves after epochs, and within an epoch if the last checkpoint is older than
-    `minutes`. `needed(n)` says whether epoch n, counted from 1, must be saved.
-    """
+    """Saves model and optimizer, so that a run can be resumed."""
 
     def __init__(
         self, run: RunFolder, minutes: float, needed: Callable[[int], bool]
@@ -398,7 +386,7 @@ class Checkpoint(keras.callbacks.Callback):
         super().__init__()
         self.run = run
         self.minutes = minutes
-        self.needed = needed
+        self.needed = needed  # whether epoch n, from 1, must be saved
         self._saved = time.monotonic()
         self._seconds = 0.0
 
@@ -408,10 +396,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint, unless saving would take over 2 % of the time.
-
-        A `needed` epoch and the last epoch are always saved.
-        """
+        """Saves a checkpoint if it is needed or takes little of the time."""
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _MIN_INTERVAL * self._seconds
@@ -439,10 +424,7 @@ class Checkpoint(keras.callbacks.Callback):
 
 
 class HistoryFile(keras.callbacks.Callback):
-    """Writes the metrics of each epoch to `history.csv`.
-
-    A resumed run keeps the rows of the first `initial_epoch` epochs.
-    """
+    """Writes the metrics of each epoch to `history.csv`."""
 
     def __init__(self, run: RunFolder, initial_epoch: int) -> None:
         super().__init__()

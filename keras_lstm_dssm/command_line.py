@@ -53,14 +53,10 @@ def _define_enum(
 
 
 class FlagSet:
-    """A set of flags, separate from absl's global set.
-
-    With the global set, two programs that define `--data` could not be imported
-    into one process. `string`, `integer`, `float`, `bool`, `enum`, `list` and
-    `multi` define flags, like absl's `DEFINE_string`, `DEFINE_integer`, etc.
-    """
+    """A set of flags, separate from absl's global set."""
 
     def __init__(self) -> None:
+        # In absl's global set, two programs could not both define `--data`.
         self.flags = flags.FlagValues()
         self.string = partial(flags.DEFINE_string, flag_values=self.flags)
         self.integer = partial(flags.DEFINE_integer, flag_values=self.flags)
@@ -88,24 +84,19 @@ class FlagSet:
 
 
 class Program(FlagSet):
-    """The help text and the flags of a program.
-
-    `doc` is the help text, and `required` lists the required flags. `arguments`
-    says whether the program takes positional arguments. The flags of `settings`
-    are set by `--set NAME=VALUE`.
-    """
+    """The help text and the flags of a program."""
 
     def __init__(
         self,
         doc: str | None,
         required: Sequence[str] = (),
-        arguments: bool = False,
+        arguments: bool = False,  # whether positional arguments are allowed
     ) -> None:
         super().__init__()
         self.doc = doc or ""  # `python -OO` removes docstrings
         self.required = required
         self.arguments = arguments
-        self.settings = FlagSet()
+        self.settings = FlagSet()  # set by `--set NAME=VALUE`
         self._positional: list[str] = []
         self._main: Callable[[list[str]], int]
         self.string(
@@ -116,12 +107,7 @@ class Program(FlagSet):
         )
 
     def main(self, main: Main) -> Callable[[list[str]], int]:
-        """Decorates a program's `main` to return an exit code.
-
-        The code is 0 for success and 130 after ctrl-c. For `InputError`,
-        `OSError` and `flags.Error` the code is 1, and the error is printed in
-        one line on standard error.
-        """
+        """Decorates a program's `main`: prints errors, returns an exit code."""
 
         @wraps(main)
         def reported(argv: list[str]) -> int:
@@ -137,7 +123,7 @@ class Program(FlagSet):
         return self._main(main_argv) if code is None else code
 
     def parse(self, argv: Sequence[str]) -> list[str]:
-        """Returns [program name, *positional arguments], for `app.run`."""
+        """Parses flags; returns [program name, *positional arguments]."""
         code = self.check(argv)
         if code is not None:
             sys.exit(code)
@@ -312,15 +298,13 @@ def _entries(values: flags.FlagValues) -> list[str]:
     return entries
 
 
+# Some control characters can change the clipboard of a terminal. Line breaks
+# and changes of the writing direction can forge lines.
 _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens a retriever from a portable file or from a folder of exports.
-
-    Returns a `LocalModel`. If the exported version has no portable file,
-    returns a `SavedRetriever`, which imports TensorFlow.
-    """
+    """Opens a `LocalModel`, or without a portable file a `SavedRetriever`."""
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 
@@ -347,9 +331,6 @@ def open_retriever(models: str, name: str) -> Any:
 def printable(text: str) -> str:
     r"""Escapes the control characters of an untrusted text, for a terminal.
 
-    Escape sequences could change the clipboard, for example. Line breaks and
-    changes of the writing direction could forge lines.
-
     >>> print(printable("hex \x1b]0;owned\x07 bolt"))
     hex \x1b]0;owned\x07 bolt
     """
@@ -369,7 +350,7 @@ _TWICE = re.compile("flag --(.*?)=(.*): already defined as (.*)")
 
 
 def _one_line(error: BaseException, values: flags.FlagValues) -> str:
-    """Rewords an error of absl or Python as a message in one line."""
+    """Rewords an error of absl or Python as one line."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     message = " ".join(str(error).split()) or type(error).__name__

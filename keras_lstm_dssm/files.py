@@ -32,19 +32,13 @@ _TOKEN_BYTES = 8  # length of the random part of a temporary name
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary path to write to, and renames it to `path` at the end.
-
-    Readers see the old file or the complete new file, also after a power loss.
-    An exception leaves the old file unchanged. A symbolic link is followed, and
-    an existing file keeps its owner and permissions. If `path` is a device or a
-    pipe (`/dev/stdout`), the bytes are copied to it. The temporary path has the
-    suffix of `path`.
-    """
+    """Replaces a file atomically: yields a temporary path to write to."""
     path = Path(path)
     to_stream = _is_stream(path)
     target = path if to_stream else Path(os.path.realpath(path))
     folder = Path(tempfile.mkdtemp()) if to_stream else target.parent
     name = target.name
+    # The end of the name stays, because Keras needs the suffix `.keras`.
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
     # The token is random: containers may have equal process numbers.
@@ -58,7 +52,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         if to_stream:
             _copy_to_stream(partial, path)
         else:
-            flush_to_disk(partial)
+            flush_to_disk(partial)  # or a power loss may leave an empty file
             os.replace(partial, target)
             flush_to_disk(folder)
     except OSError as error:
@@ -94,10 +88,8 @@ def _is_stream(path: Path) -> bool:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Returns the descriptor of a path such as `/dev/fd/3`, else `None`.
-
-    Opening `/dev/stdout` by its name would empty a redirected file.
-    """
+    """Returns the descriptor of a path such as `/dev/fd/3`, else `None`."""
+    # Opening `/dev/stdout` by its name would empty a redirected file.
     if str(path) in _STANDARD_STREAMS:
         return _STANDARD_STREAMS[str(path)]
     match = re.fullmatch("(?:/dev|/proc/self)/fd/([0-9]+)", str(path))
@@ -139,10 +131,7 @@ def _create(partial: Path, target: Path) -> int:
 
 
 def flush_to_disk(path: str | os.PathLike[str]) -> None:
-    """Waits until the bytes of a file, or the names in a folder, are on disk.
-
-    Otherwise a renamed file could be empty after a power loss.
-    """
+    """Waits until a file's bytes, or the names in a folder, are on disk."""
     try:
         number = os.open(path, os.O_RDONLY)
         try:
@@ -243,17 +232,13 @@ def open_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> IO[bytes]:
 
 @contextmanager
 def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary folder, and renames it to `folder` at the end.
-
-    Readers see no folder or the complete folder, also after a power loss. An
-    exception leaves nothing. Raises `InputError` at the end if `folder` exists.
-    """
+    """Creates a folder atomically: yields a temporary folder to write to."""
     folder = Path(os.path.abspath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # `hidden` is locked and private, so a folder inside it is renamed.
+            # Only the owner may read `hidden`, so a folder inside is renamed.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete
@@ -281,11 +266,7 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def hidden_folder(base: Path, prefix: str) -> Iterator[Path]:
-    """Yields a new folder in `base`, and removes the folder at the end.
-
-    The folder's name begins with `prefix`. First removes the folders with this
-    prefix that killed processes have left.
-    """
+    """Yields a new locked folder in `base`; removes the folder at the end."""
     base = base.resolve()
     with _locked_directory(base, fcntl.LOCK_EX):
         remove_unlocked_folders(base, prefix)
@@ -324,11 +305,7 @@ def _locked_directory(path: Path, operation: int) -> Iterator[None]:
 def lock_folder(
     folder: str | os.PathLike[str], activity: str, wait: bool = False
 ) -> Iterator[None]:
-    """Locks a folder during the block; messages contain `activity`.
-
-    If another process has the lock, raises `InputError`, or with `wait` prints
-    a line and waits. The file `.lock` stays in the folder.
-    """
+    """Locks a folder; if it is locked already, waits or raises `InputError`."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open_lock(folder / ".lock") as file:

@@ -25,7 +25,7 @@ def weights_hash(weights: Iterable[Any]) -> str:
 
 
 def files_hash(paths: Iterable[str | os.PathLike[str]]) -> str:
-    """Returns the SHA-256 of files, in order: names, sizes, bytes."""
+    """Returns the SHA-256 of the files' names, sizes and bytes."""
     digest = hashlib.sha256()
     for path in map(Path, paths):
         digest.update(f"{path.name} {path.stat().st_size}\n".encode())

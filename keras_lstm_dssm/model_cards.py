@@ -252,11 +252,7 @@ def record_training(
 
 
 def teacher_facts(folder: str | None) -> dict[str, Any]:
-    """Returns the entry `teacher` of a card: name and licence of the encoder.
-
-    `folder` is an output of `lstm-dssm-teach`. Returns `{}` if `folder` is
-    `None` or cannot be read.
-    """
+    """Returns name and licence of a teacher, `{}` if they cannot be read."""
     if folder is None:
         return {}
     try:
@@ -271,18 +267,12 @@ def teacher_facts(folder: str | None) -> dict[str, Any]:
 
 def record_evaluation(
     folder: str | os.PathLike[str],
-    name: str,
+    name: str,  # split and mode, such as "test/retrieve"
     data: str,
-    measured: Mapping[str, QueryMeasures],
+    measured: Mapping[str, QueryMeasures],  # by system; the model is first
     documents: int,
 ) -> None:
-    """Adds an evaluation to the card of a run.
-
-    `name` is the split and the mode, such as `"test/retrieve"`; the card has
-    the last evaluation of each name. `measured` maps system -> query id (or
-    seed of k-means) -> measure -> value; the first system is the model. If a
-    system is named `"bm25"`, the card shows the paired differences to BM25.
-    """
+    """Adds an evaluation to a run's card; replaces one of the same name."""
     folder = Path(folder)
     facts = read_facts(folder)
     model, *_ = measured
@@ -304,7 +294,7 @@ def record_evaluation(
 
 
 def card_tables(folder: str | os.PathLike[str]) -> list[Table]:
-    """Returns the tables of a run's card, `[]` if the run has no card."""
+    """Returns the tables of a run's card, `[]` without facts of a training."""
     config = read_config(folder)
     with _reading_facts(folder) as facts:
         if "training" not in facts:
@@ -328,11 +318,7 @@ def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def export_facts(
     folder: str | os.PathLike[str], model: str, version: int
 ) -> dict[str, Any]:
-    """Returns `date`, `documents` and `run` of an exported version.
-
-    `documents` is a number or `None`, `run` a name or `None`. Returns `{}` if
-    the card does not list the version.
-    """
+    """Returns date, documents and run of an export; `{}` if not listed."""
     with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
             if entry["models"].get(model) == version:
@@ -374,17 +360,12 @@ def _write_run(folder: Path, facts: dict[str, Any]) -> None:
 
 def write_models_card(
     folder: str | os.PathLike[str],
-    exported: Mapping[str, int],
+    exported: Mapping[str, int],  # name of a model -> its new version
     run: str | os.PathLike[str] | None,
     documents: int | None = None,
-    teacher: str | None = None,
+    teacher: str | None = None,  # folder of lstm-dssm-teach
 ) -> None:
-    """Adds an export to the card of exported models.
-
-    Models of earlier exports stay on the card unless they are exported again.
-    `exported` maps model name -> new version, and `documents` is the number of
-    documents. `run` and `teacher` are the folders that the export has used.
-    """
+    """Adds an export to the card of the exported models in a folder."""
     exports: list[dict[str, Any]] = []
     with _reading_facts(folder) as earlier:
         for entry in earlier.get("exports", []):

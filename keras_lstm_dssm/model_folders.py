@@ -64,7 +64,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Does what `find_models` does; raises `InputError` if it finds none."""
+    """Returns the models of `find_models`; raises `InputError` for no model."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -110,14 +110,11 @@ Configs = Mapping[str, ModelConfig] | None
 
 
 def read_configs(path: Path) -> Configs:
-    """Reads the models that a server is to serve.
-
-    Raises `InputError` for a file without `model_config_list`, because the file
-    may be half-written.
-    """
+    """Reads the models that a server is to serve."""
     if not path.exists():
         return None
     listed = read_models_config(path)
+    # A file without a list may be half-written.
     if not listed.HasField("model_config_list"):
         raise InputError(
             f"{path}: has no model_config_list; list a model, write "
@@ -150,13 +147,10 @@ def live_versions(
 
 
 def served_version(base: str | os.PathLike[str]) -> Path | None:
-    """Returns the folder of the newest served version of a model, or `None`.
-
-    If `models.config` beside `base` lists the model, its policy applies,
-    because an interrupted export may have left a newer version.
-    """
+    """Returns the folder of the newest served version of a model, or `None`."""
     base = Path(base).resolve()
     folders = version_folders(base)
+    # An interrupted export may have left a newer version that is not served.
     config = read_models_config(base.parent / MODELS_CONFIG)
     for model in config.model_config_list.config:
         if model.name == base.name:

@@ -12,18 +12,10 @@ Gradient = Callable[..., Sequence[Any]]
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Does what `tf.custom_gradient` does, without keeping graphs in memory.
-
-    TensorFlow 2.21 registers a gradient for each call in a graph. It frees
-    neither the gradient nor the graph with its weights
-    (`ops/custom_gradient.py:512`). This function instead wraps such a call in a
-    `tf.function`, which TensorFlow inlines. The graph of the `tf.function`
-    holds the gradient, and is freed together with the calling graph.
-
-    Args:
-        function: Takes tensors. Returns a tensor or a list of tensors, and a
-            function that maps their gradients to the arguments' gradients.
-    """
+    """Does what `tf.custom_gradient` does, without keeping graphs in memory."""
+    # In graphs, TensorFlow 2.21 registers a gradient for each call, and never
+    # frees the gradient or the graph (`ops/custom_gradient.py:512`). Here the
+    # graph of a `tf.function` holds the gradient, and both can be freed.
     eager = tf.custom_gradient(function)
 
     @tf.autograph.experimental.do_not_convert
@@ -82,8 +74,8 @@ def _new_name() -> str:
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
     def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
-        # `op` is None when TensorFlow saves a gradient. With an op, its graph
-        # has the gradient; `_gradients` may name another graph's gradient.
+        # `op` is None when TensorFlow saves a gradient. Otherwise the graph of
+        # `op` has the gradient: `_gradients[name]` may be of another graph.
         registered = (
             _gradients.get(name)
             if op is None
@@ -103,9 +95,7 @@ def unit(y: tf.Tensor) -> tf.Tensor:
     """Scales the vectors of a float tensor `(..., d)` to unit length.
 
     A zero vector (sum of squares up to 1e-30) becomes the first basis vector,
-    with gradient 0. A division by its length would give NaN, and an epsilon in
-    the denominator would give gradients of 1e6. A vector with a NaN becomes
-    NaN, so training stops.
+    with gradient 0. A vector with a NaN becomes NaN.
 
     Example:
     >>> unit(tf.constant([[0.0, 2.0], [0.0, 0.0]])).numpy().tolist()

@@ -47,16 +47,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Shaded:
-    """A table cell with a coloured background.
-
-    `share`, from 0 to 1, is the strength of the colour. `note` is shown when
-    the pointer rests on the text.
-    """
+    """A table cell with a coloured background."""
 
     kind: ClassVar[str] = "shaded"
     text: str
-    share: float
-    note: str
+    share: float  # strength of the colour, from 0 to 1
+    note: str  # is shown when the pointer rests on the text
 
     @property
     def opacity(self) -> float:
@@ -70,17 +66,13 @@ Cell = str | int | float | Bar | Shaded | None
 
 @dataclass(frozen=True)
 class Table:
-    """A table with the names of its rows in the first column.
-
-    The first column and the columns with an index in `text_columns` are aligned
-    to the left, all other columns to the right.
-    """
+    """A table with the names of its rows in the first column."""
 
     kind: ClassVar[str] = "table"
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     heading: str = ""
-    text_columns: Sequence[int] = ()
+    text_columns: Sequence[int] = ()  # further columns aligned to the left
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,7 @@ TEXTS_BYTES = 1 << 30
 def damage_named(
     path: _Path, remedy: str, *further: type[Exception]
 ) -> Iterator[None]:
-    """Turns errors of reading a file into an `InputError` with the path.
-
-    `remedy` says what was expected, or what to do. `further` are the exception
-    classes of the library that reads the file.
-    """
+    """Turns errors of reading a file into an `InputError` with the path."""
     try:
         yield
     except InputError as error:
@@ -62,12 +58,9 @@ def damage_named(
 def check_plain_file(
     path: _Path, folder: _Path | None = None, max_bytes: int | None = None
 ) -> None:
-    """Checks that a file is plain, inside `folder`, and not too large.
-
-    An untrusted folder may contain a link to a file that must not be read or
-    overwritten, or a pipe, from which a program would read forever. A missing
-    file is allowed. `folder` may be a link; the default is the path's folder.
-    """
+    """Checks that a file, if any, is plain, in `folder` and not too large."""
+    # An untrusted folder may contain a link to a file that must not be read or
+    # overwritten, or a pipe, from which a program would read forever.
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(folder)):
@@ -154,10 +147,7 @@ def read_array(
 
 
 def check_version(path: _Path, values: Mapping[str, Any], remedy: str) -> None:
-    """Raises `InputError` if a version before `OLDEST` wrote the `values`.
-
-    Values without a valid `version` are allowed.
-    """
+    """Raises `InputError` if a version before `OLDEST` wrote the `values`."""
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -183,10 +173,7 @@ def _max_unpacked(path: _Path) -> int:
 
 
 def check_unpacked_size(path: _Path) -> None:
-    """Checks the unpacked size of an archive, such as a `.keras` file.
-
-    Ignores a missing file and a file that is no archive.
-    """
+    """Checks the unpacked size of an archive, such as a `.keras` file."""
     try:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
@@ -201,11 +188,7 @@ def check_unpacked_size(path: _Path) -> None:
 
 
 def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
-    """Unpacks a gzip file into memory; returns an open file of UTF-8 text.
-
-    Raises `InputError` if the content has more than 64 MB and more than 50
-    times the size of the file.
-    """
+    """Unpacks a gzip file of UTF-8 text into memory, if it is not too large."""
     check_plain_file(path, folder)
     # A gzip file contains its unpacked size, but that may be wrong.
     max_bytes, content = _max_unpacked(path), io.BytesIO()
@@ -222,7 +205,7 @@ def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
 
 
 def read_json_gz(path: _Path, parse: Callable[[Any], _T], content: str) -> _T:
-    """Reads what `write_json_gz` wrote; errors say `content` is expected."""
+    """Parses a file of `write_json_gz`; errors name the expected `content`."""
     remedy = (
         f"expected {content}: restore the file, or train anew in another"
         " --output"
@@ -262,14 +245,10 @@ def reading(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def line_chunks(
-    path: str | os.PathLike[str], blank_end: bool = False
+    path: str | os.PathLike[str],
+    blank_end: bool = False,  # keep blank lines at the end of the file
 ) -> Iterator[bytes]:
-    """Yields a file in chunks of whole lines, without a byte order mark.
-
-    Each line ends in a line feed. `blank_end` keeps blank lines at the end of
-    the file. By default they are left out, and a file with only blank lines
-    raises `EmptyFile`. A line of more than 64 MB raises `InputError`.
-    """
+    """Yields a file in chunks of whole lines, without a byte order mark."""
     partial_line, start, empty = b"", True, True
     with reading(path) as file:
         while chunk := file.read(_CHUNK):
@@ -320,10 +299,7 @@ _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 
 
 def cleaned(text: str) -> str:
-    """Replaces white space and control characters by single spaces.
-
-    Also replaces byte order marks and lone surrogates. Strips both ends.
-    """
+    """Replaces white space and control characters by single spaces."""
     if text.isprintable():  # most texts
         return one_line(text) if " " in text else text
     return one_line(_CONTROLS.sub(" ", text))

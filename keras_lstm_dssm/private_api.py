@@ -28,10 +28,8 @@ _RAY_CONSTANTS = "ray._private.ray_constants"  # its import reads the variable
 
 @contextmanager
 def ray_on_loopback() -> Iterator[None]:
-    """Limits Ray to the loopback address if Ray starts in the block.
-
-    Otherwise Ray 2.60 listens on all addresses, even if told 127.0.0.1.
-    """
+    """Limits Ray to the loopback address if Ray starts in the block."""
+    # Otherwise Ray 2.60 listens on all addresses, even if told 127.0.0.1.
     constants = sys.modules.get(_RAY_CONSTANTS)
     variable = os.environ.get(_RAY_CLUSTERS)
     enabled = getattr(constants, "ENABLE_RAY_CLUSTER", None)
@@ -50,11 +48,8 @@ def ray_on_loopback() -> Iterator[None]:
 
 
 def accept_any_inputs(layer: keras.layers.Layer) -> None:
-    """Lets a layer be called with strings, lists and tuples of tensors.
-
-    By default Keras converts arguments to the layer's dtype, and raises
-    `ValueError` for positional arguments that are not tensors.
-    """
+    """Lets a layer be called with strings, lists and tuples of tensors."""
+    # Otherwise Keras would convert strings to the layer's dtype.
     layer._convert_input_args = False
     accept_any_arguments(layer)
 
@@ -127,13 +122,10 @@ class BuiltModel(keras.Model):
 
 
 class DirectedMean(MetricsList):
-    """A weighted mean that tells `EarlyStopping` whether to maximise it.
+    """A weighted mean that tells `EarlyStopping` whether to maximise it."""
 
-    `EarlyStopping` with `mode="auto"` reads the direction only from a list of
-    metrics, so this class is a list of one metric. With `grows`, larger values
-    are better.
-    """
-
+    # `EarlyStopping` with `mode="auto"` reads the direction only from a list of
+    # metrics, so this class is a list of one metric.
     def __init__(self, name: str, grows: bool) -> None:
         mean = keras.metrics.Mean(name=name)
         mean._direction = "up" if grows else "down"
@@ -163,11 +155,7 @@ _MANY_ROWS = 4096
 
 
 class JointUpdateOptimizer(keras.optimizers.Optimizer):
-    """Base class of optimizers that update all variables in one method.
-
-    A subclass implements `update_variables`, and can compute a norm over all
-    gradients there. Keras's `update_step` gets only one variable at a time.
-    """
+    """Base class of optimizers that update all variables in one method."""
 
     def save_own_variables(self, store: Any) -> None:
         """Saves the variables; of large variables only the updated rows."""
@@ -196,7 +184,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         variables: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
-        """Updates all variables from their gradients."""
+        """Updates all variables; Keras's `update_step` gets only one."""
         raise NotImplementedError(f"{type(self).__name__}.update_variables")
 
     @property
@@ -205,7 +193,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         return self._trainable_variables
 
     def variable_key(self, variable: Any) -> str:
-        """Returns the key of a variable; all replicas' copies have this key."""
+        """Returns a key that all replicas' copies of a variable share."""
         return self._var_key(variable)
 
     def variable_index(self, variable: Any) -> int:

@@ -20,17 +20,14 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns the constructor arguments of `instance`: name -> attribute.
-
-    Includes the arguments of base classes, up to `base`. Leaves out `name` and
-    `dtype`, which Keras stores, and arguments without an attribute.
-    """
+    """Returns constructor arguments of classes up to `base`: name -> value."""
     names = [
         name
         for cls in reversed(type(instance).__mro__)
         if issubclass(cls, base) and "__init__" in vars(cls)
         for name in inspect.signature(cls).parameters
     ]
+    # Keras stores `name` and `dtype`.
     return {
         name: getattr(instance, name)
         for name in names

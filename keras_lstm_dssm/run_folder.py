@@ -49,11 +49,9 @@ def load_safely(path: str | os.PathLike[str]) -> Any:
 
 @contextmanager
 def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `InputError` if the block loads a model too large for its file.
-
-    The configuration in a small untrusted file could describe a layer of many
-    gigabytes. Therefore each large weight must have an array in the file.
-    """
+    """Raises `InputError` if the block loads a model too large for its file."""
+    # The configuration in a small untrusted file could describe a layer of many
+    # gigabytes. Therefore each large weight must have an array in the file.
     row_shapes = {shape[1:] for shape in _shapes(path)}
     max_bytes = max(_MOST_BYTES, _RATIO * os.path.getsize(path))
     allocated = 0
@@ -126,29 +124,22 @@ _TYPES: dict[str, type] = {
 
 
 class RunFolder:
-    """Stores the model and the results of a training run.
-
-    Files: `config.json`, `checkpoints/last.keras` (with the optimizer, to
-    resume), `model.keras` (without the optimizer), `history.csv`,
-    `metrics.json`, `hybrid.json` and `logs/` for TensorBoard.
-    """
+    """Stores the model and the results of a training run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.config = self.path / "config.json"
+        # With the optimizer, to resume the training.
         self.checkpoint = self.path / "checkpoints" / "last.keras"
-        self.model = self.path / "model.keras"
+        self.model = self.path / "model.keras"  # without the optimizer
         self.history = self.path / "history.csv"
         self.metrics = self.path / "metrics.json"
         self.hybrid = self.path / "hybrid.json"
-        self.logs = self.path / "logs"
+        self.logs = self.path / "logs"  # for TensorBoard
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other processes from training in the folder.
-
-        Incomplete files of a killed process are removed.
-        """
+        """Keeps other processes from training in the folder."""
         existed = self.path.exists()
         with lock_folder(self.path, "training"):
             for partial in (

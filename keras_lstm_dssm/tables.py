@@ -24,16 +24,12 @@ from lstm_dssm_client.portable_file import (
 
 @register
 class HashedUniform(keras.initializers.Initializer):
-    """Initializes a table with numbers that are uniform in [-limit, limit).
+    """Initializes a table with numbers that are uniform in [-limit, limit)."""
 
-    Each number is a hash of the seed, the row and the column. Therefore any row
-    can be computed alone, with equal bits in NumPy and in a TensorFlow graph
-    (`graph_rows`). Algorithm 1 of Palangi et al. 2016 starts from "small random
-    numbers", without a limit; here it is 0.05 by default.
-    """
-
+    # Each number is a hash of seed, row and column. Therefore any row can be
+    # computed alone, with equal bits in NumPy and in TensorFlow (`graph_rows`).
     def __init__(self, limit: float = 0.05, seed: int | None = None) -> None:
-        self.limit = limit
+        self.limit = limit  # Palangi et al. 2016 give no limit
         self.seed = random.randint(1, 10**9) if seed is None else seed
 
     def __call__(
@@ -46,10 +42,7 @@ class HashedUniform(keras.initializers.Initializer):
         )
 
     def rows(self, numbers: Any, width: int) -> np.ndarray:
-        """Returns the initial values of rows, float32 `[n, width]`.
-
-        `numbers` are the rows' indices in the table, int `[n]`.
-        """
+        """Returns the rows with the indices `numbers`, float32 `[n, width]`."""
         return start_rows(numbers, width, self.seed, self.limit)
 
     def get_config(self) -> dict[str, Any]:
@@ -60,11 +53,7 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Computes the initial values of some rows of each table, in a graph.
-
-    `numbers` are the rows' indices, int `[n]`, which are equal for all tables.
-    Returns float32 `[n, width]` for each table.
-    """
+    """Computes initial rows `numbers` of each table, float32 `[n, width]`."""
     shift = tf.bitwise.right_shift
     numbers = tf.cast(numbers, tf.uint32)
     keys = [
@@ -90,13 +79,12 @@ def changed_rows(table: np.ndarray, start: np.ndarray | float) -> np.ndarray:
 
 
 def write_table(
-    store: Any, key: str, table: np.ndarray, start: np.ndarray | float
+    store: Any,
+    key: str,
+    table: np.ndarray,
+    start: np.ndarray | float,  # the initial values
 ) -> bool:
-    """Writes the rows of a table that differ from `start`, the initial values.
-
-    If more than half of the rows differ, writes all rows. Returns whether rows
-    were left out. If `start` is an array, `read_table` needs the array again.
-    """
+    """Writes changed rows; returns `False` if it writes the whole table."""
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):
         store[key] = table
@@ -111,7 +99,7 @@ def write_table(
 def read_table(
     store: Any, key: str, shape: Any, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Reads a table that `write_table` has written."""
+    """Reads a table of `write_table`; `start` is needed if it was an array."""
     if key in store.keys():
         return np.asarray(store[key])
     rows = np.asarray(store[f"{key}_rows"])

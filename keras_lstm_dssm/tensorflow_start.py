@@ -9,12 +9,7 @@ _FEW_CORES = 2
 
 
 def start_tensorflow() -> None:
-    """Switches oneDNN on, and checks that Keras runs on TensorFlow.
-
-    By default TensorFlow uses oneDNN only on x86 processors with VNNI; without
-    oneDNN a training step of `lstm_96` takes twice as long (docs/speed.md). An
-    existing value of `TF_ENABLE_ONEDNN_OPTS` is not changed.
-    """
+    """Switches oneDNN on, and checks that Keras runs on TensorFlow."""
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "").lower()
     if legacy in ("1", "true") and importlib.util.find_spec("tf_keras") is None:
         if "ray.train" in sys.modules and "TF_CONFIG" in os.environ:
@@ -26,6 +21,8 @@ def start_tensorflow() -> None:
                 "TF_USE_LEGACY_KERAS is set, so TensorFlow imports tf-keras, "
                 "which is not installed: unset the variable"
             )
+    # By default TensorFlow uses oneDNN only on x86 processors with VNNI.
+    # Without oneDNN a step of `lstm_96` takes twice as long (docs/speed.md).
     on_x86 = platform.machine() in ("x86_64", "AMD64")
     if on_x86 and "tensorflow" not in sys.modules:
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
@@ -55,12 +52,9 @@ def usable_cores() -> int:
 
 
 def use_one_intra_op_thread() -> None:
-    """Limits TensorFlow to one intra-op thread if there are one or two cores.
-
-    Training and encoding keep two cores busy anyway. Dividing single operations
-    among threads costs more time than it saves (docs/speed.md). An existing
-    value of `TF_NUM_INTRAOP_THREADS` is not changed. Must be called before
-    TensorFlow runs an operation.
-    """
+    """Limits TensorFlow to one intra-op thread on one or two cores."""
+    # Training and encoding keep two cores busy anyway. Dividing single
+    # operations costs more time than it saves (docs/speed.md). TensorFlow must
+    # not have run an operation yet.
     if usable_cores() <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
