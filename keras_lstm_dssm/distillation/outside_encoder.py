@@ -156,11 +156,7 @@ def _end_process(process: "subprocess.Popen[bytes]") -> None:
 
 
 def licence_of(spec: str) -> str | None:
-    """Returns the licence of a sentence encoder, `None` if it is not known.
-
-    The licence of a folder is in `teacher.json` or `README.md` of the folder.
-    The licence of a Python module is in the metadata of the module's package.
-    """
+    """Returns the licence of a sentence encoder, `None` if it is not known."""
     settings = Path(spec, "teacher.json")
     if settings.is_file():
         licence = read_json(settings).get("licence")
@@ -191,14 +187,11 @@ def _check_name(spec: Any) -> None:
 
 
 class _StoredVectors:
-    """Looks up vectors in a teacher's folder; encodes texts without a vector.
-
-    The encoder of a folder may be another folder. `visited` are the folders
-    that led to this folder: a circle is an error.
-    """
+    """Looks up vectors in a teacher's folder; encodes other texts."""
 
     def __init__(self, folder: str, visited: tuple[str, ...] = ()) -> None:
         self._files = TeacherFolder(folder)
+        # The encoder of a folder may be another folder, but not in a circle.
         self._visited = (*visited, os.path.realpath(folder))
         self._stored = TeacherVectors.open(folder)
 
@@ -241,9 +234,8 @@ def open_outside_encoder(
 ) -> OutsideEncoder:
     """Loads a pretrained sentence encoder, which runs in a separate process.
 
-    The process does not import TensorFlow, because PyTorch may crash in a
-    process with TensorFlow. The process ends when the returned function is
-    deleted, or when this process ends. The encoder prints on standard error.
+    The process ends when the returned function is deleted. The encoder prints
+    on standard error.
 
     Models of sentence-transformers need the extra `teacher`.
     Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084

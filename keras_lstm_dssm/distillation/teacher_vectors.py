@@ -64,8 +64,8 @@ def teach(
         titles: Further titles. Default: none.
         words: Whether to encode each word of the texts as a further text, as
             the preset `word_sum` needs. Default `False`.
-        spans: Number of random spans of each title to encode as further texts.
-            Spans are as short as queries, see `spans_of`. Default 0.
+        spans: Largest number of random spans of each title that are encoded as
+            further texts. Spans have 3 to 9 words, like queries. Default 0.
         min_relevant: Smallest grade with which a judged title of a BEIR folder
             counts as clicked. Default 1.
         max_bad_lines: Largest number of bad lines of click files. Default 0.
@@ -129,12 +129,8 @@ SPAN_WORDS = 3, 9
 
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
-    """Yields up to `count` random spans of words of each title.
-
-    The same titles always give the same spans. A span is shorter than its
-    title.
-    """
-    random = Random(0)
+    """Yields up to `count` random spans of words of each title."""
+    random = Random(0)  # gives a stopped call the same spans again
     for title in titles:
         words = title.split()
         for _ in range(count):

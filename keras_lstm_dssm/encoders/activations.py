@@ -80,7 +80,7 @@ class Activations(NamedTuple):
 
     @property
     def change(self) -> np.ndarray:
-        """The change of y at each word, in reading order; `[words, cells]`."""
+        """The change of y when each word is read, `[words, cells]`."""
         y = self.y[::-1] if self.reverse else self.y
         change = np.diff(y, axis=0, prepend=0)
         return change[::-1] if self.reverse else change

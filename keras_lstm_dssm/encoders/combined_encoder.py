@@ -60,10 +60,11 @@ class CombinedEncoder(TextEncoder):
     words that occur in no training click, such as part numbers. The weights a,
     b and c are not trained, because trained weights overfit.
 
-    With p = 1, as in queries, m is 1: the sketch has length 1. In documents, p
-    below 1 weakens this normalisation, like BM25's b below 1: m is below 1 if
-    the norm of the sketch is below `long`, the 95th percentile of the norms.
-    The column sqrt(1 - m^2) gives the third part the length sqrt(c).
+    `long` is the 95th percentile of the norms of the titles' sketches. With
+    p = 1, as in queries, m is 1. With p below 1, as in documents, m is below 1
+    if the norm of the sketch is below `long`. This weakens the normalisation by
+    length, as b below 1 does in BM25. The column sqrt(1 - m^2) gives the third
+    part the length sqrt(c).
 
     With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, where
     r(w) is a word vector that was fitted to a teacher (`WordSumEncoder`).
@@ -248,12 +249,7 @@ _PADDED_ROWS = 64  # a multiple of the vector width of any CPU
 
 
 class UntrainedColumnCache:
-    """Hashes texts, and caches the untrained columns of their vectors.
-
-    Training does not change the last columns of a `CombinedEncoder`'s vectors.
-    These columns are computed once for each text, and stored. When the cache
-    has reached `max_bytes`, columns of further texts are computed every time.
-    """
+    """Hashes texts, and caches the untrained columns of their vectors."""
 
     def __init__(
         self,
@@ -278,10 +274,7 @@ class UntrainedColumnCache:
         ).get_concrete_function(*FIELD_SPECS)
 
     def clear_if_stale(self) -> None:
-        """Clears the cache if weights of the untrained parts have changed.
-
-        Must be called after each possible change, such as `adapt`.
-        """
+        """Clears the cache if untrained weights have changed, as by `adapt`."""
         variables = [
             variable
             for part in self.encoder.untrained
@@ -314,8 +307,7 @@ class UntrainedColumnCache:
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
         # With padding, a text has equal columns in any batch. Without padding,
-        # scalar instructions could compute the last rows, and these round
-        # powers and roots differently from vector instructions.
+        # scalar instructions, which round differently, compute the last rows.
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
         padding = [[0, -texts % _PADDED_ROWS], [0, 0]]

@@ -125,7 +125,7 @@ class CLSMEncoder(TextEncoder):
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Gathers the window around each value, `(n, window)`; ends are -1."""
+        """Gathers the window around each value, `(n, window)`; -1 outside."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(
@@ -140,11 +140,10 @@ class WordSumEncoder(TextEncoder):
         y = sum of r(w) over the words w of a text
 
     A teacher, such as a pretrained sentence encoder, computes vectors of whole
-    texts. `fit_words` fits the word vectors r to the teacher's vectors in
-    closed form, without clicks and without gradients. Encoding then needs no
-    teacher. The length of r(w) is the weight of the word. The order of words
-    has no effect. The vector of a word that is not known, such as a misspelled
-    word, is a sum over its trigrams, see `WordRows`.
+    texts. `fit_words` fits the word vectors r to the teacher's vectors, without
+    clicks. Encoding then needs no teacher. The order of words has no effect.
+    The vector of a word that is not known, such as a misspelled word, is a sum
+    over the word's trigrams, see `WordRows`.
 
     The encoder is not in the papers. docs/few_clicks.md has results.
 

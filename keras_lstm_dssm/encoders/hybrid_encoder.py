@@ -23,7 +23,7 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """Holds an encoder, and those of its layers that compute the part."""
+    """Holds an encoder, and its layers that compute the part."""
 
     encoder: TextEncoder
     layers: list[Any]
@@ -31,20 +31,6 @@ class HybridPart(NamedTuple):
 
 class HybridEncoder:
     """Encodes texts into weighted, concatenated vectors of towers and words.
-
-    The `"towers"` part has the trained columns of an encoder; the `"words"`
-    part has columns that were fitted to a teacher. A `CombinedEncoder` can
-    provide both parts; the sketch of a `CombinedEncoder` is not used.
-
-    Args:
-        encoders: Name of a part, `"towers"` or `"words"` -> its encoder.
-        weights: Name of a part -> its weight. Parts with weight 0 are left out.
-
-    Attributes:
-        weighted: The `WeightedParts`; their functions take a `WordBatch`, in
-            which each text occurs once.
-        parts: Name of a part -> its `HybridPart`.
-        encoders: A list with a single Keras layer, which holds all used layers.
 
     Example:
     >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})

@@ -27,17 +27,12 @@ _LEFT_OUT = frozenset((
 
 
 def layer_settings(layer: keras.layers.Layer) -> bytes:
-    """Returns all settings of a layer and its sublayers, as canonical JSON.
-
-    The settings come from `keras.saving.serialize_keras_object`. Settings
-    that do not change vectors are left out. So are names of layers, which
-    differ in copies of a model. If Keras cannot serialise the layer, the result
-    has the settings of all sublayers that Keras can serialise.
-    """
+    """Returns settings that determine a layer's vectors, as canonical JSON."""
     layers = all_layers(layer)
     serialised = _serialise(layer)
-    if serialised is None:
+    if serialised is None:  # Keras cannot serialise the layer as a whole
         serialised = [_serialise(sublayer) for sublayer in layers]
+    # Copies of a model have other names of layers, so names are left out.
     names = frozenset(sublayer.name for sublayer in layers)
     lambdas = [
         _describe_code(sublayer.function.__code__)
@@ -62,11 +57,7 @@ def _serialise(layer: keras.layers.Layer) -> Any:
 def _without_names(
     value: Any, names: Container[str], index_of: Mapping[str, int]
 ) -> Any:
-    """Returns settings without the `names` of layers.
-
-    In the connections of a functional model, `index_of` replaces the name of a
-    layer by its index.
-    """
+    """Removes names of layers; connections get indices from `index_of`."""
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
             index_of = {

@@ -51,24 +51,14 @@ def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
 
 @dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
 class Part:
-    """Describes columns of an encoder's vectors and how to compute them.
+    """Describes columns of an encoder's vectors and how to compute them."""
 
-    Attributes:
-        kind: `TOWERS`, `WORDS` or `SKETCH`.
-        widths: Name of a group of columns -> number of these columns.
-        layers: The layers that compute the columns.
-        length: The Euclidean length of the columns in each vector.
-        compute: Function from the layers, a `WordBatch` and `training` to an
-            unscaled vector of each distinct text.
-        scale: Function that scales vectors to length 1.
-    """
-
-    kind: str
-    widths: Mapping[str, int]
-    layers: Sequence[Any]
-    length: float = 1.0
+    kind: str  # `TOWERS`, `WORDS` or `SKETCH`
+    widths: Mapping[str, int]  # name of a group -> number of columns
+    layers: Sequence[Any]  # the first arguments of `compute`
+    length: float = 1.0  # of the columns in each vector
     compute: Callable[..., tf.Tensor] = sum_words
-    scale: Callable[[tf.Tensor], tf.Tensor] = unit
+    scale: Callable[[tf.Tensor], tf.Tensor] = unit  # to length 1
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes an unscaled vector of each distinct text."""
@@ -103,9 +93,7 @@ class TextEncoder(SyncedWeights, keras.Model):
     A subclass implements `compose`, and creates all weights in its constructor;
     `_embedding` creates a trigram table. An encoder is a Keras model: it can be
     saved, loaded, and used in functional models on `keras.Input((),
-    dtype="string")`. `encode`, `unit_vectors`, `predict` and an eager call with
-    `training=False` first bring lazily updated weights up to date, see
-    `SyncedWeights`.
+    dtype="string")`.
 
     Args:
         alphabet: `"ascii"`, the only value; see `LetterTrigrams`.
@@ -185,8 +173,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> tuple[tf.Tensor, ...]:
         """Computes the vectors as blocks of columns, for a loss.
 
-        Returns one block of trained columns; or a block of trained and a block
-        of untrained columns, which then form vectors of length 1.
+        Returns one block, of trained columns. Or returns two blocks, trained
+        and untrained columns, that together form vectors of length 1.
         """
         return (self.compose(words, training),)
 
@@ -245,10 +233,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         )
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
-        """Encodes a string tensor `(batch,)` into unit vectors.
-
-        Runs a TensorFlow graph, which the first call traces.
-        """
+        """Encodes a string tensor `(batch,)` into unit vectors."""
         if tf.executing_eagerly():
             self.sync_weights()
         return self._encode_batch(texts)
@@ -256,8 +241,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes one short text `(1,)` into a unit vector `(1, dimension)`.
 
-        Served models use this faster graph for a text if `is_short` is true.
-        The results equal `unit_vectors` up to rounding.
+        The text must be one for which `is_short` is true. This is faster than
+        `unit_vectors`, and gives equal vectors up to rounding.
         """
         return unit(self.compose(self.trigrams.single(text)))
 

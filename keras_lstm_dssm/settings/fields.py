@@ -35,7 +35,7 @@ CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
 adjusted mutual information."""
 
 MODES = ("rerank", "retrieve")
-"""What is evaluated: an order of the judged documents, or a search."""
+"""Modes of an evaluation: order the judged documents, or search all."""
 
 RANDOM_ORDER = "random"
 """The name of the random baseline in results."""
@@ -91,37 +91,16 @@ _Self = TypeVar("_Self", bound="Settings")
 
 
 def setting(default: Any, **facts: Any) -> Any:
-    """Declares a field of `Settings` with its default and its bounds.
-
-    `None` is allowed if the field's type includes `None`.
-
-    Args:
-        default: The default.
-        **facts: Any of these; a subclass of `Settings` may read others:
-            `choices`: the allowed values;
-            `above`: a float must be greater than this number;
-            `below`: a float must be 0 or more, and less than this number;
-            `least` and `most`: bounds of a number. `least` of an int is by
-            default 1, or 0 if the field's default is 0;
-            `expected`: replaces the bounds of an int in the error message;
-            `each`: the allowed names in a tuple;
-            `each_least`: the least number allowed in a non-empty tuple of ints;
-            `path=True`: the value is a path;
-            `unused_if`: a dict, name of another field -> value. If the other
-            field has this value, the declared field has no effect;
-            `names`: the only values that the flag accepts; Python accepts more;
-            `flag`: the flag's name, by default the field's name; `False`: none.
-    """
+    """Declares a field of `Settings`; `_check` reads most of the `facts`."""
+    # `unused_if`: name of another field -> value that makes this field unused.
+    # `names`: the only values that the flag accepts; Python accepts more.
+    # `flag`: the name of the flag; `False` for a field without a flag.
     return dataclasses.field(default=default, metadata=facts)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Base of all settings; checks their values.
-
-    A subclass is a frozen dataclass. The constructor raises `InputError` if a
-    value is out of the bounds that `setting` declares.
-    """
+    """Base of all settings; the constructor checks the values."""
 
     noun: ClassVar[str] = "recipe"
 
@@ -248,10 +227,7 @@ def _is_list(value: Any) -> bool:
 
 
 def help_of(cls: type) -> dict[str, str]:
-    """Returns attribute -> description in the class's docstring, for help.
-
-    References ("see `Recipe`") and sentences "In Python ..." are left out.
-    """
+    """Returns attribute -> description in the class's docstring, for help."""
     section = re.search(
         r"^Attributes:\n(.*?)(?=^\S|\Z)",
         inspect.getdoc(cls) or "",
@@ -262,6 +238,7 @@ def help_of(cls: type) -> dict[str, str]:
     texts = {}
     for name, description in entry.findall(text):
         line = " ".join(description.split())
+        # Users of programs cannot follow references, or pass Python objects.
         line = re.sub(r", see `[^`]*`| In Python [^.]*\.", "", line)
         texts[name] = re.sub(r'`"([^"`]*)"`', r"`\1`", line)
     return texts

@@ -67,27 +67,23 @@ class HybridSettings(Settings):
             )
 
     def without_dev(
-        self, names: Collection[str], titles: int, clicks: int
+        self,
+        names: Collection[str],
+        titles: int,
+        clicks: int,  # number of training clicks; 0 if it is not known
     ) -> "HybridSettings":
-        """Returns settings with default weights for the named parts.
-
-        The defaults were fitted to the dev splits of four data sets together.
-        They are adapted to the number of training clicks:
-
-        - The weight of towers is multiplied by (clicks / (clicks + 2000))^2.
-        - With few clicks, words get most of the weight that towers lose.
-        - Hubness has less weight if titles have many clicks: a title near many
-          queries is then popular, and otherwise usually wrong.
-
-        No default is adapted without `"towers"`, or if `clicks` is 0 (unknown).
-        """
+        """Returns settings with default weights for the named parts."""
+        # All defaults were fitted to the dev splits of four data sets together.
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
         if not clicks or "towers" not in names:
             return settings
         share = (clicks / (clicks + 2000)) ** 2
         towers = settings.towers * share
+        # With many clicks for each title, a title near many queries is popular.
+        # Otherwise such a title is usually wrong.
         hubness = 1.2 * towers * titles / (titles + clicks)
+        # With few clicks, words get most of the weight that towers lose.
         words = settings.words + settings.towers * (1 - share) ** 3
         return settings.replace(towers=towers, words=words, hubness=hubness)
 

@@ -49,8 +49,8 @@ class ModelKind:
         reads: What models rank: titles or documents.
         options: Fields of `TrainingConfig` and `ReportSettings` that this kind
             uses and some other kinds do not use.
-        counted: Name of a model's attribute, such as `matcher`. Papers count
-            only its parameters. By default all parameters are counted.
+        counted: Name of the attribute whose parameters papers count, such as
+            `matcher`. By default all parameters are counted.
         pipeline_tag: The model card's task, as the Hugging Face Hub names it.
         joint: Whether several workers can train one model together.
 
@@ -80,7 +80,7 @@ class ModelKind:
     joint: bool = False
 
     def load(self, piece: str) -> Any:
-        """Imports what the attribute `piece` names; returns `None` for ""."""
+        """Imports the class or function that an attribute names, if any."""
         name = getattr(self, piece)
         return pkgutil.resolve_name(name) if name else None
 

@@ -132,14 +132,7 @@ class PrepareSettings(Settings):
         return actions
 
     def with_stored(self, rules: Mapping[str, Any]) -> "PrepareSettings":
-        """Returns these settings, completed by the `rules` of a data folder.
-
-        Columns and other options that these settings set override `rules`.
-
-        Raises:
-            InputError: These settings set a rule that must not change, such as
-                `dev_percent`, to another value than `rules`.
-        """
+        """Returns these settings, completed by the `rules` of a data folder."""
         stored = self.replace(**rules)
         changes = {}
         for field in dataclasses.fields(self):

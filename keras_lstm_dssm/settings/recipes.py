@@ -46,28 +46,21 @@ class ModelRecipe(Settings):
 
     @property
     def fitted(self) -> bool:
-        """Whether the weights are computed without gradient training.
-
-        The weights are then computed from vectors of a sentence encoder.
-        """
+        """Whether the weights are computed without gradient training."""
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's values for unset training options.
-
-        The result maps options' names to values. `options` is the
-        `TrainingConfig`.
-        """
+        """Returns name -> value for unset options of a `TrainingConfig`."""
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(ModelRecipe):
-    """Recipe of a `TwoTower`. Recipe, data and seed fix the weights.
+    """Recipe of a `TwoTower`: settings that determine the trained weights.
 
     Defaults are from Palangi et al. 2016, such as 4 random negatives and the
     momentum 0.9 / 0.995 / 0.9 of section IV. As in the paper, the two encoders
-    share no parameters. That the parameters start equal is our choice.
+    share no parameters. Equal parameters at the start are our choice.
 
     Attributes:
         encoder: Name of the encoder class, such as `"LSTMEncoder"`; or
@@ -237,7 +230,7 @@ class WordsRecipe(ModelRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class KeyVecRecipe(WordsRecipe):
-    """Recipe of a `KeyVec`. Recipe, data and seed fix the weights.
+    """Recipe of a `KeyVec`: settings that determine the trained weights.
 
     The widths of sentence and document vectors, 150 and 100, are from Bi and Ma
     2017.
@@ -345,7 +338,7 @@ class KeyVecRecipe(WordsRecipe):
 
 @dataclasses.dataclass(frozen=True)
 class ScorerRecipe(WordsRecipe):
-    """Recipe of a `PairScorer`. Recipe, data and seed fix the weights.
+    """Recipe of a `PairScorer`: settings that determine the trained weights.
 
     The defaults are from Wan et al. 2016.
 
@@ -472,9 +465,8 @@ def _cntn(**config: Any) -> ScorerRecipe:
     return ScorerRecipe("CNTN", config, learning_rate=0.003)
 
 
-# The bilinear and the tensor interaction compute u' M v for the vectors u and v
-# of two positions. They start near the cosine, because u and v have length 1,
-# and M starts near the identity (`rank=None`: M is not a product of factors).
+# With these arguments the bilinear and the tensor interaction u' M v start near
+# the cosine of u and v: both have length 1, and M starts near the identity.
 _NEAR_COSINE: dict[str, Any] = {"rank": None, "unit_length": True}
 
 SCORER_PRESETS: dict[str, ScorerRecipe] = {
