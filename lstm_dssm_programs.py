@@ -1,10 +1,9 @@
 """Console scripts `lstm-dssm-NAME`, which parse flags without TensorFlow.
 
-`import keras_lstm_dssm` imports TensorFlow and registers the package's classes,
-so that Keras can load saved models. This takes seconds. If a program imports
-this module first, `import keras_lstm_dssm` does not import TensorFlow, and the
-program can read flags and settings at once. Later the program's `main` calls
-`load_package`, which imports TensorFlow and the whole package.
+`import keras_lstm_dssm` imports TensorFlow, which takes seconds. If a program
+imports this module first, the package does not import TensorFlow, and flags are
+parsed at once. Later the program's `main` calls `load_package`, which imports
+TensorFlow and the whole package.
 
 Example:
     lstm-dssm-train --data=api --output=run

@@ -46,7 +46,6 @@ def _define_enum(
     names: Sequence[str],
     text: str,
 ) -> None:
-    """Defines a flag that takes one of the values `names`."""
     flags.DEFINE_enum(name, default, names, text, flag_values=values)
     # absl would list the names without spaces, so lines could not be wrapped.
     values[name].help = f"<{' | '.join(names)}>: {text}"

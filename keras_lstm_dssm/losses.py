@@ -28,9 +28,9 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
-            negative, -1 for a document that is left out (a random negative
-            that equals the clicked document). Or `(batch,)`: the index of the
-            clicked document; all other documents are then negatives.
+            negative, -1 for a document to leave out. (A random negative may
+            equal the clicked document.) Or `(batch,)`: the index of the clicked
+            document; all other documents are then negatives.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
@@ -113,10 +113,10 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         L_enc = sum_{w in W} log softmax(W_v d + b_v)_w
         loss = -(L_read + L_enc)
 
-    Eq. (4) to (6) of Bi and Ma 2017. For a document, S* is the set of key
-    sentences, p_i the probability that sentence i is a key sentence, W the set
-    of key words, and d the vector. W_v and b_v are weights. The sums give long
-    documents a larger loss; `normalize` replaces sums by means.
+    Eq. (4) to (6) of Bi and Ma 2017. S* is the set of a document's key
+    sentences, and W the set of its key words. p_i is the probability that
+    sentence i is a key sentence. d is the document's vector. W_v and b_v are
+    weights. Long documents have larger sums; `normalize` takes means instead.
 
     Args:
         read_weight: Factor of L_read. Default 1.

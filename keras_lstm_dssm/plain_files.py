@@ -60,7 +60,7 @@ def check_plain_file(
 ) -> None:
     """Checks that a file, if any, is plain, in `folder` and not too large."""
     # An untrusted folder may contain a link to a file that must not be read or
-    # overwritten, or a pipe, from which a program would read forever.
+    # overwritten. From a pipe a program would read forever.
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(folder)):

@@ -62,7 +62,7 @@ def accept_any_arguments(layer: keras.layers.Layer) -> None:
 def mark_as_built(
     layer: keras.layers.Layer, shape: tuple[int | None, ...]
 ) -> None:
-    """Marks a layer as built. Unlike `build`, still allows new sublayers."""
+    """Marks a layer as built; unlike `build`, this allows new sublayers."""
     layer.built = True
     layer._build_shapes_dict = {"input_shape": shape}
 
@@ -116,7 +116,7 @@ class BuiltModel(keras.Model):
     """Base class of models whose constructor creates all weights."""
 
     # Under `tf.distribute`, Keras would average the first batches of the
-    # replicas to find the shapes of weights, which fails for strings.
+    # replicas, which fails for strings.
     def _maybe_symbolic_build(self, **_: Any) -> None:
         pass
 
@@ -125,7 +125,7 @@ class DirectedMean(MetricsList):
     """A weighted mean that tells `EarlyStopping` whether to maximise it."""
 
     # `EarlyStopping` with `mode="auto"` reads the direction only from a list of
-    # metrics, so this class is a list of one metric.
+    # metrics. This class is a list of one metric.
     def __init__(self, name: str, grows: bool) -> None:
         mean = keras.metrics.Mean(name=name)
         mean._direction = "up" if grows else "down"

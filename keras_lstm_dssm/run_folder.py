@@ -34,8 +34,8 @@ from lstm_dssm_client.errors import DAMAGE
 
 _SMALL = 1 << 20  # weights of up to this many numbers need no array
 
-# The weights of a model may take 1 GB, or 50 times the size of the file if that
-# is more. A file stores only the changed rows of trigram tables.
+# The weights of a model may take 1 GB, or 50 times the size of a larger file. A
+# file stores only the changed rows of trigram tables.
 _MOST_BYTES, _RATIO = 1 << 30, 50
 
 _LOADING = threading.RLock()

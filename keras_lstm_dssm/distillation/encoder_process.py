@@ -1,8 +1,7 @@
 """Program that runs a third-party sentence encoder in a separate process.
 
-`open_outside_encoder` starts this file. The file imports nothing of the
-package, because the package imports TensorFlow, and PyTorch may crash in a
-process that has imported TensorFlow.
+`open_outside_encoder` starts this file. PyTorch may crash in a process with
+TensorFlow. This file must not import the package, which imports TensorFlow.
 
 Processes exchange frames, see `send`. The first request is a JSON object with
 the name of the encoder; each later request is a JSON list of texts. A reply has
@@ -164,7 +163,6 @@ def _function(spec: str) -> Callable[[list[str]], Any]:
 
 
 def _import(module: str, extra: str) -> Any:
-    """Imports a library that an extra of keras-lstm-dssm installs."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -261,9 +261,8 @@ def open_outside_encoder(
     Returns:
         Function from n texts to float32 `[n, d]`, rows of unit length; zero
         vectors stay zero. An empty list of texts gives `[0, 0]`. The function
-        raises `InputError` if the encoder raises an exception, the process
-        ends, or the array has another shape, no columns, or a number that is
-        not finite.
+        raises `InputError` if the encoder fails, or gives an array of another
+        shape, without columns, or with a number that is not finite.
 
     Raises:
         InputError: A package is missing, there is no such function or model,

@@ -90,7 +90,7 @@ class Activations(NamedTuple):
         """The concatenated final outputs of all directions.
 
         This is the text's vector before scaling to unit length. For a
-        `CombinedEncoder`, this is only the LSTM's part of that vector.
+        `CombinedEncoder`, this is only the LSTM's part of the vector.
         """
         return np.concatenate([network.final_y for network in self.directions])
 

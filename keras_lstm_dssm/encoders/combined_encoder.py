@@ -56,9 +56,9 @@ class CombinedEncoder(TextEncoder):
     The cosine of two vectors is the sum of the cosines of their parts, weighted
     by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the order of
     the words. The trained sum over the words' trigrams needs fewer clicks than
-    the LSTM. The sketch of the words (`WordSketch`) is untrained, and matches
-    words that occur in no training click, such as part numbers. The weights a,
-    b and c are not trained, because trained weights overfit.
+    the LSTM. The untrained sketch of the words (`WordSketch`) matches words
+    that occur in no training click, such as part numbers. The weights a, b and
+    c are not trained, because trained weights overfit.
 
     `long` is the 95th percentile of the norms of the titles' sketches. With
     p = 1, as in queries, m is 1. With p below 1, as in documents, m is below 1
@@ -66,8 +66,8 @@ class CombinedEncoder(TextEncoder):
     length, as b below 1 does in BM25. The column sqrt(1 - m^2) gives the third
     part the length sqrt(c).
 
-    With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`, where
-    r(w) is a word vector that was fitted to a teacher (`WordSumEncoder`).
+    With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`. The
+    word vectors r(w) are fitted to a teacher, see `WordSumEncoder`.
 
     A subclass that overrides `compose` must also override `blocks`.
 

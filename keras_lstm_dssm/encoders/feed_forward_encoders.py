@@ -142,8 +142,8 @@ class WordSumEncoder(TextEncoder):
     A teacher, such as a pretrained sentence encoder, computes vectors of whole
     texts. `fit_words` fits the word vectors r to the teacher's vectors, without
     clicks. Encoding then needs no teacher. The order of words has no effect.
-    The vector of a word that is not known, such as a misspelled word, is a sum
-    over the word's trigrams, see `WordRows`.
+    The vector of an unknown word is a sum over the word's trigrams, see
+    `WordRows`.
 
     The encoder is not in the papers. docs/few_clicks.md has results.
 

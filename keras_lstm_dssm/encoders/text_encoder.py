@@ -395,7 +395,7 @@ def run_network(
     words: WordBatch,
     training: bool,
 ) -> tf.Tensor:
-    """Computes a recurrent layer's output at each distinct text's last word."""
+    """Returns a recurrent layer's output at the last word of each text."""
     if words.words.shape[0] == 1 and not training:
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))

@@ -48,7 +48,7 @@ NEGATIVES = ("random", "in_batch", "corpus")
 """Sources of the negatives of two towers, see `Recipe`."""
 
 WORDS = ("vocabulary", "stems", "trigrams")
-"""What has a vector in a pair scorer or KeyVec, see `KeyVecRecipe`."""
+"""Kinds of word vectors of pair scorers and KeyVecs, see `KeyVecRecipe`."""
 
 KEY_WORDS_OF = ("summary", "document")
 """The text that a document's key words come from, see `KeyVecRecipe`."""

@@ -27,16 +27,15 @@ from keras_lstm_dssm.settings.recipes import (
 class ModelKind:
     """Describes a kind of model: its recipe, its classes and functions.
 
-    The attributes `model` to `table` are strings "package.module:name". Of
-    these, `check`, `report` and `table` have defaults.
+    The attributes `model` to `table` are strings "package.module:name".
 
     Attributes:
         name: The `kind` of the models and recipes.
         noun: What messages and cards call a model.
         plural: What messages and flags call several models.
         recipe: The class of the recipes, a `ModelRecipe`.
-        marker: A field that only this class of recipe has. Thus a stored recipe
-            with the field is of this kind.
+        marker: A field that only this class of recipe has. A stored recipe with
+            this field is of this kind.
         model: The Keras class, a `TextModel`.
         build: Function (recipe, seed) -> model.
         training: The `Training` that opens the data and compiles the model.
@@ -235,7 +234,7 @@ def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
 
 
 def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
-    """Returns the kind of a stored recipe: two towers if it has no marker."""
+    """Returns the kind of a stored recipe; without a marker, two towers."""
     for kind in KINDS.values():
         if kind.marker in values:
             return kind

@@ -447,7 +447,7 @@ PRESETS: dict[str, Recipe] = {
 }
 """Name -> recipe of two towers.
 
-`lstm_32` to `clsm_win5` have the sizes of Table IV of Palangi et al. 2016, but
+`lstm_32` to `clsm_win5` have the sizes of Table IV of Palangi et al. 2016.
 `lstm_96_full` also has a forget gate and full peepholes. `best` was chosen on
 the dev splits of four data sets (docs/results/best.md). `best_words` and
 `word_sum` have word vectors that are fitted to the vectors of a sentence
@@ -465,8 +465,8 @@ def _cntn(**config: Any) -> ScorerRecipe:
     return ScorerRecipe("CNTN", config, learning_rate=0.003)
 
 
-# With these arguments the bilinear and the tensor interaction u' M v start near
-# the cosine of u and v: both have length 1, and M starts near the identity.
+# With these arguments an interaction u' M v starts near the cosine of u and v:
+# both have length 1, and M starts near the identity.
 _NEAR_COSINE: dict[str, Any] = {"rank": None, "unit_length": True}
 
 SCORER_PRESETS: dict[str, ScorerRecipe] = {

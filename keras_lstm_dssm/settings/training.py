@@ -83,8 +83,7 @@ class TrainingConfig(Settings):
 
     Each option except `titles`, `judged` and `recipe` is a flag of
     `lstm-dssm-train`. The program makes the recipe from `--preset`, flags and
-    `--set`. `ModelKind.options` lists the options that only some kinds of model
-    use. Several workers cannot use the options with `joint=False` below.
+    `--set`.
 
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a data folder of
