@@ -179,7 +179,7 @@ class BestEpoch(keras.callbacks.Callback):
 
     @property
     def name(self) -> str:
-        """Name of the metric in the logs; the metric decides the best epoch."""
+        """Name, in the logs, of the metric that decides the best epoch."""
         raise NotImplementedError(f"{type(self).__name__}.name")
 
     def metrics(self) -> dict[str, float]:

@@ -116,7 +116,7 @@ class KeyVecLoss(Configured, keras.losses.Loss):
     Eq. (4) to (6) of Bi and Ma 2017. S* is the set of a document's key
     sentences, and W the set of its key words. p_i is the probability that
     sentence i is a key sentence. d is the document's vector. W_v and b_v are
-    weights. Long documents have larger sums; `normalize` takes means instead.
+    weights. Long documents have a larger loss, unless `normalize` is set.
 
     Args:
         read_weight: Factor of L_read. Default 1.

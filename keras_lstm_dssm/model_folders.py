@@ -83,7 +83,7 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a `ModelServerConfig` as text; a missing file counts as empty."""
+    """Reads a text file of a `ModelServerConfig`, if there is a file."""
     path = Path(path)
     config = ModelServerConfig()
     expected = (

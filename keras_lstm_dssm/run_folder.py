@@ -34,8 +34,8 @@ from lstm_dssm_client.errors import DAMAGE
 
 _SMALL = 1 << 20  # weights of up to this many numbers need no array
 
-# The weights of a model may take 1 GB, or 50 times the size of a larger file. A
-# file stores only the changed rows of trigram tables.
+# A model's weights may take 1 GB or, if that is more, 50 times the size of the
+# file. A file stores only the changed rows of trigram tables.
 _MOST_BYTES, _RATIO = 1 << 30, 50
 
 _LOADING = threading.RLock()

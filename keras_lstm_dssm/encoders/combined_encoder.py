@@ -61,10 +61,10 @@ class CombinedEncoder(TextEncoder):
     c are not trained, because trained weights overfit.
 
     `long` is the 95th percentile of the norms of the titles' sketches. With
-    p = 1, as in queries, m is 1. With p below 1, as in documents, m is below 1
-    if the norm of the sketch is below `long`. This weakens the normalisation by
-    length, as b below 1 does in BM25. The column sqrt(1 - m^2) gives the third
-    part the length sqrt(c).
+    p = 1, which queries need, m is 1. Documents may have p below 1: m is below
+    1 if the norm of the sketch is below `long`. This weakens the normalisation
+    by length, as b below 1 does in BM25. The column sqrt(1 - m^2) gives the
+    third part the length sqrt(c).
 
     With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`. The
     word vectors r(w) are fitted to a teacher, see `WordSumEncoder`.
@@ -171,7 +171,7 @@ class CombinedEncoder(TextEncoder):
     @property
     def vector_parts(self) -> tuple[Part, ...]:
         """The trained parts of the vectors, then the untrained parts."""
-        # The parts of a subclass are not known: it may override `compose`.
+        # A subclass may override `compose`, so its parts are not known.
         if type(self) is not CombinedEncoder:
             return super().vector_parts
         return *self.trained, *self.untrained
@@ -307,7 +307,7 @@ class UntrainedColumnCache:
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
         # With padding, a text has equal columns in any batch. Without padding,
-        # scalar instructions, which round differently, compute the last rows.
+        # scalar instructions, which round differently, may compute the last.
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
         padding = [[0, -texts % _PADDED_ROWS], [0, 0]]

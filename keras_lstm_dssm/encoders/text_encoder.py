@@ -179,7 +179,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return (self.compose(words, training),)
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """See `Call arguments` of the class."""
+        """Computes the vectors, see `Call arguments` of the class."""
         if not training and tf.executing_eagerly():
             self.sync_weights()
         if not hasattr(inputs, "text_index"):  # strings

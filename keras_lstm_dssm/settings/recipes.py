@@ -50,7 +50,7 @@ class ModelRecipe(Settings):
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns name -> value for unset options of a `TrainingConfig`."""
+        """Returns name -> the recipe's value, for unset training options."""
         return {}
 
 
