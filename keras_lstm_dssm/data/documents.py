@@ -61,11 +61,7 @@ class Document(NamedTuple):
 
 
 def parse_document(line: bytes) -> Document | str:
-    """Parses a line into a document, or returns what is wrong with the line.
-
-    Runs of white space become one space. Empty sentences and unknown fields are
-    ignored.
-    """
+    """Parses a line into a document, or returns what is wrong with the line."""
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
     try:
@@ -103,7 +99,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a string or whole number as a string; "" if it is missing."""
+    """Returns a string or whole number as a string, or "" if it is missing."""
     value = row.get(name)
     if value is None:
         return ""
