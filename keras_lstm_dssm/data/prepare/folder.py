@@ -45,10 +45,7 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def write_clicks(con: Any, path: Path, after: int) -> None:
-    """Writes the training clicks of each log whose number is above `after`.
-
-    Equal clicks are one row. Rows are ordered by a hash of query and id.
-    """
+    """Writes the training clicks of each log whose number is above `after`."""
     _copy(
         con,
         f"""SELECT w.text AS query, p.key AS id,
