@@ -50,8 +50,8 @@ def build_api_documents(
 
     The class of a document is its public package, cut to two names, such as
     "scipy.stats". A query is the docstring of the class's package, and all
-    documents of the class are relevant. Dev and test have each query with 3 or
-    more relevant documents in the split.
+    documents of the class are relevant. Dev and test each have the queries with
+    3 or more relevant documents in the split.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
     (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more

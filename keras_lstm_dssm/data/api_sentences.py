@@ -2,7 +2,7 @@
 
 The query is a sentence of a docstring, and the answer is the next sentence:
 "Look at both ends" -> "Then swap the halves". There are about 25,500 queries.
-Each has a list of five sentences: the answer and four negatives.
+Each query has a list of five sentences: the answer and four negatives.
 """
 
 import itertools

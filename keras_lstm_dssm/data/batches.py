@@ -39,7 +39,7 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Streams a click log in a new random order in each epoch.
 
-    A log of up to `shuffle_buffer` lines is shuffled as a whole. Of a longer
+    A log of up to `shuffle_buffer` lines is shuffled as a whole. From a longer
     log, random blocks of 8 or more consecutive lines are read into a buffer,
     and the buffer is shuffled. Each batch therefore draws from the whole log,
     even if the log is sorted.
@@ -427,7 +427,7 @@ class CorpusNegatives(DrawnNegatives):
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )
-        # Rows from the clicked title on move up by 1, so it is never drawn.
+        # Drawn rows skip the row of the clicked title.
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
@@ -441,9 +441,10 @@ _TITLES_AT_ONCE = 100_000
 class ClickFrequencies:
     """Adds `log_q` to batches: the log of each title's share of the clicks.
 
-    Popular titles are in-batch negatives more often than other titles, and
-    training would lower their scores. `TwoTower` corrects this: in training it
-    subtracts `log_q` from the scores (Bengio and Senecal 2008; Yi et al. 2019).
+    Popular titles are in-batch negatives more often than other titles, so
+    training would lower their scores. To correct this, `TwoTower` subtracts
+    `log_q` from the scores in training (Bengio and Senecal 2008; Yi et al.
+    2019).
 
     Clicks are counted in buckets, by a hash of the title's normalised words.
     Titles in one bucket share a count.

@@ -352,7 +352,8 @@ class ClickLog:
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
 
     Attributes:
-        paths: Tuple of str, the files as given; the files of a glob are sorted.
+        paths: Tuple of str, the files in the order given. The files of a glob
+            are sorted.
         max_bad_lines: The number of bad lines that may be skipped.
 
     Raises:

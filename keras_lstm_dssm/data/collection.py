@@ -169,7 +169,7 @@ class JudgedQueries:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Joins all texts but the empty ones with spaces, as BEIR's tools do."""
+    """Joins the texts that are not empty with spaces, as BEIR's tools do."""
     return " ".join(text for text in texts if text.strip())
 
 
@@ -310,7 +310,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether scores are numbers of clicks: one exceeds `LARGEST_GRADE`."""
+        """Whether scores are numbers of clicks: some exceed `LARGEST_GRADE`."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits

@@ -40,8 +40,8 @@ class Document(NamedTuple):
         id: The document's id, without white space.
         title: The title, or "". `sentences` do not include the title.
         sentences: The sentences of the body: one or more, and none is empty.
-        summary: The sentences of the summary, or an empty list. They need not
-            occur in the body.
+        summary: The sentences of the summary, or an empty list. A sentence of
+            the summary need not occur in the body.
         label: The document's class, or "".
         split: "train", "dev" or "test".
 
@@ -298,7 +298,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents; updates `split_of`, `cut` and `bad_lines`."""
+        """Yields the documents; adds splits and bad lines to `counts`."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:

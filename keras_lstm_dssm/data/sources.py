@@ -110,8 +110,8 @@ def open_log(
         min_relevant: The lowest score that counts as a click in a BEIR folder
             without a click file. Default 1.
         write_to: The click file to write for a folder that has no
-            `clicks.train.tsv`, see `Collection.training_log`. The file of the
-            second data set of `spec` has a 2 before the suffix, and so on.
+            `clicks.train.tsv`, see `Collection.training_log`. The second data
+            set of `spec` gets a file with a 2 before the suffix, and so on.
             Default `None`: such a folder raises `InputError`.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
@@ -178,7 +178,7 @@ class DataSource:
 
     @property
     def collections(self) -> list[Collection]:
-        """The data sets that are collections, and not files of clicks."""
+        """The data sets that are not click files, opened as collections."""
         return [self.collection(p) for p in self.parts if is_collection(p)]
 
     def log(

@@ -320,7 +320,7 @@ class Triples:
     def rows(self, numbers: np.ndarray) -> np.ndarray:
         """Returns n triples as indices of `texts`, int32 `[n, 3]`.
 
-        `numbers`, int `[n]`, are positions in the iteration over all triples.
+        `numbers`, int `[n]`, are the triples' numbers, from 0.
         """
         return self._rows_and_positives(numbers)[:, :3]
 

@@ -10,9 +10,9 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `row` and the table `click`; `split` is an SQL term."""
+    """Makes the view `row` and the table `click`; `split` is SQL."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
-    # Rows that follow an equal click in the same session too soon.
+    # A double click follows an equal click in the same session too soon.
     con.execute(f"""
         CREATE TABLE doubled AS
         WITH clicked AS MATERIALIZED (
@@ -62,9 +62,9 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Counts the rows of each kind, and the training clicks of all logs.
+    """Returns kind -> (rows, an example), and the number of training clicks.
 
-    Kind -> (number of rows, example) has only the logs after log `after`.
+    Rows are counted in logs after log `after`, training clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),

@@ -115,7 +115,7 @@ def _first(table: Table, names: Iterable[str]) -> str | None:
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Gives usual names to columns of OpenSearch, TREC, and (id, text)."""
+    """Gives usual names to the columns of OpenSearch, TREC, and plain texts."""
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""

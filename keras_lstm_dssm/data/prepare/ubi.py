@@ -138,7 +138,7 @@ def _make_pages(con: Any, weight: str) -> None:
               FILTER (time IS NOT NULL) AS time,
             first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
           FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
-    # The query's row lists the shown products. Otherwise impressions are used.
+    # If a query's row lists no shown products, the impressions are used.
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (
