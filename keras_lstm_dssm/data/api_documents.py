@@ -55,7 +55,7 @@ def build_api_documents(
 
     Modules are split into train, dev (at most 10 % of the documents) and test
     (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
-    words are in the same split, see `split_by_groups`.
+    words are in the same split.
 
     Args:
         folder: The folder to write. Default: a folder in

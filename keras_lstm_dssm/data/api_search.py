@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields name -> (module, item); the item of a module is `None`."""
+    """Yields (name, (module, item)); the item of a module is `None`."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):

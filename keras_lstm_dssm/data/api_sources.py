@@ -25,7 +25,7 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Later requirements, left out so that the data equal the published data.
+# Later requirements. The data of the published results are without them.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.

@@ -320,7 +320,8 @@ class Triples:
     def rows(self, numbers: np.ndarray) -> np.ndarray:
         """Returns n triples as indices of `texts`, int32 `[n, 3]`.
 
-        `numbers`, int `[n]`, are the triples' numbers, from 0.
+        The columns are query, positive and negative. `numbers` is int `[n]`,
+        from 0.
         """
         return self._rows_and_positives(numbers)[:, :3]
 
