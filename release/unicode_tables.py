@@ -53,11 +53,7 @@ def tables() -> dict[str, Any]:
 
 
 def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
-    """Returns the characters of the rules that are applied before NFKC.
-
-    `compatible` is character -> text, for all characters that NFKC changes. The
-    keys of the result are the arguments of `SignRules`.
-    """
+    """Returns the characters of each argument of `SignRules`."""
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))
     in_row = set(_matching(r"\p{Nl}"))
@@ -114,16 +110,14 @@ def _changed(results: dict[str, str]) -> dict[str, str]:
 
 
 def _marks_in_order() -> list[str]:
-    """Returns the marks of each combining class, the lowest class first.
+    """Returns the marks of each combining class, the lowest class first."""
 
-    NFD swaps two adjacent marks if the class of the first is higher. U+0345 has
-    the highest class, and U+0334 the lowest.
-    """
-
+    # NFD swaps two marks if the first has the higher class.
     def swapped(pairs: Sequence[str]) -> list[str]:
         normal = _normalized(pairs, "NFD")
         return [pair for pair in pairs if normal[pair] == pair[::-1] != pair]
 
+    # U+0345 has the highest class, and U+0334 the lowest.
     marks = {pair[1] for pair in swapped([f"\u0345{c}" for c in POINTS])}
     marks |= {pair[0] for pair in swapped([f"{c}\u0334" for c in POINTS])}
     classes = defaultdict(str)

@@ -50,17 +50,16 @@ def build_api_documents(
 
     The class of a document is its public package, cut to two names, such as
     "scipy.stats". A query is the docstring of the class's package, and all
-    documents of the class are relevant. A query is in dev if dev has 3 or more
-    of its relevant documents. The same holds for test, and it can be in both.
+    documents of the class are relevant. Dev and test each have the queries with
+    3 or more relevant documents in the split.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
     (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
-    words are in the same split, see `split_by_groups`.
+    words are in the same split.
 
     Args:
-        folder: The folder to write. By default a folder in
-            `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`, whose
-            name has a hash of the packages' versions.
+        folder: The folder to write. Default: a folder in
+            `$KERAS_LSTM_DSSM_CACHE`, or in `~/.cache/keras_lstm_dssm`.
         progress: Whether to print progress on standard error. Default `False`.
 
     Returns:

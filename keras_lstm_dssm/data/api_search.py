@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields name -> (module, item); `item` is `None` for the module itself."""
+    """Yields (name, (module, item)); the item of a module is `None`."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -151,12 +151,7 @@ TEST_PERCENT, DEV_PERCENT = 9, 3
 
 
 def build_api_search(progress: bool = False) -> Collection:
-    """Builds the API-search collection, or opens it if it was built before.
-
-    The docstrings are from the Python standard library and the requirements of
-    this package. 9 % of the queries are in test, and 3 % in dev. The corpus has
-    the titles of all splits. All grades are 1.
-    """
+    """Builds the API-search collection, or opens it if it exists."""
     packages = distributions()
     folder = cached_folder("api", packages, CORPUS_FORMAT)
     with building(folder, "15 seconds" if progress else "") as is_missing:
@@ -169,11 +164,7 @@ def build_api_search(progress: bool = False) -> Collection:
 def building(
     folder: str | os.PathLike[str], duration: str = ""
 ) -> Iterator[bool]:
-    """Yields whether the caller must build a cached folder.
-
-    Only one process builds a missing folder; others wait for it. With a
-    `duration`, such as "1 minute", prints how long the building takes.
-    """
+    """Yields whether to build a cached folder; waits for other processes."""
     if os.path.isdir(folder):
         yield False
         return
@@ -211,8 +202,7 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Queries that differ only in punctuation get the same split, which depends
-    # on a hash of the first of these queries, with its punctuation.
+    # Queries that differ only in punctuation get the split of the first query.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)

@@ -2,7 +2,7 @@
 
 The query is a sentence of a docstring, and the answer is the next sentence:
 "Look at both ends" -> "Then swap the halves". There are about 25,500 queries.
-Each has a list of five sentences: the answer and four negatives.
+Each query has a list of five sentences: the answer and four negatives.
 """
 
 import itertools
@@ -32,24 +32,12 @@ from keras_lstm_dssm.text.word_hashing import normalize
 LISTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_WORDS, MAX_WORDS = 5, 50
 NEGATIVES = 4
-HELD_OUT_SHARE = 0.1  # dev and test each have this share of the lists
+HELD_OUT_SHARE = 0.1  # dev and test each have at most this share
 SEED = 0
 
 
 def build_api_sentences(progress: bool = False) -> Collection:
-    """Builds the lists of sentences, or opens them if they were built before.
-
-    The docstrings are from the same packages as in API search. Sentences have 5
-    to 50 words. A query that occurs twice keeps its first answer.
-
-    As in Wan et al. 2016, negatives are drawn from the K answers nearest by
-    BM25 to the query's answer. K is 0.7 % of all answers, but at least 50 and
-    at most 1,000. A negative is never the query or one of its answers.
-
-    Modules are split 8:1:1 into train, dev and test. Modules with an equal or
-    nearly equal sentence are in the same split, see `split_by_groups`.
-    Negatives are answers of the query's split, so no text is in two splits.
-    """
+    """Builds the lists of sentences, or opens them if they exist."""
     folder = cached_folder("api_sentences", distributions(), LISTS_FORMAT)
     with building(folder, "1 minute" if progress else "") as is_missing:
         if is_missing:
@@ -71,7 +59,7 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields adjacent sentences of 5 to 50 words from (module, docstring)."""
+    """Yields pairs of adjacent sentences of 5 to 50 words."""
     seen: set[str] = set()
     for module, doc in docs:
         if doc in seen:
@@ -103,10 +91,7 @@ def redraw_lists(
 ) -> Collection:
     """Copies a collection, with 4 newly drawn negatives for each query.
 
-    A query keeps its split and its first positive. A positive is a document
-    with a score of 1 or more. Negatives are drawn from the positives of the
-    query's split, as in `build_api_sentences`. Raises `InputError` if train,
-    dev or test has fewer than 6 positives.
+    A query keeps its split, and one positive.
     """
     lists, all_answers = _lists(
         SentencePair(
@@ -143,6 +128,7 @@ def _write_drawn(
                 f"found {sizes[split]} answers for {split}, expected"
                 f" {2 + NEGATIVES} or more: give more pairs"
             )
+    # As in Wan et al. 2016, negatives are drawn from the k nearest answers.
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
     # k + 1, because BM25 usually ranks the positive itself first.
     nearest = list(bm25_neighbours(titles, titles, k + 1))
@@ -203,11 +189,7 @@ def _drawable(
     positive: int,
     excluded: set[int],
 ) -> list[int]:
-    """Returns the rows of the answers that negatives are drawn from.
-
-    Allowed rows are in the positive's split, and not excluded. If fewer than 4
-    nearest rows are allowed, the 4 nearest allowed rows of all rows are taken.
-    """
+    """Returns the rows of the answers from which negatives are drawn."""
 
     def allowed(rows: np.ndarray) -> list[int]:
         same_split = rows[splits[rows] == splits[positive]].tolist()

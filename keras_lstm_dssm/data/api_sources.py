@@ -25,7 +25,7 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Newer requirements. Without them the data are those of the published results.
+# Later requirements. The data of the published results are without them.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.
@@ -108,23 +108,16 @@ class Definition(NamedTuple):
 
 
 class Module:
-    """Holds the definitions and the imports of a module.
-
-    Attributes:
-        definitions: Name of a function or class -> its definition, and the
-            definitions of its methods.
-        imports: Imported name -> (module, name in that module), or (module,
-            `None`) if the name is a module.
-        stars: Modules that are imported with `*`.
-        added: Docstrings that NumPy's `add_newdoc` adds to other modules:
-            (module, class or "", name, docstring).
-    """
+    """Holds the definitions and the imports of a module."""
 
     def __init__(self, name: str, is_package: bool = False) -> None:
         self.name, self.is_package = name, is_package
+        # Name of a function or class -> its definition, and its methods.
         self.definitions: dict[str, list[Definition]] = {}
+        # Imported name -> (module, name there), or (module, None) for a module.
         self.imports: dict[str, tuple[str, str | None]] = {}
-        self.stars: list[str] = []
+        self.stars: list[str] = []  # modules that are imported with `*`
+        # Calls of NumPy's `add_newdoc`: (module, class or "", name, docstring).
         self.added: list[tuple[str, str, str, str]] = []
 
     def define(self, name: str, doc: str | None, owner: str = "") -> None:
@@ -267,10 +260,9 @@ _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
 
 def documented() -> Iterator[Definition]:
-    """Yields the docstrings of all modules, classes and functions.
+    """Yields every module, class and function, also without a docstring.
 
-    A module comes before its functions, and has the `name` "". Docstrings may
-    be empty. A method can occur twice, first as "open", then as "Path.open".
+    A module has the `name` "", and comes before its functions.
     """
     packages = distributions()
     for path, path_in_root in source_files(packages):
@@ -336,11 +328,7 @@ _MAX_WORDS = 32
 
 
 def first_sentence(doc: str) -> str | None:
-    """Returns the first sentence of a docstring in plain words.
-
-    Markup, signatures and the full stop are removed. Returns `None` if the
-    sentence does not have 3 to 32 words, is boilerplate, or is not prose.
-    """
+    """Returns a docstring's first sentence, or `None` if it is not prose."""
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
     words = sentence.split()
@@ -422,10 +410,7 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Returns the plain sentences of a docstring, with full stops.
-
-    The texts of list items and the descriptions of arguments are read, too.
-    """
+    """Returns the plain sentences of a docstring, with full stops."""
     return [
         f"{sentence}."
         for block in _blocks(text)
@@ -435,11 +420,7 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yields blocks of lines that form a text, without indentation.
-
-    A label such as "axis: " starts a block, and the next lines of the block are
-    indented. In a block without a label, all lines have the same indentation.
-    """
+    """Yields the lines of each text in a docstring, without indentation."""
     block: list[str] = []
     # Indentation of a block's first line, and of its next lines (-1: unknown).
     first, continuation = 0, 0
@@ -452,6 +433,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
         in_example = bool(line) and (in_example or line.startswith(">>>"))
         if in_example or in_fence or _TYPE.match(line):
             line = ""
+        # A label such as "axis: " starts a text; its next lines are indented.
         label = _LABEL.match(line)
         if label:
             line = line[label.end() :]

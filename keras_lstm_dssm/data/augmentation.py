@@ -13,14 +13,9 @@ _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def misspell(text: str, rate: float, seed: int = 0) -> str:
-    """Misspells words of a text at random.
+    """Misspells each word of three or more letters with probability `rate`.
 
-    Each word of three or more letters gets one edit with probability `rate`.
-    Four edits are equally likely: a letter is deleted, a neighbouring key (US
-    QWERTY) is inserted, a letter is replaced by a neighbouring key, or two
-    adjacent letters are exchanged. If the chosen edit is impossible, a letter
-    is deleted. The errors depend on the seed and the text only. A higher rate
-    keeps all errors of a lower rate, and adds others.
+    A higher rate keeps the errors of a lower rate, and adds others.
     """
     words = []
     for index, word in enumerate(text.split()):
@@ -62,7 +57,7 @@ def _neighbours() -> Mapping[str, str]:
         for row, keys in enumerate(_KEYS)
         for column, key in enumerate(keys)
     }
-    # (row, column): each row of keys is half a key right of the row above.
+    # Each row of keys is half a key to the right of the row above.
     offsets = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
     return {
         key: "".join(
@@ -84,7 +79,7 @@ _MOST_WORDS = 4  # in a query
 def title_pairs(
     titles: Iterable[str], each: int = 1, seed: int = 0, misspelled: float = 0.2
 ) -> Iterator[Pair]:
-    """Yields synthetic pairs. The query is made from words of the title.
+    """Yields synthetic pairs, whose queries are made from words of the titles.
 
     A query has one to four words of the title, in the title's order, but never
     all words of the title. Some words are misspelled. Titles of a single word
@@ -94,7 +89,8 @@ def title_pairs(
         titles: Titles of documents.
         each: The number of pairs for each title. Default 1.
         seed: Any int; another seed gives other pairs. Default 0.
-        misspelled: Probability of an error in a word (`misspell`). Default 0.2.
+        misspelled: Probability of an error in a word of three or more letters.
+            Default 0.2.
 
     Example:
     >>> list(title_pairs(["rubber garden hose"], misspelled=0.0))

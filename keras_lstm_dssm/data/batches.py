@@ -39,10 +39,10 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Streams a click log in a new random order in each epoch.
 
-    A log of up to `shuffle_buffer` lines is shuffled as a whole. A longer log
-    is read in blocks of 8 or more consecutive lines: random blocks of all files
-    are read into a buffer of `shuffle_buffer` lines, which is then shuffled.
-    Each batch therefore draws from the whole log, even if the log is sorted.
+    A log of up to `shuffle_buffer` lines is shuffled as a whole. From a longer
+    log, random blocks of 8 or more consecutive lines are read into a buffer,
+    and the buffer is shuffled. Each batch therefore draws from the whole log,
+    even if the log is sorted.
 
     The order depends only on the log, `shuffle_buffer`, `seed` and the epoch.
     With `first_step=n` the dataset leaves out exactly the first n batches, so
@@ -160,11 +160,7 @@ def generated_batches(
     batch_of_rows: Callable[[tf.Tensor], tuple[Any, ...]],
     count: int,
 ) -> tf.data.Dataset:
-    """Divides generated arrays into batches of consecutive rows.
-
-    `spec` describes the arrays, `batch_of_rows` turns rows into a batch, and
-    `count` is the total number of batches.
-    """
+    """Divides generated arrays into `count` batches of consecutive rows."""
 
     def cut(rows: tf.Tensor) -> tf.data.Dataset:
         size = tf.shape(rows, tf.int64)[0]
@@ -190,10 +186,7 @@ def _pair_batches(
     count: int,
     weighted: bool,
 ) -> tf.data.Dataset:
-    """Divides arrays of lines into batches, see `training_batches`.
-
-    `epochs` yields the arrays of each epoch; `count` batches are made.
-    """
+    """Makes `count` batches from the arrays of lines of each epoch."""
     columns = 3 if weighted else 2
     # An element holds several batches, because TensorFlow calls Python slowly.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
@@ -245,7 +238,7 @@ class DrawnNegatives(ABC):
     def attach(
         self, batches: tf.data.Dataset, first_step: int | None = 0
     ) -> tf.data.Dataset:
-        """Adds k drawn titles for each click to each batch of a dataset.
+        """Adds k drawn titles for each click of a dataset.
 
         Args:
             batches: Dataset of `(query, document)`, strings `[batch]`, or of
@@ -253,8 +246,7 @@ class DrawnNegatives(ABC):
                 Negatives that a batch already has stay in front.
             first_step: The index of the first batch in the whole run. Default
                 0. With `None`, each pass over the dataset (each epoch of `fit`)
-                draws new negatives. The negatives of the first pass are the
-                same in each process.
+                draws new negatives.
 
         Returns:
             A dataset of `(query, document, {..., "negatives": ...})`. The
@@ -292,8 +284,7 @@ def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
 class GivenNegatives(DrawnNegatives):
     """Adds negatives, drawn from titles that you give for each query.
 
-    You may give titles that are judged not relevant, or titles that are near
-    the query but not clicked (`mine_negatives`), or titles by any other rule.
+    Titles may be judged not relevant, or mined from the log (`mine_negatives`).
     `TwoTower` compares the clicked title with the drawn negatives and with the
     negatives from the batch.
 
@@ -436,7 +427,7 @@ class CorpusNegatives(DrawnNegatives):
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )
-        # Rows from the clicked title's row on move up by 1, so it is left out.
+        # Drawn rows skip the row of the clicked title.
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
@@ -450,12 +441,13 @@ _TITLES_AT_ONCE = 100_000
 class ClickFrequencies:
     """Adds `log_q` to batches: the log of each title's share of the clicks.
 
-    Popular titles are in-batch negatives more often than other titles, and
-    training would lower their scores. `TwoTower` corrects this: in training it
-    subtracts `log_q` from the scores (Bengio and Senecal 2008; Yi et al. 2019).
+    Popular titles are in-batch negatives more often than other titles, so
+    training would lower their scores. To correct this, `TwoTower` subtracts
+    `log_q` from the scores in training (Bengio and Senecal 2008; Yi et al.
+    2019).
 
-    Clicks are counted in buckets by a hash of the title's normalised words, so
-    that memory does not grow with the log. Titles in one bucket share a count.
+    Clicks are counted in buckets, by a hash of the title's normalised words.
+    Titles in one bucket share a count.
 
     Args:
         titles: The clicked titles, repeated for each click.
@@ -533,10 +525,9 @@ def with_extras(
     batches: tf.data.Dataset,
     compute_extras: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
 ) -> tf.data.Dataset:
-    """Adds the tensors that `compute_extras` returns to each batch.
+    """Adds the result of `compute_extras(queries, titles)` to each batch.
 
-    `compute_extras` is called with the queries, `[batch]`, and the titles,
-    `[batch, 1 + k]`: the clicked title and its k negatives.
+    `titles`, `[batch, 1 + k]`, has the clicked title and its k negatives.
     """
 
     def add_extras(

@@ -103,10 +103,7 @@ def line_field(field: bytes) -> bytes:
 
 
 def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
-    """Yields the index and the problem of each bad line of a chunk.
-
-    Only lines that fail a fast check with NumPy are parsed.
-    """
+    """Yields the index and the problem of each bad line of a chunk."""
     data = np.frombuffer(chunk, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -119,8 +116,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab. A bad line is then too long, or has an empty
-        # field, which begins with white space, a tab or a line feed.
+        # Each line has one tab. Only lines that are too long, or that have a
+        # field with white space (or nothing) at its start, can be bad.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -131,9 +128,9 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 
 
 class BadLines:
-    """Counts bad lines by problem; raises `InputError` above a limit.
+    """Counts bad lines; raises `InputError` for more than `allowed`.
 
-    `expected` describes a good line, for the error message.
+    `expected` describes a good line in the error message.
     """
 
     def __init__(
@@ -178,9 +175,9 @@ def _is_plain_utf8(chunk: bytes) -> bool:
         return False
 
 
-_LEAST_LINES = 8
-_MOST_BLOCKS = 1 << 22
-_READ_AT_ONCE = 1 << 30
+_LEAST_LINES = 8  # of a block
+_MOST_BLOCKS = 1 << 22  # longer logs have longer blocks
+_READ_AT_ONCE = 1 << 30  # bytes
 
 
 class LogFile(NamedTuple):
@@ -198,27 +195,21 @@ class LogFile(NamedTuple):
 
 
 class LineBlocks:
-    """Gives random access to a click log, in blocks of lines.
-
-    A block is 8 consecutive lines of a file, or more if the log has more than
-    33 million lines. gzip allows no random access. Therefore all compressed
-    files are decompressed into one temporary file in `$TMPDIR`, which is
-    deleted with this object.
-
-    Attributes:
-        clicks: int64 `[blocks]`, the number of clicks in each block.
-    """
+    """Gives random access to a click log, in blocks of consecutive lines."""
 
     def __init__(self, files: Sequence[LogFile]) -> None:
         self.files = tuple(files)
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
-        self._decompressed: IO[bytes] | None = None  # content of all .gz files
+        # gzip allows no random access, so a temporary file has the content of
+        # all .gz files.
+        self._decompressed: IO[bytes] | None = None
         # For each file: the offsets of its blocks and of its end.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
         )
+        # The number of clicks in each block: int64 `[blocks]`.
         self.clicks = np.concatenate(
             [self._count(file) for file in self.files]
         ).astype(np.int64)
@@ -227,10 +218,7 @@ class LineBlocks:
         return len(self.clicks)
 
     def read(self, blocks: np.ndarray) -> list[bytes]:
-        """Reads the good lines of the blocks with these ascending indices.
-
-        Raises `InputError` if the number of lines of a file has changed.
-        """
+        """Reads the good lines of the blocks with these ascending indices."""
         lines: list[bytes] = []
         bounds = np.searchsorted(blocks, self._first_block)
         for file_index, file in enumerate(self.files):
@@ -273,7 +261,7 @@ class LineBlocks:
         return lines
 
     def _find_starts(self, file: LogFile) -> np.ndarray:
-        """Returns offsets of blocks and of a file's end; decompresses gzip."""
+        """Finds where a file's blocks start and end; decompresses gzip."""
         offset = lines = 0
         target = None
         if file.path.endswith(".gz"):
@@ -364,7 +352,8 @@ class ClickLog:
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
 
     Attributes:
-        paths: Tuple of str, the files as given; the files of a glob are sorted.
+        paths: Tuple of str, the files in the order given. The files of a glob
+            are sorted.
         max_bad_lines: The number of bad lines that may be skipped.
 
     Raises:
@@ -422,14 +411,12 @@ class ClickLog:
 
     @property
     def weighted(self) -> bool:
-        """Whether any click has a weight.
-
-        A worker, which reads a part of a log, sets the value of the whole log.
-        """
+        """Whether any click has a weight."""
         if self._weighted is None:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted
 
+    # A worker reads a part of a log, and sets the value of the whole log.
     @weighted.setter
     def weighted(self, weighted: bool) -> None:
         self._weighted = weighted
@@ -541,7 +528,7 @@ _QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
 def _refuse_dialect(path: str, chunk: bytes, lines_before: int) -> None:
-    """Raises `InputError` for a header, or a field quoted by a spreadsheet."""
+    """Raises `InputError` for a header or a spreadsheet's quotes."""
     number = lines_before + 1
     problem = "a header" if number == 1 and _HEADER.match(chunk) else ""
     if b'""' in chunk and (match := _QUOTED.search(chunk)):

@@ -29,8 +29,7 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Two parts of a test split that has the clicks after a date: `SEEN` has the
-queries that are also training queries, `UNSEEN` has the other queries."""
+"""Parts of a test split by date: queries with and without training clicks."""
 
 
 def find_file(folder: str, name: str) -> str | None:
@@ -44,10 +43,7 @@ def find_file(folder: str, name: str) -> str | None:
 
 
 class JudgedQueries:
-    """Base of `Collection` and `DocumentFolder`: queries and judgements.
-
-    Files are read and checked when they are first needed.
-    """
+    """Base of `Collection` and `DocumentFolder`: queries and judgements."""
 
     # Parts of error messages.
     expected_folder = (
@@ -173,7 +169,7 @@ class JudgedQueries:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Joins all texts but the empty ones with spaces, as BEIR's tools do."""
+    """Joins the texts that are not empty with spaces, as BEIR's tools do."""
     return " ".join(text for text in texts if text.strip())
 
 
@@ -270,10 +266,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def field_texts(self) -> FieldTexts | None:
-        """The weights and the texts of the fields; `None` without `fields`.
-
-        Documents with equal texts have the fields of the last such document.
-        """
+        """The weights and the texts of the fields; `None` without `fields`."""
         if self.fields is None:
             return None
         weights = filter(None, field_weights(self.fields).values())
@@ -317,7 +310,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether any score exceeds `LARGEST_GRADE`: scores are then clicks."""
+        """Whether scores are numbers of clicks: some exceed `LARGEST_GRADE`."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits
@@ -481,7 +474,7 @@ def write_collection(
 ) -> Collection:
     """Writes a BEIR folder, which appears only when it is complete.
 
-    Equal arguments give equal bytes. An existing folder is not replaced.
+    Equal arguments give equal bytes.
 
     Args:
         folder: The folder to create.

@@ -40,8 +40,8 @@ class Document(NamedTuple):
         id: The document's id, without white space.
         title: The title, or "". `sentences` do not include the title.
         sentences: The sentences of the body: one or more, and none is empty.
-        summary: The sentences of the summary, or an empty list. They need not
-            occur in the body.
+        summary: The sentences of the summary, or an empty list. A sentence of
+            the summary need not occur in the body.
         label: The document's class, or "".
         split: "train", "dev" or "test".
 
@@ -61,11 +61,7 @@ class Document(NamedTuple):
 
 
 def parse_document(line: bytes) -> Document | str:
-    """Parses a line into a document, or returns what is wrong with the line.
-
-    Runs of white space become one space. Empty sentences and unknown fields are
-    ignored.
-    """
+    """Parses a line into a document, or returns what is wrong with the line."""
     if len(line) > _LONGEST:
         return f"a line of more than {_LONGEST >> 20} MB"
     try:
@@ -103,7 +99,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a string or whole number as a string; "" if it is missing."""
+    """Returns a string or whole number as a string, or "" if it is missing."""
     value = row.get(name)
     if value is None:
         return ""
@@ -302,7 +298,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents; updates `split_of`, `cut` and `bad_lines`."""
+        """Yields the documents; adds splits and bad lines to `counts`."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:

@@ -110,8 +110,8 @@ def open_log(
         min_relevant: The lowest score that counts as a click in a BEIR folder
             without a click file. Default 1.
         write_to: The click file to write for a folder that has no
-            `clicks.train.tsv`, see `Collection.training_log`. The file of the
-            second data set of `spec` has a 2 before the suffix, and so on.
+            `clicks.train.tsv`, see `Collection.training_log`. The second data
+            set of `spec` gets a file with a 2 before the suffix, and so on.
             Default `None`: such a folder raises `InputError`.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
@@ -127,11 +127,7 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the queries of all training clicks of a run.
-
-    `config` is the run's config.json. A folder or file in both `data` and
-    `replay` is read once. Data that cannot be read are left out.
-    """
+    """Returns the queries of a run's training clicks that can still be read."""
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
     replayed = {
@@ -140,7 +136,7 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
         for folder, name in [_clicks_of(part)]
         if name == COUNTED_CLICKS
     }
-    new = ""
+    new = ""  # the parts of `data` that are not in `replay`
     with suppress(InputError):
         new = ",".join(
             part
@@ -182,7 +178,7 @@ class DataSource:
 
     @property
     def collections(self) -> list[Collection]:
-        """The data sets that are collections, and not files of clicks."""
+        """The data sets that are not click files, opened as collections."""
         return [self.collection(p) for p in self.parts if is_collection(p)]
 
     def log(
@@ -265,10 +261,7 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns a part's collection, and the name of the click file to read.
-
-    The collection is a folder or a built-in name, or `None` for click files.
-    """
+    """Returns a part's collection or `None`, and its click file's name."""
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
         return folder, name

@@ -13,10 +13,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 
 def first_linked(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns the smallest item in each item's connected component.
-
-    Items are 0 .. count - 1, and `pairs` are the edges of the graph.
-    """
+    """Returns the smallest item of the connected component of each item."""
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -33,13 +30,10 @@ def split_by_groups(
     keys: Sequence[str],
     shares: Mapping[str, float],
 ) -> list[str]:
-    """Assigns items to "train" and the splits of `shares`.
+    """Assigns each item to a split: "train", or one of `shares`.
 
-    Each item has a module, texts and a key. Items of one module, and items with
-    an equal or nearly equal text (see `near_duplicates`), form a group. All
-    items of a group are in the same split. Groups are ordered by a hash of
-    their first item's key, and fill each split up to its share of the items. No
-    split takes a group larger than a fifth of it. Groups left go to "train".
+    Items of one module, or with equal or nearly equal texts, share a split.
+    The values of `shares` are upper limits.
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -58,8 +52,10 @@ def split_by_groups(
     limits = {name: share * len(groups) for name, share in shares.items()}
     filled = dict.fromkeys(limits, 0)
     split_of_group = dict.fromkeys(sizes, "train")
+    # The hash gives a random order that is the same in each run.
     for group in sorted(sizes, key=lambda group: _hash(keys[group])):
         for split, limit in limits.items():
+            # No group may fill more than a fifth of a split.
             if sizes[group] <= min(limit / 5, limit - filled[split]):
                 split_of_group[group] = split
                 filled[split] += sizes[group]
@@ -76,8 +72,7 @@ def near_duplicates(
 ) -> Iterator[tuple[int, int]]:
     """Yields (later, earlier) indices of texts with nearly the same words.
 
-    The Jaccard index of the two sets of words is at least `share`. Only texts
-    that share one of their rarest words are compared; no others can reach it.
+    The Jaccard index of the two sets of words is at least `share`.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
     Similarity Joins in Data Cleaning".
@@ -88,6 +83,7 @@ def near_duplicates(
     for index, text in enumerate(texts):
         words = sorted(set(text.split()), key=lambda w: (counts[w], w))
         sets.append(set(words))
+        # Two texts that reach `share` have one of their rarest words in common.
         prefix = words[: len(words) - math.ceil(share * len(words)) + 1]
         for other_index in sorted(
             {o for w in prefix for o in texts_by_word.get(w, ())}
@@ -102,7 +98,7 @@ def near_duplicates(
 
 
 WORD_RULE = "alphanumeric"
-"""The rule that separates a query into words. The words decide its split."""
+"""The rule that finds the words of a query, which decide the query's split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
@@ -126,11 +122,7 @@ def splits_of(
     test_percent: int,
     word_rule: str = WORD_RULE,
 ) -> list[str]:
-    """Returns "train", "dev" or "test" for each query.
-
-    A query's split depends on its words only, so it stays the same when a log
-    grows. `word_rule` separates words, see `split` of `normalize_texts`.
-    """
+    """Returns "train", "dev" or "test" for each query, from its words only."""
     splits = []
     for words in normalize(queries, word_rule):
         percent = percent_of(words)

@@ -32,10 +32,7 @@ _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
 
 
 def data_statistics(spec: str) -> dict[str, Any]:
-    """Returns `spec`, `files`, `bytes` and `sha256` of a data set.
-
-    If the files cannot be read, returns `spec` only.
-    """
+    """Returns the number of files, the bytes and the hash of a data set."""
     try:
         paths = _files(spec)
         size = sum(path.stat().st_size for path in paths)
@@ -63,12 +60,7 @@ def _files(spec: str) -> list[Path]:
 
 
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
-    """Returns statistics of the first 10,000 clicks of a log.
-
-    Keys: `sample`, the number of clicks; `scripts`, each script's share;
-    `query_words` and `title_words`, the median and the 99th percentile of a
-    query's and of a title's number of words. Without a click, returns {}.
-    """
+    """Returns scripts and numbers of words in the first 10,000 clicks."""
     pairs = [] if log is None else list(itertools.islice(log, _CLICKS))
     if not pairs:
         return {}
@@ -84,13 +76,7 @@ def text_statistics(log: ClickLog | None) -> dict[str, Any]:
 def document_statistics(
     spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
 ) -> dict[str, Any]:
-    """Returns statistics of the first 1,000 training documents.
-
-    Keys: `documents`, the number of documents; `scripts`, the scripts' shares;
-    `sentences` and `sentence_words`, the median and the 99th percentile of a
-    document's number of sentences and of a sentence's number of words. The
-    result is empty if no document can be read.
-    """
+    """Returns scripts and lengths of the first 1,000 training documents."""
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
         sample = list(itertools.islice(folder.of("train"), _DOCUMENTS))
@@ -109,14 +95,11 @@ def document_statistics(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns script -> its share of the letters, such as {"LATIN": 0.9}.
-
-    A letter's script is the first word of its Unicode name.
-    """
+    """Returns script -> its share of the letters, such as {"LATIN": 0.9}."""
     letters = Counter(char for text in texts for char in text)
     counts: Counter[str] = Counter()
     for char, number in letters.items():
-        if char.isalpha():
+        if char.isalpha():  # the name of a letter begins with the script
             counts[unicodedata.name(char, "UNNAMED").split()[0]] += number
     total = counts.total()
     return {name: round(n / total, 3) for name, n in counts.most_common()}
@@ -134,12 +117,7 @@ _LEAST_SHARE = 0.01
 
 
 def alphabet_warning(log: ClickLog) -> str | None:
-    """Returns a warning if many words of a log have letters other than a-z.
-
-    Without `oov_buckets` an encoder reads each of these letters as `#`. Words
-    of other scripts then differ only in length. The warning is given if 1 % or
-    more of the words of 10,000 random clicks consist mostly of such letters.
-    """
+    """Returns a warning if many words of a log have letters other than a-z."""
     batches = training_batches(log, _CLICKS, epochs=1, seed=0)
     queries, titles, *_ = next(iter(batches))  # weights may follow
     texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
@@ -165,11 +143,7 @@ _AT_ONCE = 1 << 16
 
 
 def query_clicks(collection: Collection, split: str) -> dict[str, float]:
-    """Returns query id -> number of clicks, for the queries of a split.
-
-    Clicks are counted from the judgements if the scores are numbers of clicks,
-    or from the logs that `prepare` has stored. Otherwise the result is empty.
-    """
+    """Returns query id -> clicks, or {} if the clicks are unknown."""
     qrels = collection.qrels(split)
     if collection.has_click_counts:
         return {q: float(sum(judged.values())) for q, judged in qrels.items()}

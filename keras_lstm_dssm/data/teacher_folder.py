@@ -1,4 +1,4 @@
-"""Reads a teacher's folder: texts, and a sentence encoder's vectors of them."""
+"""Reads a teacher's folder: texts, and a sentence encoder's vectors."""
 
 import hashlib
 import json
@@ -34,16 +34,12 @@ BLOCK = 1024
 
 
 class TeacherFolder:
-    """Gives access to the files of a folder that `teach` writes.
-
-    The files are `teacher.json` (the settings), `texts.jsonl.gz` (a JSON string
-    on each line) and `vectors/000000.npy`, ... (float32, each of 1,024 rows).
-    """
+    """Gives access to the files of a folder that `teach` writes."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.settings = self.path / "teacher.json"
-        self.texts = self.path / "texts.jsonl.gz"
+        self.texts = self.path / "texts.jsonl.gz"  # a JSON string on each line
 
     def block(self, number: int) -> Path:
         """Returns the path of the file with the vectors of a block."""
@@ -112,7 +108,7 @@ class TeacherVectors:
 
     Args:
         texts: Distinct texts.
-        vectors: Float `[texts, d]`, one row for each text, with any norm.
+        vectors: Float `[texts, d]`, a vector of d numbers for each text.
         folder: The folder that the vectors were read from. Default `None`.
 
     Attributes:

@@ -37,10 +37,7 @@ class JudgedList(NamedTuple):
 def judged_lists(
     collection: Collection, split: str = "train", min_relevant: int = 1
 ) -> Iterator[JudgedList]:
-    """Yields a list for each query of a split.
-
-    Documents with the grade `min_relevant` or higher are positives.
-    """
+    """Yields a list for each query of a split."""
     queries, documents = collection.queries, collection.documents
     for query_id, grades in collection.qrels(split).items():
         positives: list[str] = []
@@ -52,11 +49,7 @@ def judged_lists(
 
 
 def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
-    """Removes negatives that are also positives of the same query.
-
-    A query can have several lists, and a title several ids. Texts with equal
-    normalised words count as equal.
-    """
+    """Removes negatives that are also positives of the same query."""
     lists = list(lists)
     texts = dict.fromkeys(
         text
@@ -64,6 +57,7 @@ def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
         for text in (judged.query, *judged.positives, *judged.negatives)
     )
     words = dict(zip(texts, normalize(texts, "alphanumeric"), strict=True))
+    # A query can have several lists, and a title several ids.
     positives: dict[str, set[str]] = {}
     for judged in lists:
         answers = positives.setdefault(words[judged.query], set())
@@ -79,14 +73,7 @@ def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
 def clicked_lists(
     log: ClickLog, top: int = 4, index: Any = None, seed: int = 0
 ) -> Iterator[JudgedList]:
-    """Yields the clicked titles of each query, and mined negatives.
-
-    The negatives are the `top` titles nearest to the query among the titles
-    that were never clicked for the query. Nearness is by BM25, or by an `index`
-    of trained towers. If too few titles match, random titles are added. Texts
-    with equal normalised words count as equal. A title that was clicked n times
-    occurs n times in the positives.
-    """
+    """Yields each query's clicked titles, and `top` mined negatives."""
     check_at_least(1, top=top)
     pairs, pair_weights = [], []
     for pair, line in log.lines():
@@ -273,7 +260,16 @@ class Triples:
     def from_clicks(
         cls, log: ClickLog, top: int = 4, index: Any = None, seed: int = 0
     ) -> "Triples":
-        """Makes the lists from a click log, see `clicked_lists`.
+        """Takes clicked titles as positives, and mines negatives.
+
+        Negatives are the titles nearest to the query, without a click for the
+        query. If too few titles match, random titles are added.
+
+        Args:
+            log: The click log.
+            top: The number of negatives of each query. Default 4.
+            index: An `Index` of the titles, to search in. Default `None`: BM25.
+            seed: Any int; another seed gives other random titles. Default 0.
 
         Example:
         >>> triples = Triples.from_clicks(ClickLog("clicks.tsv.gz"))
@@ -322,9 +318,10 @@ class Triples:
         return "; ".join(parts)
 
     def rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns the triples with these numbers, as indices of `texts`.
+        """Returns n triples as indices of `texts`, int32 `[n, 3]`.
 
-        `numbers` is int `[n]`; query, positive, negative are int32 `[n, 3]`.
+        The columns are query, positive and negative. `numbers` is int `[n]`,
+        from 0.
         """
         return self._rows_and_positives(numbers)[:, :3]
 

@@ -26,7 +26,7 @@ SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
 
 
 def decode_entities(text: str) -> str:
-    """Decodes HTML entities with a semicolon, even if escaped several times.
+    """Decodes HTML entities, even if escaped several times.
 
     >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
     'AT&T 12" pen&notebook'
@@ -67,18 +67,7 @@ def define_functions(con: Any) -> None:
 def read_catalogue(
     con: Any, table: Table, source: str, settings: PrepareSettings
 ) -> dict[str, Any]:
-    """Makes the table `product` from a catalogue, with one row for each id.
-
-    Columns of `product`: `number` (ascending, with gaps); `id`, for joins with
-    logs; `key`, the id in the data folder; `title`; `tags`; `fields`, a struct
-    of the columns in the setting `text`; and `text`, these columns joined.
-
-    `id` is the catalogue's id without zeros after a point: `655.0` becomes
-    `655`. `key` equals `id`. But if any id of the catalogue has other decimals,
-    such as `1.10`, all keys have the catalogue's spelling.
-
-    Returns `columns` (role -> name of the column), and counts.
-    """
+    """Makes the table `product`; returns the columns' names, and counts."""
     columns = find_columns(table, source, settings, ("id", "title"))
     check_named(table, source, "text", settings.text)
     check_named(table, source, "tags", settings.tags)
@@ -109,6 +98,8 @@ def read_catalogue(
         text = f"trim(concat_ws(' ', {', '.join(texts.values())}))"
     pairs = [f"{named(normal(name))} := {sql}" for name, sql in texts.items()]
     by_name = f", struct_pack({', '.join(pairs)}) AS fields" if pairs else ""
+    # Logs are joined by `id`, in which 655.0 is 655. The data folder has `key`,
+    # with the catalogue's spelling if any id has decimals, such as 1.10.
     con.execute(rf"""
         CREATE TABLE product AS
         SELECT n AS number, id, CASE WHEN (
@@ -190,11 +181,7 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes the table `product` from clicked titles; returns its row count.
-
-    `select` is SQL for rows `(id, title)`. With `has_ids`, keys are the ids;
-    otherwise keys are d1, d2, ...
-    """
+    """Makes the table `product` from SQL for (id, title); returns its size."""
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute("DROP VIEW IF EXISTS product")
     con.execute(f"""

@@ -44,11 +44,7 @@ def find_columns(
     needed: tuple[str, ...],
     optional: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Returns role -> name of the column, for the roles that have a column.
-
-    If the settings name no column for a role, usual names are tried. Raises
-    `InputError` if a column that they name, or a needed column, is missing.
-    """
+    """Finds the column of each role by the settings, or by usual names."""
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}
     for role in (*needed, *optional):

@@ -45,10 +45,7 @@ def write_folder(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def write_clicks(con: Any, path: Path, after: int) -> None:
-    """Writes the training clicks of each log whose number is above `after`.
-
-    Equal clicks are one row. Rows are ordered by a hash of query and id.
-    """
+    """Writes the training clicks of each log whose number is above `after`."""
     _copy(
         con,
         f"""SELECT w.text AS query, p.key AS id,
@@ -65,7 +62,7 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
 
 
 def write_rows(con: Any, folder: Path, part: int, rows: str) -> Path:
-    """Writes the rows that the SQL `rows` selects to the file of log `part`."""
+    """Writes the rows of the SQL `rows` to the file of log `part`."""
     path = folder / f"{part:04}.parquet"
     _copy(con, rows, path, "FORMAT parquet, COMPRESSION zstd")
     return path

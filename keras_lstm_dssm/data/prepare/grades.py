@@ -10,16 +10,9 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `row` and the table `click` from the view `entry`.
-
-    `row` has the rows of all logs, and the kind, split, query and product of
-    each row. `click` merges equal rows into one: `clicks` is how many they are,
-    and `n` is the lowest `n` among them.
-
-    A double click follows an equal click in the same session after `seconds` or
-    less. With `by_time`, a row without a time has the kind "wrong time".
-    """
+    """Makes the view `row` and the table `click`; `split` is SQL."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
+    # A double click follows an equal click in the same session too soon.
     con.execute(f"""
         CREATE TABLE doubled AS
         WITH clicked AS MATERIALIZED (
@@ -47,6 +40,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
             ELSE 'clicks' END AS kind
         FROM entry e LEFT JOIN written w ON e.q = w.q
         LEFT JOIN product p ON e.id = p.id""")
+    # Equal rows become one, which has the number of the first row.
     con.execute("""
         CREATE TABLE click AS
         SELECT spelling, query, product, weight, part, file, split, kind,
@@ -57,10 +51,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks.
-
-    Only logs whose number is above `after` are read.
-    """
+    """Returns query, id and title of the first clicks after log `after`."""
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -71,10 +62,9 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Counts rows by kind, in the logs whose number is above `after`.
+    """Returns kind -> (rows, an example), and the number of training clicks.
 
-    Returns a dict, kind -> (number of rows, an example), and the number of
-    training clicks in all logs.
+    Rows are counted in logs after log `after`, training clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
@@ -95,7 +85,7 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
 
 
 def joined_files(con: Any, part: int) -> set[int]:
-    """Returns the indices of the log's files in which products are clicked."""
+    """Returns the indices of a log's files that have clicks on products."""
     rows = con.execute(
         f"SELECT DISTINCT file FROM click WHERE part = {part}"
         " AND kind IN ('clicks', 'double click')"
@@ -106,20 +96,11 @@ def joined_files(con: Any, part: int) -> set[int]:
 def make_grades(con: Any) -> None:
     """Makes the table `grade` of the dev and test queries.
 
-    If no log says which products were shown for a query, a clicked product gets
-    a grade from 1 to 4. The grade rises with the product's clicks; the most
-    clicked product gets 4 (see `click_grades`).
-
-    Otherwise the grade is round(2 * clicks / expected clicks), at most 4. The
-    expected clicks are the sum of the click-through rates of the positions at
-    which the product was shown. A product with grade 2 is clicked as often as
-    the average product at these positions. Each client counts once for a query
-    and a product.
-
-    Queries without a grade above 0 are left out.
+    For a query with shown products, the grade is round(2 * clicks / expected
+    clicks), at most 4. For other queries see `click_grades`.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
-    Training Query Rewriting", for clicks over expected clicks (COEC).
+    Training Query Rewriting", for clicks over expected clicks.
     """
     con.execute(f"""
         CREATE TABLE grade AS

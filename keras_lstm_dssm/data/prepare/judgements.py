@@ -25,21 +25,13 @@ _TOPIC = re.compile(
 def read_judgements(
     con: Any, tables: Sequence[Table], source: str, settings: PrepareSettings
 ) -> dict[str, str]:
-    """Makes the table `judged` of `(q, id, grade)`; returns role -> column.
-
-    A judgement has the text or the id of a query. If it has the id, another
-    table must have the texts, such as the topics of TREC or the queries of
-    BEIR. A corpus among the tables is ignored.
-
-    `grade` is a whole number from 0 to 4. Scales that end above 4, such as 0 to
-    100, and fractions from 0 to 1 are rescaled to 0 to 4. The labels of ESCI
-    become E = 4, S = 2, C = 1 and I = 0. Rows without a grade are left out.
-    """
+    """Makes the table `judged` with grades 0 to 4; returns role -> column."""
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()
     for table in tables:
         table = _with_names(con, table)
         grades = [settings.grade] if settings.grade else COMMON["grade"]
+        # A table without grades may have the texts of the queries.
         if len(tables) > 1 and not _first(table, grades):
             number = _first(table, ("_id", "id", *_QUERY_IDS))
             text = _first(table, ("text", *COMMON["query"]))
@@ -75,6 +67,8 @@ def read_judgements(
             f"{source}: found no column of grades, expected query, product and"
             " grade: name the column by --grade"
         )
+    # E, S, C and I are labels of ESCI. If grades exceed 4, or are fractions of
+    # at most 1, they are rescaled.
     con.execute(f"""
         CREATE TABLE judged AS
         WITH texts AS (
@@ -121,11 +115,7 @@ def _first(table: Table, names: Iterable[str]) -> str | None:
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Gives usual names to the columns of some forms of judgements.
-
-    The forms are OpenSearch's lists of ratings, qrels and topics of TREC, and
-    TSV files of ids and texts without a header.
-    """
+    """Gives usual names to the columns of OpenSearch, TREC, and plain texts."""
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""

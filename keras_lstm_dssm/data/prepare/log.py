@@ -56,32 +56,18 @@ def seconds_of(con: Any, text: str) -> float:
 
 
 class Log(NamedTuple):
-    """Holds a log that was opened, with the SQL to read its rows.
+    """Holds a log that was opened, with the SQL to read its rows."""
 
-    Attributes:
-        name: Name of the log in messages.
-        rows: SQL for the rows, with the columns of the module's docstring.
-        titles: SQL for rows `(id, title)`, which become the products if there
-            is no catalogue.
-        has_ids: Whether `titles` has ids in the column `id`, and not titles.
-        has_time: Whether rows have times.
-        columns: Role -> name of the column.
-        notes: Lines for the report.
-        table: The log's table, with a click in each row; `None` for UBI.
-        bad: The lines of UBI that cannot be read.
-        unread_times: SQL for the times that cannot be read; "" without times.
-    """
-
-    name: str
-    rows: str
-    titles: str
-    has_ids: bool
-    has_time: bool
-    columns: dict[str, str]
-    notes: tuple[str, ...] = ()
-    table: Table | None = None
-    bad: BadRows = BadRows(0, "")
-    unread_times: str = ""
+    name: str  # in messages
+    rows: str  # SQL for rows with the columns of the module's docstring
+    titles: str  # SQL for (id, title), the products if there is no catalogue
+    has_ids: bool  # whether the column `id` of `titles` has ids, not titles
+    has_time: bool  # whether rows have times
+    columns: dict[str, str]  # role -> name of the column
+    notes: tuple[str, ...] = ()  # lines for the report
+    table: Table | None = None  # with a click in each row; `None` for UBI
+    bad: BadRows = BadRows(0, "")  # lines of UBI that cannot be read
+    unread_times: str = ""  # SQL for times that cannot be read
 
 
 def open_clicks(
@@ -204,10 +190,7 @@ def case_of_actions(action: str, actions: dict[str, float]) -> str:
 def check_actions(
     con: Any, select: str, actions: dict[str, float], source: str
 ) -> dict[str, int]:
-    """Counts the rows of each action in the SQL `select`.
-
-    Raises `InputError` if none of the actions is in `actions`.
-    """
+    """Counts rows by action; raises `InputError` if none is in `actions`."""
     counts = dict(
         con.execute(
             f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"

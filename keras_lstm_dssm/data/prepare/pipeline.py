@@ -144,11 +144,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _move_files(source: Path, target: Path) -> None:
-    """Replaces the files of a data folder, `data.json` last.
-
-    After an interruption, `data.json` does not name the new sources yet. The
-    same `--append` can then be run again, and completes the folder.
-    """
+    """Replaces the files of a data folder, `data.json` last."""
+    # Until `data.json` names the new sources, `--append` can be repeated.
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
         flush_to_disk(path)
@@ -171,10 +168,7 @@ class Prepared(NamedTuple):
 
 
 class _Builder:
-    """Reads the sources of a data folder into DuckDB, and writes the folder.
-
-    With `--append`, `before` is the old folder, and `data` is its `data.json`.
-    """
+    """Reads the sources of a data folder into DuckDB, and writes the folder."""
 
     def __init__(
         self,
@@ -187,6 +181,7 @@ class _Builder:
         import duckdb
 
         self.settings, self.report, self.work = settings, report, work
+        # The folder to append to, and its `data.json`.
         self.before, self.data = before, data or {}
         self.con = duckdb.connect()
         self.con.execute(
@@ -396,14 +391,11 @@ class _Builder:
         self.is_judged = True
 
     def _read_rows(self, opened: list[logs.Log]) -> tables.BadRows:
-        """Makes the view `entry` of the rows of all logs; counts bad lines.
-
-        The rows of new logs are first written to parquet files, to fix their
-        order. `part` is the log's number, and `n` ascends in this order.
-        """
+        """Makes the view `entry` of the rows of all logs; counts bad lines."""
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
         folder = self.work / folders.LOGS
+        # A file keeps the order of the rows, from which `n` is computed.
         for part, log in enumerate(opened, self.old_logs + 1):
             stored.append(folders.write_rows(con, folder, part, log.rows))
         self.new_logs = len(opened)

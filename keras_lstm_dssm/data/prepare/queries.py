@@ -14,17 +14,7 @@ _AT_ONCE = 1 << 16
 
 
 def read_queries(con: Any, seed: int) -> None:
-    """Makes the tables `query_text` and `written` from the view `entry`.
-
-    `query_text` has a row for each query. Spellings that differ only in letter
-    case or white space are the same query.
-
-    `written` has a row for each spelling `q`: `query`, the number of its query;
-    `n`, the number of the first row of `entry` with the spelling; and
-    `percent`, the words' hash (0 to 99), which decides the split.
-
-    A query's number and text do not depend on the order of the log.
-    """
+    """Makes the tables `query_text` and `written` from the view `entry`."""
     con.execute("""
         CREATE TABLE spelled (q VARCHAR, text VARCHAR, key VARCHAR,
           words VARCHAR, percent INTEGER, n BIGINT)""")
@@ -32,11 +22,14 @@ def read_queries(con: Any, seed: int) -> None:
         con.register("chunk", chunk)
         con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
+    # Spellings that differ only in letter case or white space are one query.
+    # The order of the log does not change a query's number.
     con.execute("""
         CREATE TABLE query_text AS
         SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,
           max(text) AS text  -- "bolt" rather than "Bolt"
         FROM spelled WHERE key <> '' GROUP BY key""")
+    # A row for each spelling `q`; `n` is the first row of `entry` with it.
     con.execute("""
         CREATE TABLE written AS
         SELECT s.*, a.number AS query

@@ -1,8 +1,8 @@
 r"""Opens files of any dialect, and DataFrames, as relations of DuckDB.
 
-All values are read as text: `007` stays `007`. This module itself detects
-encodings and headers, because DuckDB 2.0.1 misreads UTF-16 and Windows-1252
-without an error, and treats the first row as a header where there is none.
+All values are read as text: `007` stays `007`. DuckDB 2.0.1 misreads UTF-16 and
+Windows-1252 without an error, and may take the first row for a header. This
+module therefore detects encodings and headers.
 """
 
 import codecs
@@ -55,27 +55,16 @@ class File(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A relation of DuckDB, and its columns.
+    """A relation of DuckDB, and its columns."""
 
-    Attributes:
-        sql: The relation, as SQL to put after FROM; has the column `FILE`.
-        columns: Name -> SQL expression for the column's text.
-        sample: The first rows.
-        files: The paths of the files with rows; empty for a DataFrame.
-        has_header: Whether the first line of the files names the columns.
-        is_plain: Whether files are TSV of two or three columns, without header.
-        form: The form of the files, see `File`; "parquet" for a DataFrame.
-        lines: For JSON, SQL for all lines, even lines that are not JSON.
-    """
-
-    sql: str
-    columns: dict[str, str]
-    sample: list[dict[str, str]]
-    files: tuple[str, ...] = ()
-    has_header: bool = True
-    is_plain: bool = False
-    form: str = "parquet"
-    lines: str = ""
+    sql: str  # the relation, to put after FROM; has the column `FILE`
+    columns: dict[str, str]  # name -> SQL expression for the column's text
+    sample: list[dict[str, str]]  # the first rows
+    files: tuple[str, ...] = ()  # paths of files with rows
+    has_header: bool = True  # whether the first line names the columns
+    is_plain: bool = False  # TSV of two or three columns, without a header
+    form: str = "parquet"  # see `File`; "parquet" for a DataFrame, too
+    lines: str = ""  # for JSON, SQL for all lines, even lines that are not JSON
 
     def column(self, name: str) -> str | None:
         """Returns SQL for a column, or a nested column `a.b`, or `None`."""
@@ -142,8 +131,7 @@ def open_table(
 ) -> Table:
     """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
-    The first line is a header if it has one of the `known` names of columns.
-    Files that are not UTF-8 are copied to `folder` in UTF-8.
+    A first line with one of the `known` names of columns is a header.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
@@ -181,10 +169,7 @@ _NUMBERS = itertools.count()  # for distinct names of DataFrames and copies
 
 
 def open_files(paths: Sequence[str], folder: Path) -> list[File]:
-    """Finds the forms of files; leaves out empty files.
-
-    Raises `InputError` if all files are empty.
-    """
+    """Finds the forms of files; leaves out empty files."""
     files = [open_file(path, folder)._replace(source=path) for path in paths]
     if all(file.form == "empty" for file in files):
         raise InputError(f"{paths[0]}: found an empty file, expected rows")
@@ -345,12 +330,7 @@ def _unquoted(name: str) -> str:
 
 
 def json_rows(file: File) -> str:
-    """Returns SQL for the rows of a file as `(row JSON, line VARCHAR)`.
-
-    `row` is `NULL` if `line` is not JSON. Elasticsearch dumps have the rows in
-    `_source`, Vespa feeds in `fields`; if an object's only value is a list, its
-    items are the rows. Action lines of bulk files are left out.
-    """
+    """Returns SQL for a file's `(row, line)`; a bad `line` has the row NULL."""
     path = quoted(file.path)
     if file.form == "parquet":
         return f"""
@@ -370,7 +350,9 @@ def json_rows(file: File) -> str:
         objects = f"""
             SELECT json AS row, NULL AS line FROM read_json_objects({path},
               format='{form}', maximum_object_size={1 << 28})"""
+    # The rows may be in a list that is the only value of an object.
     only = "json_extract(row, '$.' || json_keys(row)[1])"
+    # Dumps of Elasticsearch have rows in `_source`, feeds of Vespa in `fields`.
     return f"""
         SELECT CASE
             WHEN json_exists(row, '$._source') THEN json_merge_patch(
@@ -452,10 +434,7 @@ def _as_text(name: str, type_: str) -> str:
 
 
 def bad_rows(con: Any, table: Table) -> BadRows:
-    """Counts the lines of a table that could not be read.
-
-    Raises `InputError` if an unpaired quote hides many lines.
-    """
+    """Counts unreadable lines; raises `InputError` for an unclosed quote."""
     if table.form == "json":
         ((count, example),) = con.execute(
             f"SELECT count(*), min(line) FROM {table.lines} WHERE row IS NULL"

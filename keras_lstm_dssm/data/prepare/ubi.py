@@ -54,13 +54,7 @@ def define_functions(con: Any) -> None:
 def read_ubi(
     con: Any, files: Sequence[File], source: str, settings: PrepareSettings
 ) -> Log:
-    """Reads pages of results, and clicks without a page.
-
-    A page has the products that were shown for a `query_id`: the ids in the row
-    of the query, or, if the row has none, the impressions in the order of their
-    ordinals. The clicks of queries without shown products have no page. A
-    product occurs once on a page, with the largest weight of its actions.
-    """
+    """Reads pages of results, and clicks without a page."""
     for file in files:
         if file.form == "text":
             raise InputError(
@@ -144,6 +138,7 @@ def _make_pages(con: Any, weight: str) -> None:
               FILTER (time IS NOT NULL) AS time,
             first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
           FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
+    # If a query's row lists no shown products, the impressions are used.
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (
