@@ -21,7 +21,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model; if a run made it, also the run's recipe and folder."""
+    """A trained model; for the model of a run, also the recipe and folder."""
 
     model: Any
     recipe: ModelRecipe | None = None

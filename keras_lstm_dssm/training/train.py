@@ -50,7 +50,7 @@ class Processes:
     rank: int = 0  # number of this process, from 0
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; all get its result."""
+        """Calls a function in the first process; all get the result."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -171,11 +171,8 @@ class Training(ABC):
         )  # fmt: skip
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Returns batches for the validation loss after each epoch.
-
-        The order is random, so that the negatives in a batch are as different
-        as in training. All epochs have the same order.
-        """
+        """Returns batches for the validation loss after each epoch."""
+        # In random order, negatives are as different as in training.
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
@@ -594,12 +591,7 @@ def run_training(
     saved: bool = True,
     processes: Processes = ONE_PROCESS,
 ) -> Any:
-    """Trains a model to the end, for `train`, `resume` and `Workers`.
-
-    `stored` is the `config.json` of a resumed run, `None` for a new run. If
-    `saved`, the results are written into the run folder. The caller has locked
-    the folder.
-    """
+    """Trains to the end; `stored` is the `config.json` of a resumed run."""
     if not processes.first:
         verbose = 0
     elif verbose == "auto":
