@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 
 _GROUP = 7001
-"""Key of the group of all workers; TensorFlow's own groups have other keys."""
+"""Key of the group of all workers; groups of TensorFlow have other keys."""
 
 
 class Cluster(NamedTuple):

@@ -155,8 +155,9 @@ def train_on_ray(
             cores divided by `workers`.
         save_minutes: Minutes between checkpoints within an epoch. Default
             `None`: as in `config`, or 10.
-        start_minutes: Minutes to wait for the cores of all workers before an
-            error, and for a worker's answer before a restart. Default 5.
+        start_minutes: Minutes to wait for the cores of all workers, and for an
+            answer of each worker. Missing cores are then an error; if an
+            answer is missing, all workers are restarted. Default 5.
         max_failures: Largest number of restarts. Default 3.
         verbose: Whether to print the metrics of each epoch. Default `True`.
 

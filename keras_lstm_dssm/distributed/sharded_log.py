@@ -133,7 +133,7 @@ def _range_of_bytes(
             number_of = functools.partial(_line_number, path, position)
             if not chunk.split(b"\n")[-2].strip():
                 next_position = file.tell()
-                if _is_blank(file, next_position):  # until the end of the file
+                if _is_blank(file, next_position):
                     chunk = chunk.rstrip() + b"\n"
                     if chunk.strip():
                         yield number_of, chunk

@@ -222,7 +222,7 @@ class Workers(Processes):
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
-            # The last file has the synthetic pairs: each worker takes lines.
+            # Each worker takes some lines of the file with synthetic pairs.
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],

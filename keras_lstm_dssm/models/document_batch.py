@@ -105,7 +105,7 @@ class DocumentHasher(Hasher):
         """Returns the first values of each row; `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._cut_lengths(rows)
-        # `shift` plus a value's index in the result is its index in `values`.
+        # The index in `values` is the index in the result plus `shift`.
         shift = starts - tf.cumsum(lengths, exclusive=True)
         index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
         missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)

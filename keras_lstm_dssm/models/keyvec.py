@@ -73,8 +73,8 @@ class KeyVec(TextModel):
             `False`, all p_i are 1 and L_read is 0.
         dropout: Dropout rate of the sentences' vectors, as in Kim 2014.
             Default 0.
-        max_sentences: Number of sentences to read of each document, from its
-            start. Default 250; `None` for all.
+        max_sentences: Largest number of sentences that are read of a document.
+            Default 250; `None` for all.
         seed: Seed of dropout and of shuffling lists in `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 

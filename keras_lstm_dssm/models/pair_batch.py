@@ -26,7 +26,7 @@ from keras_lstm_dssm.text.word_hashing import (
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, title_count: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the sum of `log_q` and the count of each title, `(titles,)`."""
+    """Returns for each title the sum of `log_q` and the count, `(titles,)`."""
     # `log_q` has a number for each clicked title, or for each candidate.
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
@@ -40,7 +40,7 @@ class HashedPairs(NamedTuple):
 
     query: WordBatch  # its `text_index` is `[batch]`
     document: WordBatch  # its `text_index` has the clicked titles, `[batch]`
-    # The clicked title and k negatives, indices of titles, `[batch, 1 + k]`.
+    # Indices of titles: the clicked title, then k negatives, `[batch, 1 + k]`.
     candidates: tf.Tensor
     # Which texts of `document` are titles, int32 `[titles]`; `None`: all.
     titles: tf.Tensor | None = None
@@ -96,7 +96,7 @@ class PairHasher(Hasher):
         # A graph with caches cannot be saved, so caches are optional.
         hashing = caches or (self.query_hashing, self.document_hashing)
         if self.tied:
-            # Queries and titles share a batch, so a step reads a row once.
+            # Queries and titles share a batch: each table row is read once.
             documents = hashing[0].distinct(tf.concat([query, titles], axis=0))
             query_index, index = tf.split(
                 documents.text_index, [rows, tf.size(titles)]

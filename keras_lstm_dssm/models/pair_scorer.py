@@ -42,7 +42,7 @@ class HashedTriples(NamedTuple):
     """Holds a hashed batch of triples, with each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
-    document: WordBatch  # positives, then negatives: `[2 * batch]`
+    document: WordBatch  # `text_index`: positives, negatives, `[2 * batch]`
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
 
 

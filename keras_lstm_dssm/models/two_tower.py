@@ -270,13 +270,13 @@ class TwoTower(SyncedWeights, TextModel):
             **kwargs: See `keras.Model.compile`. `metrics` are added to loss
                 and accuracy. For a metric, `y_pred` has the cosines of queries
                 and candidates, `(batch, candidates)`, without the logQ
-                correction; it is -1 for a random negative that equals the
-                clicked title. `y_true` is 1.0 for the clicked title, else 0.0.
+                correction. A random negative that equals the clicked title has
+                the cosine -1. `y_true` is 1.0 for the clicked title, else 0.0.
                 For rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: XLA, half precision or the metric accuracy, which every
-                `TwoTower` has, is requested.
+            InputError: XLA or half precision is requested; or `metrics` has
+                accuracy, which every `TwoTower` measures.
         """
         self.sync_weights()  # applies updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -395,8 +395,8 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> Any:
         """Returns loss and accuracy; for x, y and weights see `fit`.
 
-        Lists are shuffled, because the negatives come from the same batch. Each
-        call uses the same order and the same `"corpus"` negatives.
+        Lists are shuffled, so that a batch has random negatives. Each call uses
+        the same order and the same `"corpus"` negatives.
         """
         pairs = self._batches(
             x,

@@ -93,7 +93,7 @@ class KeyVecTraining(Training):
     examples_name = "documents"
 
     def open(self) -> None:
-        """Opens the documents, and computes their targets or reads a file."""
+        """Opens the documents, and computes or reads their targets."""
         self.folder, self.spec = _open_folder(self.config)
         if not self.folder.count("train"):
             raise InputError(

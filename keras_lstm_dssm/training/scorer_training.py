@@ -155,7 +155,7 @@ class ScorerTraining(Training):
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Sets `topics` in a recipe of `DeepMatch` that does not set `topics`."""
+    """Sets `topics` in a recipe of `DeepMatch` without `topics`."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
@@ -170,7 +170,7 @@ def mine_lists(
 ) -> list[JudgedList]:
     """Mines negatives for each query, and writes the lists to a file."""
     towers = open_towers(towers, "negatives_from")
-    # `clicked_lists` finds the titles in the index by their text on one line.
+    # `clicked_lists` looks up each title by its text on one line.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})

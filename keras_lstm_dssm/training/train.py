@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """Runs a training in one process; the subclass `Workers`, in several."""
+    """Runs a training in one process; `Workers` runs it in several."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
@@ -469,8 +469,8 @@ def train(
 ) -> Any:
     """Builds and trains the model that a recipe describes.
 
-    Equal data, recipes and seeds give equal weights, bit for bit on one kind of
-    processor with the same settings of TensorFlow.
+    Equal data, recipes and seeds give equal weights. On one kind of processor,
+    with the same settings of TensorFlow, all bits of the weights are equal.
 
     Args:
         data: Clicks: files (a path, a glob, or several separated by commas), a
@@ -548,8 +548,8 @@ def resume(
 ) -> Any:
     """Continues a training that was stopped or killed at any moment.
 
-    The final weights equal the weights of an uninterrupted run, bit for bit on
-    one kind of processor.
+    The final weights equal the weights of an uninterrupted run. On one kind of
+    processor, all bits of the weights are equal.
 
     Args:
         output: The run folder, `output` of `train`.
