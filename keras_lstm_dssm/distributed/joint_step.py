@@ -33,7 +33,7 @@ class JointRows(NamedTuple):
 
 
 class JointBatch(NamedTuple):
-    """Rows, titles and pairs of the batches of all workers."""
+    """Table rows, titles and pairs of all workers' batches."""
 
     rows: list[JointRows]  # for each tower, the rows that batches read
     contributed: tf.Tensor  # int32, titles that no earlier worker has

@@ -27,8 +27,8 @@ def find_recipe(recipe: str | ModelRecipe) -> Any:
     """Returns a checked recipe; `recipe` may be the name of a preset.
 
     Raises:
-        InputError: There is no such preset, or the recipe has an unknown
-            encoder or matcher, or a wrong argument of the encoder or matcher.
+        InputError: There is no such preset, encoder or matcher; or the encoder
+            or matcher does not take an argument.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
@@ -52,8 +52,8 @@ def build_model(
             name of a preset.
         seed: Seed of the weights and of the random negatives. Default 0.
         **arguments: A pair scorer or a `KeyVec` takes `vocabulary`, a list of
-            words, and `vectors`, initial word vectors `[words,
-            word_dimension]`, by default random. If the recipe has
+            words, and `vectors`, the initial word vectors `[words,
+            word_dimension]`. Default: random vectors. If the recipe has
             `words="stems"`, a `KeyVec` also takes `stems`, and the vectors
             are vectors of the stems.
 

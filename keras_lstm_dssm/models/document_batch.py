@@ -40,7 +40,7 @@ class HashedDocuments(NamedTuple):
     documents: DocumentBatch
     salient: tf.Tensor  # whether a sentence is a key sentence, `[sentences]`
     key_words: tf.Tensor  # int32 `[words]`, indices in the key vocabulary
-    key_word_document: tf.Tensor  # `[words]`, the document of each key word
+    key_word_document: tf.Tensor  # `[words]`, index of the word's document
 
 
 class DocumentHasher(Hasher):

@@ -52,9 +52,11 @@ class KeyVec(TextModel):
     A document is a list of sentences, or a string, which `split_sentences`
     splits. `words.max_words` limits the words of each sentence.
 
-    `fit` takes a tuple of three lists, or a `tf.data.Dataset` of batches
-    `(documents, salient, key_words)`, each a `tf.RaggedTensor` `[batch, None]`:
-    the sentences, a bool for each sentence, and the key words of each document.
+    `fit` takes the sentences of each document, a bool for each sentence, and
+    the key words of each document. Give a tuple of three lists, or a
+    `tf.data.Dataset` of batches `(documents, salient, key_words)`, each a
+    `tf.RaggedTensor` `[batch, None]`.
+
     The metrics are means over documents: loss, read_loss (-L_read),
     key_word_loss (-L_enc) and accuracy. Accuracy is the share of documents
     whose sentence with the largest p_i is a key sentence.

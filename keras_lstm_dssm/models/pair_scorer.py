@@ -143,16 +143,16 @@ class PairScorer(TextModel):
     the candidates of another system.
 
     `fit` takes triples of a query, a relevant document (the positive) and a
-    document that is not relevant (the negative): a tuple of three lists of
+    document that is not relevant (the negative). Give a tuple of three lists of
     texts, or a `tf.data.Dataset` of batches `(query, positive, negative)`,
-    strings `[batch]`, such as `Triples.batches` makes. Batches may have a
-    fourth part, weights, float32 `[batch]`: the loss is then
+    strings `[batch]`; `Triples.batches` makes such a dataset. Batches may have
+    a fourth part, weights, float32 `[batch]`: the loss is then
     sum(w loss) / sum(w).
 
-    The loss is `PairwiseHinge`, or any Keras loss that takes `y_true` `(batch,
-    2)`, always 1 and 0, and `y_pred` `(batch, 2)`, the scores of the positive
-    and the negative. Accuracy is the share of triples in which the positive has
-    a higher score than the negative.
+    The loss is `PairwiseHinge`, or any Keras loss of `y_true` and `y_pred`,
+    both `(batch, 2)`. `y_true` has 1 and 0. `y_pred` has the scores of the
+    positive and the negative. Accuracy is the share of triples in which the
+    positive has a higher score than the negative.
 
     Args:
         words: Layer that turns the texts of queries and documents into word

@@ -166,7 +166,7 @@ class TwoTower(SyncedWeights, TextModel):
     functional model.
 
     Args:
-        query_encoder: Encoder of queries, with the parameters Lambda_Q: a
+        query_encoder: Encoder of queries, with the parameters Lambda_Q. Give a
             `TextEncoder`, or any Keras layer or model from strings `(batch,)`
             to vectors `(batch, d)`.
         document_encoder: Encoder of titles, Lambda_D. Give the same object

@@ -77,7 +77,7 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks that a recipe has this model's kind and its `words`."""
+        """Checks that a recipe has the kind and the `words` of this model."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(

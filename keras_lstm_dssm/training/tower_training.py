@@ -275,7 +275,7 @@ class TowerTraining(Training):
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
         if self.replay:
-            # Each epoch has other old clicks, so the batches end with it.
+            # Each epoch has other old clicks: the batches end with the epoch.
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
             if frequencies:

@@ -473,12 +473,12 @@ def train(
     with the same settings of TensorFlow, all bits of the weights are equal.
 
     Args:
-        data: Clicks: files (a path, a glob, or several separated by commas), a
+        data: Clicks are given as files (paths or globs, separated by commas), a
             BEIR folder, `"api"`, `"api_sentences"`, a `ClickLog`, or any
-            iterable of (query, clicked title). For a `KeyVec`, documents: a
-            folder, `"api_documents"` or a `DocumentFolder`. For `word_sum`,
-            `None`: the preset needs only `teacher`. Or a `TrainingConfig`,
-            which has data, recipe and options.
+            iterable of (query, clicked title). Documents of a `KeyVec` are
+            given as a folder, `"api_documents"` or a `DocumentFolder`. The
+            preset `word_sum` needs only `teacher`: give `None`. A
+            `TrainingConfig` has data, recipe and options.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
             (pair scorer) or a `KeyVecRecipe`. Default: the recipe of the run
             `init`; without `init`, `"best"`.
@@ -487,7 +487,7 @@ def train(
             nothing is written.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 1 for a progress bar, 2 for a line for each epoch, 0 for
-            nothing; `"auto"` is 1 on a terminal and 2 elsewhere.
+            nothing. Default `"auto"`: 1 on a terminal and 2 elsewhere.
         **options: Attributes of `TrainingConfig`: `seed`, `dev`, `select`,
             `every`, `patience`, `validation`, `min_relevant`,
             `max_bad_lines`, `titles`, `judged`, `teacher`, `init`, `replay`,
