@@ -84,7 +84,7 @@ class JointMetrics(keras.callbacks.Callback):
             }
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Computes joint metrics, and checks that workers have equal weights."""
+        """Computes joint metrics; checks that workers have equal weights."""
         weights = weights_hash(self.model.trainable_weights)
         all_workers = self.collectives.gather_objects(
             {"sums": self._sums, "weights": weights}
