@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 
 _GROUP = 7001
-"""Key of the group of all workers; TensorFlow's own groups have other keys."""
+"""Key of the group of all workers; groups of TensorFlow have other keys."""
 
 
 class Cluster(NamedTuple):
@@ -40,16 +40,11 @@ class Cluster(NamedTuple):
 
 
 class Collectives:
-    """Exchanges tensors among all workers, by TensorFlow's operations.
-
-    Every worker must call the same methods in the same order, because each call
-    waits for the calls of all workers. If a worker is lost, calls raise
-    `tf.errors.OpError`. The workers stay connected while `connection` exists.
-    """
+    """Exchanges tensors among workers, which must all make the same calls."""
 
     def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
-        self._connection = connection
+        self._connection = connection  # workers stay connected while it exists
         with tf.init_scope():
             # Each collective has a number; this is the latest number.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
@@ -90,15 +85,12 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers, and divides the sum among workers.
-
-        Returns `counts[0]` rows to worker 0, the next `counts[1]` rows to
-        worker 1, and so on. Sends half as many bytes as `sum`.
-        """
+        """Adds the tensors of all workers; worker r gets `counts[r]` rows."""
         max_rows = tf.reduce_max(tf.stack(counts))
         blocks = tf.stack(
             [_padded(block, max_rows) for block in tf.split(values, counts)]
         )
+        # This operation sends half as many bytes as `sum`.
         received = tf.raw_ops.CollectiveAllToAllV2(
             input=blocks, **self._arguments()
         )
@@ -144,11 +136,7 @@ class JointError(InputError):
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function on each worker, and returns all results, by rank.
-
-    If a worker raises an `InputError` or an `OSError`, all workers raise
-    `JointError`. The results must be JSON values.
-    """
+    """Calls a function on each worker; all get the results, or `JointError`."""
     outcome: dict[str, Any] = {}
     try:
         outcome["result"] = function()
@@ -180,15 +168,11 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
 
 
 def connect() -> Collectives:
-    """Connects this worker with the other workers of `TF_CONFIG`.
-
-    Must be called before TensorFlow runs anything else. If a worker never
-    starts, TensorFlow waits forever; another process, such as Ray, must kill
-    this process.
-    """
+    """Connects the workers of `TF_CONFIG`, before TensorFlow runs anything."""
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
     # The strategy only starts this worker's server and watches other workers.
+    # TensorFlow waits forever for a missing worker: Ray must kill this process.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     collectives = Collectives(Cluster(tuple(workers), rank), strategy)
     collectives.barrier()

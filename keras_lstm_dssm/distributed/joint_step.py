@@ -33,15 +33,10 @@ class JointRows(NamedTuple):
 
 
 class JointBatch(NamedTuple):
-    """Rows, titles and pairs of the batches of all workers.
-
-    All workers have the distinct titles in the same order: titles of worker 0,
-    then further titles of worker 1, and so on. A worker contributes the vectors
-    of the titles that no earlier worker has.
-    """
+    """Table rows, titles and pairs of all workers' batches."""
 
     rows: list[JointRows]  # for each tower, the rows that batches read
-    contributed: tf.Tensor  # int32, this worker's titles that it contributes
+    contributed: tf.Tensor  # int32, titles that no earlier worker has
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
@@ -49,31 +44,19 @@ class JointBatch(NamedTuple):
 
 
 class JointStep(OneProcess):
-    """Connects the training steps of all workers to one joint step.
-
-    Negatives also come from other workers' titles; each distinct title counts
-    once. A step has four exchanges: fingerprints of titles, with the sets of
-    table rows that are read; vectors of titles; gradients of these vectors; and
-    the sums of all gradients and losses. The weights are bit-equal on all
-    workers, and equal (up to rounding) to the weights of one process that
-    trains on the whole batch. To stop all workers, a worker sets `stop_wanted`
-    to 1. After the step, `stops` is above 0 on all workers.
-    """
+    """Connects the training steps of all workers to one joint step."""
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
         self.collectives = collectives
         self.cluster = collectives.cluster
         self.most_rows = self.cluster.share(batch_size, 0)
+        # A worker sets `stop_wanted` to 1 to stop all workers. After the step,
+        # `stops` is above 0 on all workers.
         self.stop_wanted = tf.Variable(0, trainable=False, dtype=tf.int32)
         self.stops = tf.Variable(0, trainable=False, dtype=tf.int32)
 
     def join(self, model: TwoTower, batch: HashedPairs) -> HashedPairs:
-        """Exchanges the titles and table rows of this worker's batch.
-
-        Returns the batch with the field `joint`; `candidates` and `log_q` then
-        refer to the distinct titles of all workers. Raises `InputError` if the
-        batch was hashed without fingerprints.
-        """
+        """Joins the batch with the titles and table rows of other workers."""
         if batch.fingerprints is None:
             raise InputError(
                 "found batches that were hashed without fingerprints, expected"
@@ -178,13 +161,8 @@ class JointStep(OneProcess):
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: HashedPairs
     ) -> Sequence[tf.Tensor]:
-        """Returns the vectors of the distinct titles of all workers.
-
-        `titles` and the result are vectors, divided into blocks of columns
-        (`TextEncoder.blocks`). Only the first block has a gradient. If `batch`
-        was not joined, as in an evaluation, returns `titles`.
-        """
-        if batch.joint is None:
+        """Returns the vectors of the distinct titles of all workers."""
+        if batch.joint is None:  # as in an evaluation
             return titles
         contributed, counts = batch.joint.contributed, batch.joint.counts
         trained, *untrained = titles
@@ -226,15 +204,13 @@ class JointStep(OneProcess):
         loss: tf.Tensor,
         gradients: list[Any],
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Sums loss and gradients over the workers.
-
-        The gradient of a table has the rows that at least one worker has read.
-        """
+        """Sums loss and gradients over the workers."""
         rows_of_table = {
             id(table): joint
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
             for table in tower.tables
         }
+        # The gradient of a table has the rows that any worker has read.
         rows = [rows_of_table.get(id(v)) for v in model.trainable_variables]
         dense = [
             gradient

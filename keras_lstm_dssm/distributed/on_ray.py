@@ -42,18 +42,14 @@ _ENVIRONMENT = {
 def ray_cluster(
     ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
 ) -> Iterator[None]:
-    """Connects to the Ray cluster at `address`, or starts Ray on this machine.
-
-    A Ray started here gets the options `local`, and is stopped at the end. Only
-    this machine can connect, because everyone who can reach Ray can run
-    programs. Does nothing if this process is already connected.
-    """
+    """Connects to the Ray cluster at `address`, or starts Ray here."""
     if ray.is_initialized():
         yield
         return
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
+        # Everyone who can reach Ray can run programs: only this machine may.
         with nullcontext() if address else ray_on_loopback():
             _connect(ray, address, minutes, local)
             yield
@@ -142,11 +138,11 @@ def train_on_ray(
 ) -> None:
     """Trains two towers by several workers that Ray Train starts.
 
-    The steps equal the steps of one process with all workers' batches, and the
-    files are the files of `train`. When a worker is lost, Ray restarts all
-    workers from the last checkpoint. The final weights have the same bits as
-    without a restart. SIGTERM and ctrl-c stop all workers after a step, and a
-    checkpoint is saved.
+    Up to rounding, a step equals the step of one process on the batches of all
+    workers. The run folder has the same files as after `train`. When a worker
+    is lost, Ray restarts all workers from the last checkpoint. The final
+    weights have the same bits as without a restart. SIGTERM and ctrl-c stop all
+    workers after a step, and a checkpoint is saved.
 
     Args:
         output: The run folder, which all machines must see under this path.
@@ -157,10 +153,11 @@ def train_on_ray(
             started on this machine and ends with the training.
         cpus: Cores and threads of each worker. Default `None`: the cluster's
             cores divided by `workers`.
-        save_minutes: Within an epoch, a checkpoint is saved when the last one
-            has this age in minutes. Default `None`: as in `config`, or 10.
-        start_minutes: Minutes to wait for the cores of all workers before an
-            error, and for a worker's answer before a restart. Default 5.
+        save_minutes: Minutes between checkpoints within an epoch. Default
+            `None`: as in `config`, or 10.
+        start_minutes: Minutes to wait for the cores of all workers, and for an
+            answer of each worker. Missing cores are then an error; if an
+            answer is missing, all workers are restarted. Default 5.
         max_failures: Largest number of restarts. Default 3.
         verbose: Whether to print the metrics of each epoch. Default `True`.
 

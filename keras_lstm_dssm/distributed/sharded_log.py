@@ -19,13 +19,7 @@ _RUN = 1024  # consecutive lines of a compressed file that a worker takes
 
 
 class ShardedClickLog(ClickLog):
-    """Streams one worker's share of a click log.
-
-    Worker r of n reads the files r, r + n, and so on. The last `len(paths) % n`
-    files, and all files of `cut`, are divided by lines. A worker reads only its
-    own lines of a plain file, but decompresses all lines of a compressed file.
-    A worker's lines of divided files are copied to a file in `$TMPDIR`.
-    """
+    """Streams one worker's share of a click log."""
 
     def __init__(
         self,
@@ -35,6 +29,8 @@ class ShardedClickLog(ClickLog):
         max_bad_lines: int = 0,
         cut: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
+        # All workers read equally many whole files. The other files are divided
+        # by lines.
         whole = len(paths) - len(paths) % workers
         files = list(paths[:whole][rank::workers])
         self._cut_bad = BadLines(max_bad_lines)
@@ -94,7 +90,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields the worker's runs of `_RUN` lines: with n workers, every n-th."""
+    """Yields every n-th run of `_RUN` lines, for n workers."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):
@@ -137,7 +133,7 @@ def _range_of_bytes(
             number_of = functools.partial(_line_number, path, position)
             if not chunk.split(b"\n")[-2].strip():
                 next_position = file.tell()
-                if _is_blank(file, next_position):  # until the end of the file
+                if _is_blank(file, next_position):
                     chunk = chunk.rstrip() + b"\n"
                     if chunk.strip():
                         yield number_of, chunk

@@ -45,11 +45,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopTogether(keras.callbacks.Callback):
-    """Stops the training of all workers after the same step, like ctrl-c.
-
-    Each worker looks for `stop_file` every second, and informs the other
-    workers in the next training step.
-    """
+    """Stops the training of all workers after the same step, like ctrl-c."""
 
     def __init__(self, joint_step: JointStep, stop_file: Path) -> None:
         super().__init__()
@@ -72,11 +68,7 @@ class StopTogether(keras.callbacks.Callback):
 
 
 class JointMetrics(keras.callbacks.Callback):
-    """Replaces an epoch's metrics by the metrics over all workers' pairs.
-
-    Also checks that all workers have bit-equal weights. List this callback
-    before callbacks that read the logs.
-    """
+    """Replaces an epoch's metrics by the metrics over all workers' pairs."""
 
     def __init__(self, collectives: Collectives) -> None:
         super().__init__()
@@ -92,7 +84,7 @@ class JointMetrics(keras.callbacks.Callback):
             }
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Computes the metrics from the sums of all workers."""
+        """Computes joint metrics; checks that workers have equal weights."""
         weights = weights_hash(self.model.trainable_weights)
         all_workers = self.collectives.gather_objects(
             {"sums": self._sums, "weights": weights}
@@ -115,10 +107,7 @@ class JointMetrics(keras.callbacks.Callback):
 
 
 class JointEvaluation(BestEpoch):
-    """Evaluates on worker 0 only, so all workers choose the same best epoch.
-
-    `evaluation` is the callback of worker 0, and `None` on other workers.
-    """
+    """Evaluates on worker 0 only, so all workers choose the same best epoch."""
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None
@@ -178,11 +167,7 @@ def worker_versions() -> dict[str, Any]:
 
 
 class Workers(Processes):
-    """Implements `Processes` for a training by several workers.
-
-    Worker 0 writes the files that all workers read. An error on a worker raises
-    `JointError` on all workers.
-    """
+    """Implements `Processes` for a training by several workers."""
 
     def __init__(self, collectives: Collectives) -> None:
         self.collectives = collectives
@@ -222,12 +207,7 @@ class Workers(Processes):
         return log, DataSource(*source)
 
     def shard(self, training: Training, model: Any) -> None:
-        """Restricts a training to this worker's share of the data.
-
-        The smallest share determines the number of steps of an epoch. Workers
-        with larger shares leave out pairs, different pairs in each epoch. The
-        last file is divided by lines if it has synthetic pairs.
-        """
+        """Restricts a training to this worker's share of the data."""
         assert isinstance(training, TowerTraining)
         recipe, cluster = training.recipe, self.collectives.cluster
         max_bad_lines = training.clicks.max_bad_lines
@@ -242,6 +222,7 @@ class Workers(Processes):
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
+            # Each worker takes some lines of the file with synthetic pairs.
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],
@@ -271,6 +252,8 @@ class Workers(Processes):
         shares = [
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
+        # The smallest share determines the steps of an epoch. Workers with
+        # larger shares leave out pairs, different pairs in each epoch.
         steps = min(
             -(-log["pairs"] // share)
             for log, share in zip(logs, shares, strict=True)
@@ -332,12 +315,7 @@ def train_worker(
     save_minutes: float | None,
     threads: int,
 ) -> None:
-    """Trains two towers together with the other workers of `TF_CONFIG`.
-
-    Worker 0 writes the run folder. An existing run continues from its last
-    checkpoint. Raises `JointError` or `Stopped` on all workers, or `InputError`
-    if another worker is lost.
-    """
+    """Trains two towers together with the other workers of `TF_CONFIG`."""
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     collectives = connect()
     cluster, run = collectives.cluster, RunFolder(output)

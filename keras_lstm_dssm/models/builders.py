@@ -27,8 +27,8 @@ def find_recipe(recipe: str | ModelRecipe) -> Any:
     """Returns a checked recipe; `recipe` may be the name of a preset.
 
     Raises:
-        InputError: There is no such preset, or the recipe has an unknown
-            encoder or matcher, or a wrong argument of the encoder or matcher.
+        InputError: There is no such preset, encoder or matcher; or the encoder
+            or matcher does not take an argument.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
@@ -51,8 +51,11 @@ def build_model(
         recipe: A recipe, such as `PRESETS["lstm_96"].replace(n=8)`, or the
             name of a preset.
         seed: Seed of the weights and of the random negatives. Default 0.
-        **arguments: Further arguments of `build_towers`, `build_scorer` or
-            `build_keyvec`, such as the `vocabulary` of a pair scorer.
+        **arguments: A pair scorer or a `KeyVec` takes `vocabulary`, a list of
+            words, and `vectors`, the initial word vectors `[words,
+            word_dimension]`. Default: random vectors. If the recipe has
+            `words="stems"`, a `KeyVec` also takes `stems`, and the vectors
+            are vectors of the stems.
 
     Returns:
         A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
@@ -91,16 +94,13 @@ def check_arguments(
     config: Any,
     without: Collection[str],
 ) -> None:
-    """Checks that the constructor of a class takes the arguments in `config`.
-
-    Arguments of parent classes up to `base` are allowed. The arguments in
-    `without` are not, because the recipe has other fields for them. `field` is
-    the name of the recipe's field with the value `config`.
-    """
+    """Checks that `config` has only arguments of a class's constructor."""
     allowed = {"dtype", "trainable"}
+    # A class also passes on the arguments of its parents up to `base`.
     for parent in model_class.__mro__:
         if issubclass(parent, base):
             allowed.update(inspect.signature(parent.__init__).parameters)
+    # The recipe has other fields for the arguments in `without`.
     allowed -= {"self", "kwargs", "name", *without}
     if not isinstance(config, Mapping) or not allowed.issuperset(config):
         raise InputError(
@@ -119,11 +119,7 @@ def check_arguments(
 
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
-    """Returns the registered subclass of `base` with the name `class_name`.
-
-    `field` is the recipe's field that has `class_name`. A class of another
-    package has a name such as `"my_package>GRUEncoder"`.
-    """
+    """Returns the registered subclass of `base` that a recipe's field names."""
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls
         for full_name, cls in keras.saving.get_custom_objects().items()
@@ -153,11 +149,7 @@ def check_towers(recipe: Recipe) -> None:
 
 
 def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
-    """Builds two towers with random weights.
-
-    `sizes` are encoder arguments that depend on the training data, such as
-    `known_words`.
-    """
+    """Builds two towers; `sizes` are arguments of both encoders."""
     encoder_class = registered_class("encoder", recipe.encoder, TextEncoder)
     config = {**recipe.encoder_config, **sizes}
     with seeded_initializers(seed):

@@ -21,21 +21,16 @@ from lstm_dssm_client.signatures import as_bytes
 
 
 class DocumentBatch(NamedTuple):
-    """Holds hashed documents.
+    """Holds hashed documents."""
 
-    Attributes:
-        sentences: The distinct sentences. `text_index`, `[sentences]`, lists
-            the sentences of all documents, one document after the other.
-        lengths: Number of sentences of each document, at least 1, int32
-            `[documents]`.
-    """
-
+    # `text_index` lists the sentences of all documents, `[sentences]`.
     sentences: WordBatch
+    # Number of sentences of each document, at least 1, int32 `[documents]`.
     lengths: tf.Tensor
 
     @property
     def document(self) -> tf.Tensor:
-        """The document of each sentence, int32 `[sentences]`, ascending."""
+        """The index of each sentence's document, int32 `[sentences]`."""
         return tf.repeat(tf.range(tf.size(self.lengths)), self.lengths)
 
 
@@ -45,15 +40,11 @@ class HashedDocuments(NamedTuple):
     documents: DocumentBatch
     salient: tf.Tensor  # whether a sentence is a key sentence, `[sentences]`
     key_words: tf.Tensor  # int32 `[words]`, indices in the key vocabulary
-    key_word_document: tf.Tensor  # `[words]`, document of each, ascending
+    key_word_document: tf.Tensor  # `[words]`, index of the word's document
 
 
 class DocumentHasher(Hasher):
-    """Hashes batches of documents for a `KeyVec`.
-
-    Only the first `max_sentences` sentences of each document are read. Key
-    words that are not in the vocabulary `key_words` are left out.
-    """
+    """Hashes batches of documents for a `KeyVec`."""
 
     hashed = HashedDocuments
 
@@ -73,13 +64,7 @@ class DocumentHasher(Hasher):
         salient: tf.RaggedTensor,
         key_words: tf.RaggedTensor,
     ) -> HashedDocuments:
-        """Hashes the documents of a batch and looks up their key words.
-
-        `documents` has strings and `salient` bools `[batch, (sentences)]`;
-        `key_words` has strings `[batch, (words)]`. Raises
-        `tf.errors.InvalidArgumentError` if a document's numbers of bools and
-        sentences differ.
-        """
+        """Hashes the documents of a batch and looks up their key words."""
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         row_check = check_rows(
             documents=lengths,
@@ -120,7 +105,7 @@ class DocumentHasher(Hasher):
         """Returns the first values of each row; `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._cut_lengths(rows)
-        # `shift` plus a value's index in the result is its index in `values`.
+        # The index in `values` is the index in the result plus `shift`.
         shift = starts - tf.cumsum(lengths, exclusive=True)
         index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
         missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
@@ -156,11 +141,7 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes batches from three lists, or checks a dataset and returns it.
-
-    Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
-    seed, lists keep their order.
-    """
+    """Makes batches from three lists, or checks a dataset and returns it."""
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):
             _check_spec(x.element_spec)

@@ -43,20 +43,23 @@ class KeyVec(TextModel):
     Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
     reads the sentences. The state h_i of the LSTM at sentence i gives p_i, the
     probability that sentence i is a key sentence. The vector of the document is
-    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i. The
-    training targets come from summaries: p_i is trained to identify key
-    sentences, and the vector to predict key words. A trained model needs no
+    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i.
+
+    Training teaches p_i to identify key sentences, and the vector to predict
+    key words. Both targets come from summaries. A trained model needs no
     summary.
 
     A document is a list of sentences, or a string, which `split_sentences`
     splits. `words.max_words` limits the words of each sentence.
 
-    `fit` takes a tuple of three lists, or a `tf.data.Dataset` of batches
-    `(documents, salient, key_words)`, each a `tf.RaggedTensor` `[batch, None]`:
-    the sentences, a bool for each sentence, and the key words of each document.
+    `fit` takes the sentences of each document, a bool for each sentence, and
+    the key words of each document. Give a tuple of three lists, or a
+    `tf.data.Dataset` of batches `(documents, salient, key_words)`, each a
+    `tf.RaggedTensor` `[batch, None]`.
+
     The metrics are means over documents: loss, read_loss (-L_read),
-    key_word_loss (-L_enc), and accuracy, which is 1 for a document if the
-    sentence with the largest p_i is a key sentence, else 0.
+    key_word_loss (-L_enc) and accuracy. Accuracy is the share of documents
+    whose sentence with the largest p_i is a key sentence.
 
     Args:
         words: Layer that converts sentences to word vectors.
@@ -72,8 +75,8 @@ class KeyVec(TextModel):
             `False`, all p_i are 1 and L_read is 0.
         dropout: Dropout rate of the sentences' vectors, as in Kim 2014.
             Default 0.
-        max_sentences: Number of sentences to read of each document, from its
-            start. Default 250; `None` for all.
+        max_sentences: Largest number of sentences that are read of a document.
+            Default 250; `None` for all.
         seed: Seed of dropout and of shuffling lists in `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
@@ -282,10 +285,7 @@ class KeyVec(TextModel):
         return tf.nn.softmax(self.word_scores(vectors))
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor arguments as a dict, for `from_config`.
-
-        The key words are one string, joined by spaces.
-        """
+        """Returns the constructor arguments as a dict, for `from_config`."""
         shared = self.key_lookup is getattr(self.words, "lookup", None)
         return {
             "name": self.name,
@@ -433,7 +433,7 @@ class KeyVec(TextModel):
     def _read_in_batches(
         self, documents: list[list[bytes]], progress: bool = False
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        # Returns the vector and the p_i, float `[sentences]`, of each document.
+        """Returns the vector and the p_i, `[sentences]`, of each document."""
         documents = [
             sentences[: self.max_sentences] or [b""] for sentences in documents
         ]

@@ -26,12 +26,8 @@ from keras_lstm_dssm.text.word_hashing import (
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, title_count: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sums `log_q` over all occurrences of each title; counts occurrences.
-
-    `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)` for all
-    candidates. `candidates` are indices of titles, `(batch, 1 + k)`. Returns
-    sums and counts, both float32 `(titles,)`.
-    """
+    """Returns for each title the sum of `log_q` and the count, `(titles,)`."""
+    # `log_q` has a number for each clicked title, or for each candidate.
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
     count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [title_count])
@@ -40,39 +36,22 @@ def log_q_sums(
 
 
 class HashedPairs(NamedTuple):
-    """Holds a hashed batch of pairs, with each distinct text once.
+    """Holds a hashed batch of pairs, with each distinct text once."""
 
-    Attributes:
-        query: The queries; `query.text_index` is `[batch]`.
-        document: Clicked titles and negatives; with tied towers also the
-            queries. `document.text_index`, `[batch]`, has the clicked titles.
-        candidates: For each row, the clicked title and k negatives, as indices
-            in the list of titles, int32 `[batch, 1 + k]`.
-        titles: The list of titles, as indices of distinct texts of `document`,
-            int32 `[titles]`; `None` if all texts of `document` are titles.
-        log_q: The result of `log_q_sums`; or `None`.
-        fingerprints: Hashes of the titles, int64 `[titles]`; or `None`.
-        weights: Weights of the rows, float32 `[batch]`; `None`: all are 1.
-        joint: Data of all workers' batches, see `JointStep`; or `None`.
-    """
-
-    query: WordBatch
-    document: WordBatch
+    query: WordBatch  # its `text_index` is `[batch]`
+    document: WordBatch  # its `text_index` has the clicked titles, `[batch]`
+    # Indices of titles: the clicked title, then k negatives, `[batch, 1 + k]`.
     candidates: tf.Tensor
+    # Which texts of `document` are titles, int32 `[titles]`; `None`: all.
     titles: tf.Tensor | None = None
-    log_q: tuple[tf.Tensor, tf.Tensor] | None = None
-    fingerprints: tf.Tensor | None = None
-    weights: tf.Tensor | None = None
-    joint: Any = None
+    log_q: tuple[tf.Tensor, tf.Tensor] | None = None  # see `log_q_sums`
+    fingerprints: tf.Tensor | None = None  # of the titles, int64 `[titles]`
+    weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
+    joint: Any = None  # a `JointBatch` if several workers train
 
 
 class PairHasher(Hasher):
-    """Hashes batches of texts for two towers.
-
-    With tied towers, queries and titles are hashed together: a training step
-    then reads each row of the table once. If `fingerprints` is `True`, hashed
-    batches have fingerprints of the titles, for training with several workers.
-    """
+    """Hashes batches of texts for two towers."""
 
     hashed = HashedPairs
 
@@ -82,7 +61,7 @@ class PairHasher(Hasher):
         self.query_hashing = query_encoder.trigrams
         self.document_hashing = document_encoder.trigrams
         self.tied = query_encoder is document_encoder
-        self.fingerprints = False
+        self.fingerprints = False  # `True` if several workers train
         self.query_cache = self.query_hashing.cache()
         self.document_cache = (
             self.query_cache
@@ -101,12 +80,7 @@ class PairHasher(Hasher):
         extras: dict[str, tf.Tensor] | None = None,
         caches: tuple[Any, Any] | None = None,
     ) -> HashedPairs:
-        """Hashes a batch of pairs of strings, or of `WordBatch`es.
-
-        `extras` are the third part of a batch, see `TwoTower`. `caches`, one
-        for queries and one for documents, hash the texts; by default the
-        encoders hash the texts. A graph with caches cannot be saved.
-        """
+        """Hashes a batch of pairs of strings, or of `WordBatch`es."""
         extras = extras or {}
         if isinstance(query, WordBatch):
             clicked = document.text_index
@@ -119,8 +93,10 @@ class PairHasher(Hasher):
         rows = tf.size(document)
         negatives = extras.get("negatives", tf.zeros([rows, 0], tf.string))
         titles = tf.concat([document, tf.reshape(negatives, [-1])], axis=0)
+        # A graph with caches cannot be saved, so caches are optional.
         hashing = caches or (self.query_hashing, self.document_hashing)
         if self.tied:
+            # Queries and titles share a batch: each table row is read once.
             documents = hashing[0].distinct(tf.concat([query, titles], axis=0))
             query_index, index = tf.split(
                 documents.text_index, [rows, tf.size(titles)]
@@ -170,11 +146,7 @@ class PairHasher(Hasher):
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches in parallel.
-
-        With `untrained`, hashed batches also have the untrained columns of the
-        vectors. A change of untrained weights makes these columns invalid.
-        """
+        """Hashes a dataset's batches in parallel."""
         if is_hashed(batches.element_spec, HashedPairs):
             return batches
         if isinstance(batches.element_spec[0], WordBatch):
@@ -187,6 +159,7 @@ class PairHasher(Hasher):
         caches: tuple[Any, Any] = self.query_cache, self.document_cache
         if untrained:
             self.clear_if_stale()
+            # These caches also store the vectors' columns that do not train.
             caches = self._training_caches
         return hashed_in_parallel(batches, partial(self, caches=caches))
 
@@ -205,11 +178,7 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from two lists, or checks a dataset and returns it.
-
-    Lists are shuffled by `shuffle_seed`; with `reshuffle`, each pass has a
-    different order. Without a seed, lists keep their order.
-    """
+    """Makes batches from two lists, or checks a dataset and returns it."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
@@ -233,11 +202,7 @@ def pair_batches(
 
 
 def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
-    """Splits two lists of pairs; the last `share` is for validation.
-
-    Returns `(queries, documents, (queries, documents))`. Raises `InputError` if
-    x is a dataset, or if training or validation would have no pair.
-    """
+    """Splits two lists of pairs; the last `share` is for validation."""
     if isinstance(x, tf.data.Dataset):
         raise InputError(
             "validation_split needs two lists, not a dataset: give "

@@ -42,7 +42,7 @@ class HashedTriples(NamedTuple):
     """Holds a hashed batch of triples, with each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
-    document: WordBatch  # positives, then negatives: `[2 * batch]`
+    document: WordBatch  # `text_index`: positives, negatives, `[2 * batch]`
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
 
 
@@ -63,12 +63,9 @@ class TripleHasher(Hasher):
         weights: tf.Tensor | None = None,
         cache: HashedTextCache | None = None,
     ) -> HashedTriples:
-        """Hashes the texts of a batch of triples, strings `[batch]` each.
-
-        `cache` hashes the texts instead of the layer of word vectors. A graph
-        that contains a cache cannot be saved.
-        """
+        """Hashes the texts of a batch of triples, strings `[batch]` each."""
         check_rows(queries=query, positives=positive, negatives=negative)
+        # A graph with a cache cannot be saved, so the cache is optional.
         distinct = (cache or self.words).distinct
         return HashedTriples(
             distinct(query),
@@ -91,11 +88,7 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from three lists, or checks a dataset and returns it.
-
-    Lists are shuffled by `shuffle_seed`, differently in each pass. Without a
-    seed, lists keep their order.
-    """
+    """Makes batches from three lists, or checks a dataset and returns it."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
@@ -150,16 +143,16 @@ class PairScorer(TextModel):
     the candidates of another system.
 
     `fit` takes triples of a query, a relevant document (the positive) and a
-    document that is not relevant (the negative): a tuple of three lists of
+    document that is not relevant (the negative). Give a tuple of three lists of
     texts, or a `tf.data.Dataset` of batches `(query, positive, negative)`,
-    strings `[batch]`, such as `Triples.batches` makes. Batches may have a
-    fourth part, weights, float32 `[batch]`: the loss is then
+    strings `[batch]`; `Triples.batches` makes such a dataset. Batches may have
+    a fourth part, weights, float32 `[batch]`: the loss is then
     sum(w loss) / sum(w).
 
-    The loss is `PairwiseHinge`, or any Keras loss that takes `y_true` `(batch,
-    2)`, always 1 and 0, and `y_pred` `(batch, 2)`, the scores of the positive
-    and the negative. Accuracy is the share of triples in which the positive has
-    a higher score than the negative.
+    The loss is `PairwiseHinge`, or any Keras loss of `y_true` and `y_pred`,
+    both `(batch, 2)`. `y_true` has 1 and 0. `y_pred` has the scores of the
+    positive and the negative. Accuracy is the share of triples in which the
+    positive has a higher score than the negative.
 
     Args:
         words: Layer that turns the texts of queries and documents into word
@@ -265,10 +258,9 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 
-        If `matcher.scores_by_numpy` is true, two things are cached: up to 256
-        MB of representations of documents, until a weight changes; and the
-        words of up to 32 MB of texts, in some 200 MB of memory. Several threads
-        may call this method.
+        If `matcher.scores_by_numpy` is true, two caches grow: representations
+        of documents (up to 256 MB) and words of texts (some 200 MB). Several
+        threads may call this method.
 
         Args:
             query: The query's text.
@@ -303,8 +295,7 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of many pairs of texts, float `[pairs]`.
 
-        `queries` and `documents` are iterables of texts, of equal length. A
-        batch has documents of similar length.
+        `queries` and `documents` are iterables of texts, of equal length.
 
         Raises:
             InputError: The texts are not strings, or the numbers of queries and

@@ -43,10 +43,7 @@ class Hasher:
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches, unless they are hashed already.
-
-        `untrained` is for `PairHasher.dataset`.
-        """
+        """Hashes a dataset's batches, unless they are hashed already."""
         if is_hashed(batches.element_spec, self.hashed):
             return batches
         return hashed_in_parallel(batches, self)
@@ -60,15 +57,12 @@ def is_hashed(spec: Any, hashed: type) -> bool:
 def hashed_in_parallel(
     batches: tf.data.Dataset, hash_batch: Callable[..., Any]
 ) -> tf.data.Dataset:
-    """Hashes the batches of a dataset in parallel with the training steps.
-
-    Returns a dataset of tuples `(hashed batch,)`: without the tuple, Keras
-    would interpret the fields of a batch as x, y and weights.
-    """
+    """Hashes the batches of a dataset in parallel with the training steps."""
 
     # Conversion by AutoGraph would take 0.3 s without effect.
     @tf.autograph.experimental.do_not_convert
     def in_tuple(*batch: Any) -> tuple[Any]:
+        # Without the tuple, Keras would use the fields as x, y and weights.
         return (hash_batch(*batch),)
 
     return batches.map(in_tuple, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
@@ -86,10 +80,7 @@ def is_string_batch(spec: Any) -> bool:
 
 
 def check_three_lists(x: Any, parts: str, lists: str) -> None:
-    """Raises `InputError` if the examples x are not three lists.
-
-    The message describes batches by `parts`, and lists by `lists`.
-    """
+    """Raises `InputError` if the examples x are not three lists."""
     if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != 3:
         raise InputError(
             f"expected a tf.data.Dataset of {parts} batches, or {lists} in a"
@@ -99,18 +90,14 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 
 
 def check_rows(**parts: Any) -> Any:
-    """Checks that all parts of a batch have the same number of rows.
-
-    Raises `InputError` if known numbers differ. If numbers are unknown, the
-    returned operation checks them when the graph runs, and raises
-    `tf.errors.InvalidArgumentError`.
-    """
+    """Checks that all parts of a batch have the same number of rows."""
     message = "expected equal numbers of rows in the parts of a batch: found"
     counts = {name: part.shape[0] for name, part in parts.items()}
     if len({*counts.values()} - {None}) > 1:
         listed = ", ".join(f"{rows} {name}" for name, rows in counts.items())
         raise InputError(f"{message} {listed}")
     rows = tf.stack([tf.shape(part)[0] for part in parts.values()])
+    # Numbers that are still unknown are checked when the graph runs.
     return tf.Assert(
         tf.reduce_all(rows == rows[0]),
         [f"{message} {', '.join(parts)}:", rows],
@@ -119,13 +106,10 @@ def check_rows(**parts: Any) -> Any:
 
 
 def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
-    """Divides a batch's weights, if any, by their mean.
-
-    The mean of weighted losses, which Keras computes, is then
-    sum(w loss) / sum(w). With the reduction `"sum"`, weights do not change.
-    """
+    """Divides a batch's weights, if any, by their mean."""
     if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
+    # The mean loss, which Keras computes, is then sum(w loss) / sum(w).
     return tf.math.divide_no_nan(weights, tf.reduce_mean(weights))
 
 
@@ -170,20 +154,16 @@ def _is_marker(part: Any) -> bool:
 
 
 class OneProcess:
-    """Takes the place of `JointStep` if one process trains alone.
-
-    The docstrings of the methods say what `JointStep` does. Here, without other
-    processes, the methods return their arguments.
-    """
+    """Has the methods of `JointStep` for a process that trains alone."""
 
     def join(self, model: Any, batch: Any) -> Any:
-        """Adds the titles and weights of the other processes' batches."""
+        """Returns the batch; `JointStep` joins the batches of all workers."""
         return batch
 
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: Any
     ) -> Sequence[tf.Tensor]:
-        """Adds the vectors of the other processes' titles."""
+        """Returns the titles; `JointStep` adds other workers' titles."""
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
@@ -193,20 +173,16 @@ class OneProcess:
     def sum(
         self, model: Any, batch: Any, loss: tf.Tensor, gradients: list[Any]
     ) -> tuple[tf.Tensor, list[Any]]:
-        """Adds the loss and the gradients of the other processes."""
+        """Returns loss and gradients; `JointStep` sums them over workers."""
         return loss, gradients
 
     def weigh(self, loss: tf.Tensor, batch: Any) -> tf.Tensor:
-        """Multiplies a mean loss by this process's share of the weights."""
+        """Returns the loss; `JointStep` multiplies it by the worker's share."""
         return loss
 
 
 class TextModel(BuiltModel):
-    """Base class of `TwoTower`, `PairScorer` and `KeyVec`: compiles and fits.
-
-    A subclass implements `batch_loss`, `call` and `get_config`, and sets
-    `batches_of` or overrides `_batches`. `seed` shuffles the lists of `fit`.
-    """
+    """Base class of the models `TwoTower`, `PairScorer` and `KeyVec`."""
 
     kind: str  # the name of the `ModelKind`
     takes_metrics = False  # whether `compile` accepts further metrics
@@ -419,8 +395,7 @@ class TextModel(BuiltModel):
     ) -> Any:
         """Runs one training step on all examples of lists.
 
-        For many steps `fit` is faster, because `train_on_batch` also updates
-        all rows of trigram tables. For x, y, `sample_weight` and errors see
+        For many steps `fit` is faster. For x, y, `sample_weight` and errors see
         `fit`. `class_weight` must be `None`.
         """
         self._refuse(class_weight=class_weight)
@@ -459,11 +434,11 @@ class TextModel(BuiltModel):
     ) -> list[Path]:
         """Publishes the trained model for TF Serving, by `export_models`.
 
-        The first export of two towers into a folder makes the SavedModels
-        `query_encoder/1` and `document_encoder/1`; the second export makes
-        version 2 of each encoder. `format` must be `"tf_saved_model"`. With
-        `verbose`, a progress bar is shown. `options` are arguments of
-        `export_models`. Returns the folders of the new versions.
+        The first export of two towers makes the folders `query_encoder/1` and
+        `document_encoder/1` in `filepath`. The second export makes version 2.
+        `format` must be `"tf_saved_model"`. With `verbose`, a progress bar is
+        shown. `options` are arguments of `export_models`. Returns the folders
+        of the new versions.
 
         Raises:
             InputError: `format` is not supported; see also `export_models`.
@@ -478,11 +453,9 @@ class TextModel(BuiltModel):
         return export_models(self, filepath, progress=verbose, **options)
 
     def __dir__(self) -> list[str]:
-        """Leaves out the cached graphs.
-
-        To save or load a model, Keras reads all attributes that `dir` lists,
-        and would trace the graphs in 0.7 s.
-        """
+        """Leaves out the cached graphs."""
+        # To save or load, Keras reads all attributes that `dir` lists, and
+        # would trace the graphs in 0.7 s.
         return [
             name
             for name in super().__dir__()
@@ -571,8 +544,7 @@ class TextModel(BuiltModel):
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # With autotuning, some calls of `fit` took twice the time: at the end,
-        # they waited for the autotuner's sleeping thread.
+        # `fit` would wait at its end for the sleeping thread of the autotuner.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)

@@ -39,17 +39,14 @@ Blocks = Sequence[tf.Tensor]
 
 
 def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
-    """Computes the cosine of each query with each title, `(batch, titles)`.
-
-    Blocks are multiplied separately: the product of untrained columns needs no
-    gradient, and can run in parallel with the recurrence. The cosine is the sum
-    of the products, because the rows of both blocks together have norm 1.
-    """
+    """Computes the cosine of each query with each title, `(batch, titles)`."""
     widths = [
         [block.shape[-1] for block in blocks] for blocks in (queries, titles)
     ]
     if len(queries) == 1 or widths[0] != widths[1]:
         return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
+    # The cosine is the sum, because the blocks of a row together have norm 1.
+    # Separate products save the gradient of blocks that are not trained.
     return tf.add_n(
         [
             tf.matmul(query_block, title_block, transpose_b=True)
@@ -67,26 +64,7 @@ def random_negatives(
     all_clicked: tf.Tensor,
     first_row: tf.Tensor | int,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Draws n negatives for each query, as the paper does (n = 4).
-
-    Negatives are clicked titles of other rows of the batch. If the clicks are
-    shuffled, the negatives are a random sample of the training clicks.
-
-    Args:
-        query: Vectors of the queries, `(batch, d)`.
-        document: Vectors of the distinct titles, `(titles, d)`.
-        candidates: The clicked title and k further negatives of each query,
-            rows of `document`, `(batch, 1 + k)`.
-        n: Number of negatives to draw.
-        seed: Seed of the draw, int32 `(2,)`.
-        all_clicked: The clicked titles of all workers, rows of `document`.
-        first_row: Index of this worker's first title in `all_clicked`.
-
-    Returns:
-        Cosines and labels, both `(batch, 1 + n + k)`, the clicked title first.
-        Labels are 1 for the clicked title, 0 for a negative, and -1 for a
-        negative that equals the clicked title.
-    """
+    """Draws n negatives for each query; returns cosines and labels."""
     batch = tf.shape(all_clicked)[0]
     # Offsets from 1 to batch - 1 never reach the same row.
     offset = tf.random.stateless_uniform(
@@ -97,19 +75,16 @@ def random_negatives(
     clicked, further = candidates[:, :1], candidates[:, 1:]
     negatives = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
     vectors = tf.gather(document, tf.concat([clicked, negatives], axis=1))
+    # The clicked title has the label 1, and a negative has the label 0. A
+    # negative that equals the clicked title has the label -1.
     equal = tf.cast(tf.equal(negatives, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
     return cosine_pairs(query[:, tf.newaxis, :], vectors), labels
 
 
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Returns for each query whether its clicked title is the nearest.
-
-    `labels` are as in `random_negatives`, or the columns of the clicked titles,
-    int `(batch,)`. If a negative has the same cosine as the clicked title, the
-    clicked title does not count as the nearest.
-    """
-    if labels.shape.rank == 1:
+    """Returns for each query whether its clicked title is the nearest."""
+    if labels.shape.rank == 1:  # columns of the clicked titles
         clicked = tf.gather(cosines, labels, batch_dims=1)
         as_near = cosines >= clicked[:, tf.newaxis]
         return tf.math.count_nonzero(as_near, axis=-1) == 1
@@ -119,7 +94,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Converts column indices to one-hot labels; returns other labels."""
+    """Converts column indices to one-hot labels; keeps other labels."""
     if labels.shape.rank > 1:
         return labels
     return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
@@ -129,11 +104,8 @@ class EpochBounds(keras.callbacks.Callback):
     """Clears outdated caches before an epoch, and syncs weights after it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Clears caches that were filled with other weights.
-
-        Callbacks such as `BackupAndRestore` set weights in `on_train_begin`,
-        when the caches may already have rows.
-        """
+        """Clears caches that were filled with other weights."""
+        # Callbacks such as `BackupAndRestore` set weights when training begins.
         self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -142,11 +114,7 @@ class EpochBounds(keras.callbacks.Callback):
 
 
 class ZeroLossWarning(keras.callbacks.Callback):
-    """Warns if the loss of the first epoch is 0.
-
-    A single title, or batches of one click, leave no negatives. Loss and
-    accuracy then look perfect, but all gradients are 0.
-    """
+    """Warns if the loss of the first epoch is 0."""
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Clears the losses of an earlier training."""
@@ -166,6 +134,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._warn()
 
     def _warn(self) -> None:
+        # Without negatives, the loss looks perfect, but all gradients are 0.
         if self._epoch_losses == [0.0] and self.params["verbose"]:
             print(
                 f"warning: the loss of epoch {self._epoch} is 0: nothing was"
@@ -197,7 +166,7 @@ class TwoTower(SyncedWeights, TextModel):
     functional model.
 
     Args:
-        query_encoder: Encoder of queries, with the parameters Lambda_Q: a
+        query_encoder: Encoder of queries, with the parameters Lambda_Q. Give a
             `TextEncoder`, or any Keras layer or model from strings `(batch,)`
             to vectors `(batch, d)`.
         document_encoder: Encoder of titles, Lambda_D. Give the same object
@@ -301,13 +270,13 @@ class TwoTower(SyncedWeights, TextModel):
             **kwargs: See `keras.Model.compile`. `metrics` are added to loss
                 and accuracy. For a metric, `y_pred` has the cosines of queries
                 and candidates, `(batch, candidates)`, without the logQ
-                correction; it is -1 for a random negative that equals the
-                clicked title. `y_true` is 1.0 for the clicked title, else 0.0.
+                correction. A random negative that equals the clicked title has
+                the cosine -1. `y_true` is 1.0 for the clicked title, else 0.0.
                 For rankings of all documents use `RankingEvaluation`.
 
         Raises:
-            InputError: XLA, half precision or the metric accuracy, which every
-                `TwoTower` has, is requested.
+            InputError: XLA or half precision is requested; or `metrics` has
+                accuracy, which every `TwoTower` measures.
         """
         self.sync_weights()  # applies updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
@@ -342,8 +311,6 @@ class TwoTower(SyncedWeights, TextModel):
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """Trains on a dataset of string batches, or on two lists of texts.
-
-        Hashing runs in the dataset, in parallel with the training steps.
 
         Args:
             x: `tf.data.Dataset` of batches `(query, document)`, or a list
@@ -428,8 +395,8 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> Any:
         """Returns loss and accuracy; for x, y and weights see `fit`.
 
-        Lists are shuffled, because the negatives come from the same batch. Each
-        call uses the same order and the same `"corpus"` negatives.
+        Lists are shuffled, so that a batch has random negatives. Each call uses
+        the same order and the same `"corpus"` negatives.
         """
         pairs = self._batches(
             x,
@@ -507,12 +474,7 @@ class TwoTower(SyncedWeights, TextModel):
     def _correct_log_q(
         self, cosines: tf.Tensor, batch: HashedPairs
     ) -> tf.Tensor:
-        """Subtracts log(share of clicks) / gamma from each title's cosines.
-
-        In-batch negatives are sampled in proportion to their clicks. This
-        "logQ" correction gives the loss of uniformly sampled negatives (Bengio
-        and Senecal 2008; Yi et al. 2019). The loss multiplies cosines by gamma.
-        """
+        """Applies the logQ correction (Yi et al. 2019) to the cosines."""
         if batch.log_q is None:
             return cosines
         gamma: float | None = getattr(self.loss, "gamma", None)
@@ -522,6 +484,7 @@ class TwoTower(SyncedWeights, TextModel):
                 f"negatives={self.negatives!r} and {self.loss!r}"
             )
         log_q = tf.math.divide_no_nan(*batch.log_q)
+        # The loss multiplies cosines by gamma.
         return cosines - tf.cast(log_q / gamma, cosines.dtype)
 
     def _labels(self, labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:

@@ -61,13 +61,7 @@ def build_scorer(
     vocabulary: Sequence[str] = (),
     vectors: np.ndarray | None = None,
 ) -> PairScorer:
-    """Builds a pair scorer.
-
-    `vocabulary` has words or stems, see `vocabulary_of`. `vectors`, `[words,
-    word_dimension]`, are the initial vectors of these words, for example from
-    `skip_gram_vectors`; by default the vectors are random. Recipes with
-    `words="trigrams"` use neither argument.
-    """
+    """Builds a pair scorer; `vectors` are initial vectors of the words."""
     matcher_class = registered_class("matcher", recipe.matcher, Matcher)
     with seeded_initializers(seed):
         words = _new_words(recipe, vocabulary, vectors)
@@ -92,12 +86,7 @@ def build_keyvec(
     vectors: np.ndarray | None = None,
     stems: Sequence[str] = (),
 ) -> KeyVec:
-    """Builds a `KeyVec`.
-
-    `vocabulary` has the possible key words. If `words` of the recipe is
-    `"vocabulary"`, these words have vectors; if `"stems"`, the `stems` have
-    vectors. `vectors` are initial word vectors, see `build_scorer`.
-    """
+    """Builds a `KeyVec`; `vocabulary` has the possible key words."""
     with seeded_initializers(seed):
         return KeyVec(
             _new_words(

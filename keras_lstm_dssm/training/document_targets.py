@@ -210,8 +210,8 @@ class DocumentTargets:
     def of(self, document: Document) -> Target:
         """Returns the target of a document.
 
-        Raises `InputError` if the document has no target, or if its number of
-        sentences has changed since its target was computed.
+        Raises `InputError` if the document has no target, or if the number of
+        sentences differs from the target's.
         """
         target = self.targets.get(document.id)
         sentences = target and target.sentences
@@ -252,8 +252,8 @@ class DocumentTargets:
 _POOL = 16  # number of batches whose documents are sorted by length together
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Three int arrays of a batch: the indices of its documents; the indices of its
-sentences; and the number of these sentences for each document."""
+"""Int arrays of a batch: the indices of documents, the indices of sentences,
+and the number of sentences of each document."""
 
 
 class DocumentExamples:
@@ -314,9 +314,8 @@ class DocumentExamples:
     ) -> tf.data.Dataset:
         """Streams all documents, in a different random order in each epoch.
 
-        The documents of a batch have similar numbers of sentences: random
-        documents for 16 batches are sorted by length and cut into batches. Then
-        all batches are shuffled. The order depends on `seed` and epoch only.
+        The documents of a batch have similar numbers of sentences. The order
+        depends on `seed` and epoch only.
 
         Args:
             batch_size: Number of documents in a batch. One batch of an epoch

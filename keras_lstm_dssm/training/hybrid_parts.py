@@ -23,28 +23,17 @@ OOV_BUCKETS = 8192  # `oov_buckets` of fitted words if there are no towers
 
 
 class HybridParts(NamedTuple):
-    """The encoders of a hybrid retriever's parts `"towers"` and `"words"`.
+    """The encoders of a hybrid retriever's parts `"towers"` and `"words"`."""
 
-    Attributes:
-        query: Name of a part -> the query encoder that has the part.
-        document: Name of a part -> the document encoder that has the part.
-        teacher: The teacher with vectors of whole titles, or `None`.
-    """
-
-    query: Mapping[str, TextEncoder]
-    document: Mapping[str, TextEncoder]
-    teacher: TeacherVectors | None = None
+    query: Mapping[str, TextEncoder]  # name of a part -> query encoder
+    document: Mapping[str, TextEncoder]  # name of a part -> document encoder
+    teacher: TeacherVectors | None = None  # has vectors of whole titles
 
     @classmethod
     def of(
         cls, model: Any = None, teacher: TeacherVectors | None = None
     ) -> "HybridParts":
-        """Returns the parts of a trained `TwoTower`, of a teacher, or of both.
-
-        If the model has no `"words"` part, word vectors are fitted to the
-        teacher. A model of another kind, or a teacher with vectors of another
-        width, raises `InputError`.
-        """
+        """Returns the parts of a trained `TwoTower`, a teacher, or both."""
         if model is not None and not isinstance(model, TwoTower):
             raise InputError(
                 f"found a {kind_of(model).noun}, expected two towers, as a"
@@ -85,11 +74,7 @@ class HybridParts(NamedTuple):
         titles: Sequence[str],
         queries: Sequence[str] = (),
     ) -> HybridSettings:
-        """Completes unfitted settings by weights and by BM25's terms.
-
-        Default weights are replaced by `HybridSettings.without_dev`. Without
-        training `queries`, hubness is left out.
-        """
+        """Completes settings by default weights and by BM25's terms."""
         names = self.names
         if not queries:
             names = tuple(name for name in names if name != HUBNESS)

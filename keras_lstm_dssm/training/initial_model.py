@@ -21,7 +21,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model; if a run made it, also the run's recipe and folder."""
+    """A trained model; for the model of a run, also the recipe and folder."""
 
     model: Any
     recipe: ModelRecipe | None = None
@@ -77,7 +77,7 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks that a recipe has this model's kind and its `words`."""
+        """Checks that a recipe has the kind and the `words` of this model."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(

@@ -41,11 +41,7 @@ from keras_lstm_dssm.training.train import Training
 def new_keyvec(
     recipe: KeyVecRecipe, seed: int, sentences: Sequence[str], documents: int
 ) -> KeyVec:
-    """Builds and compiles the model that a recipe describes.
-
-    The vocabulary and the initial skip-gram vectors are made from `sentences`.
-    `documents` is the number of training documents.
-    """
+    """Builds and compiles a `KeyVec` with the vocabulary of `sentences`."""
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
     )
@@ -79,12 +75,10 @@ def new_keyvec(
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:
-    """Scales vectors to unit length, and subtracts their mean.
-
-    The mean would change the scores of all key words by the same number.
-    """
+    """Scales vectors to unit length, and subtracts the mean vector."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    # The mean would change the scores of all key words by the same number.
     return directions - directions.mean(axis=0)
 
 
@@ -99,10 +93,7 @@ class KeyVecTraining(Training):
     examples_name = "documents"
 
     def open(self) -> None:
-        """Opens the documents, and computes their targets.
-
-        A resumed run reads the targets from its folder, and needs no teacher.
-        """
+        """Opens the documents, and computes or reads their targets."""
         self.folder, self.spec = _open_folder(self.config)
         if not self.folder.count("train"):
             raise InputError(
@@ -165,14 +156,7 @@ class KeyVecTraining(Training):
         return tasks[kind]
 
     def new_model(self, initial: InitialModel | None = None) -> KeyVec:
-        """Builds and compiles the model.
-
-        With `initial`, the model has the words and key words of `initial`; all
-        other words are unknown. Otherwise the biases of key words start at the
-        logarithms of their frequencies. With zero biases, the document vectors
-        would first learn the frequencies: after an epoch, all cosines of
-        documents would be nearly 1.
-        """
+        """Builds and compiles the model, from `initial` or random weights."""
         recipe, seed = self.recipe, self.config.seed
         if initial is not None:
             initial.check(recipe)
@@ -185,6 +169,8 @@ class KeyVecTraining(Training):
         train = self.folder.of("train")
         sentences = [text for document in train for text in document.sentences]
         model = new_keyvec(recipe, seed, sentences, self.folder.count("train"))
+        # With zero biases, the document vectors would first learn the
+        # frequencies of key words: all cosines would be near 1.
         counts = self.key_word_counts
         shares = np.full(len(model.key_lookup) + 1, _UNSEEN)
         np.add.at(shares, model.key_word_ids(counts), list(counts.values()))
@@ -198,16 +184,13 @@ class KeyVecTraining(Training):
         return self.folder.max_bad_lines
 
     def best_epoch(self) -> BestEpoch | None:
-        """Returns the callback that chooses the best epoch, or `None`.
-
-        Without the option `dev`, the callback measures the validation loss on
-        the split dev. The loss chooses the epoch only if there is a `patience`,
-        because the loss rises long before the vectors stop improving.
-        """
+        """Returns the callback that chooses the best epoch, or `None`."""
         if self.config.dev is not None:
             return super().best_epoch()
         if not self.folder.count("dev"):
             return None
+        # The loss rises long before the vectors stop improving. Without a
+        # `patience`, the loss therefore chooses no epoch.
         documents = DocumentExamples(self.folder.of("dev"), self.targets)
         return ValidationLoss(
             documents.in_order(self.recipe.batch_size),

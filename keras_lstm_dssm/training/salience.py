@@ -34,11 +34,7 @@ def largest_salient(sentences: int) -> int:
 
 
 def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
-    """Chooses the threshold theta; Bi and Ma 2017 give no number.
-
-    At least half of the documents with a summary have K/2 (rounded up) or more
-    sentences above the threshold. K is `largest_salient`.
-    """
+    """Chooses the threshold theta; Bi and Ma 2017 give no number."""
     halves = []
     for similarity in similarities:
         if not np.isnan(similarity[0]):
@@ -50,23 +46,20 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             " which salient sentences and key words depend: add summaries, or"
             " take key words from all the text (recipe keyvec_document)"
         )
+    # At least half of these documents then have K / 2 salient sentences.
     median = sorted(halves)[(len(halves) - 1) // 2]
     # The threshold is just below the median: similarities must exceed it.
     return round(median - _SMALLEST_STEP / 2, 6)
 
 
 def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
-    """Returns which sentences of a document are salient, bool `[sentences]`.
-
-    The K most similar sentences are salient if their similarity exceeds theta
-    (S* of Bi and Ma 2017). At least the most similar sentence is salient.
-    Without a summary (similarity NaN) the first K sentences are salient.
-    """
-    # A stable sort keeps equal values, and NaN, in order of position.
+    """Returns which sentences of a document are salient, bool `[sentences]`."""
+    # A stable sort keeps equal values in order of position. Without a summary,
+    # all values are NaN, and the first K sentences are salient.
     order = np.argsort(-similarity, kind="stable")
     order = order[: largest_salient(len(similarity))]
     if not np.isnan(similarity[0]):
-        above = order[similarity[order] > theta]
+        above = order[similarity[order] > theta]  # S* of Bi and Ma 2017
         # If no sentence were salient, the model would learn to choose none.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
@@ -117,26 +110,17 @@ class SalienceCounts:
 
 
 class Agreement(NamedTuple):
-    """How well scores rank salient sentences: means over documents.
+    """How well scores rank salient sentences: means over documents."""
 
-    `precision` is R-precision: the precision at rank r if r sentences are
-    salient. `base_rate`, the share of salient sentences, is the precision of
-    random scores.
-    """
-
-    precision: float
+    precision: float  # at rank r if r sentences are salient
     average_precision: float
-    base_rate: float
+    base_rate: float  # share of salient sentences
 
 
 def agreement(
     salient: Sequence[np.ndarray], scores: Sequence[np.ndarray]
 ) -> Agreement:
-    """Measures how well scores rank salient sentences before other sentences.
-
-    `salient` and `scores` have an array `[sentences]` for each document. Each
-    document needs a salient sentence.
-    """
+    """Measures how well the scores of documents rank salient sentences."""
     run, qrels, precisions = {}, {}, []
     for index, (marks, values) in enumerate(zip(salient, scores, strict=True)):
         order = np.argsort(-values, kind="stable")
@@ -164,31 +148,22 @@ float `[sentences]` for each document."""
 
 @dataclass(eq=False)
 class SalienceTeacher:
-    """Computes how similar sentences are to the summary of their document.
-
-    A sentence is salient if its similarity to any sentence of the summary is
-    above `theta` (Bi and Ma 2017). If `theta` is `None`, `salience_threshold`
-    chooses the threshold.
-    """
+    """Computes how similar sentences are to the summary of their document."""
 
     compare: Compare
-    theta: float | None = None
+    theta: float | None = None  # `None`: `salience_threshold` chooses
 
     def similarities(
         self, documents: Iterable[Document]
     ) -> Iterator[np.ndarray]:
-        """Yields the similarities of each document's sentences.
-
-        The similarity of a sentence is the maximum over the sentences of the
-        summary; NaN without a summary. Similarities are float64 `[sentences]`,
-        rounded to 5 decimals, so that equal sentences have equal values.
-        """
+        """Yields the similarities of each document's sentences, float64."""
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
             with_summary = [document for document in block if document.summary]
             similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
+                    # Rounded, because equal sentences need equal values.
                     yield np.round(next(similarities).astype(np.float64), 5)
                 else:
                     yield np.full(len(document.sentences), np.nan)
@@ -204,11 +179,7 @@ _K1, _B = 1.2, 0.75
 
 
 class _BM25:
-    """Compares sentences by BM25, with IDFs over all training sentences.
-
-    A sentence of the summary is the query. Scores are divided by the score of
-    the query for itself, so that theta need not depend on the query's length.
-    """
+    """Compares sentences by BM25, with IDFs over all training sentences."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._frequency: Counter[str] = Counter()
@@ -225,9 +196,10 @@ class _BM25:
         for document in documents:
             sentences = [alphanumeric(text) for text in document.sentences]
             best = np.zeros(len(sentences))
-            for summary in map(alphanumeric, document.summary):
-                scores = self._scores(summary, [*sentences, summary])
+            for query in map(alphanumeric, document.summary):
+                scores = self._scores(query, [*sentences, query])
                 if scores[-1]:  # the query has a word
+                    # Scaled, because theta must fit queries of any length.
                     best = np.maximum(best, scores[:-1] / scores[-1])
             yield best
 
@@ -312,6 +284,6 @@ def salience_teacher(
             "folder of a run of two towers"
         )
     teacher = open_towers(teacher, "salience")
-    # The query encoder encodes all sentences, because sentences are more like
-    # queries than like titles, and equal sentences need equal vectors.
+    # Sentences are more like queries than like titles. One encoder encodes all
+    # sentences, because equal sentences need equal vectors.
     return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

@@ -39,11 +39,7 @@ class ScorerTraining(Training):
     examples_name = "triples"
 
     def open(self) -> None:
-        """Opens judged lists, or opens clicks and mines negatives.
-
-        The data have judged lists if a document of the training split is judged
-        not relevant. A resumed run reads the mined negatives from its folder.
-        """
+        """Opens judged lists, or opens clicks and mines negatives."""
         config, recipe = self.config, self.recipe
         data, negatives_from = config.data, config.negatives_from
         if isinstance(data, str | os.PathLike) and is_collection(data):
@@ -159,7 +155,7 @@ class ScorerTraining(Training):
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Sets `topics` in a recipe of `DeepMatch` that does not set `topics`."""
+    """Sets `topics` in a recipe of `DeepMatch` without `topics`."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
@@ -172,14 +168,9 @@ def mine_lists(
     top: int,
     seed: int,
 ) -> list[JudgedList]:
-    """Mines negatives for each query, and writes the lists to a file.
-
-    `towers` are a trained model or its run folder. The negatives of a query are
-    the nearest titles without a click for the query. For `top` and `seed` see
-    `clicked_lists`.
-    """
+    """Mines negatives for each query, and writes the lists to a file."""
     towers = open_towers(towers, "negatives_from")
-    # `clicked_lists` finds the titles in the index by their text on one line.
+    # `clicked_lists` looks up each title by its text on one line.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})

@@ -19,12 +19,9 @@ from keras_lstm_dssm.text.vocabulary import split_in_batches
 def train_gensim(
     model: str, texts: Sequence[Any], name: str, **settings: Any
 ) -> Any:
-    """Trains a `model` of gensim, such as `"Word2Vec"`, in one thread.
-
-    With one thread, equal texts and seeds give equal results. `name` is what
-    error messages call the texts.
-    """
+    """Trains a `model` of gensim, such as `"Word2Vec"`."""
     models = import_optional("gensim.models", "baselines")
+    # With one thread, equal texts and seeds give equal results.
     trained = getattr(models, model)(workers=1, **settings)
     trained.build_vocab(texts)
     if not len(trained.wv):
@@ -58,17 +55,7 @@ def skip_gram_vectors(
     seed: int = 0,
     split: str = "alphanumeric",
 ) -> np.ndarray:
-    """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
-
-    Training has gensim's defaults: 5 negative samples, and subsampling of very
-    frequent words. Words outside the vocabulary, and words after the first
-    10,000 of a text, are ignored. A word of the vocabulary that no text
-    contains gets uniform random numbers in [-0.1, 0.1]. The last four results
-    are cached in memory.
-
-    Reference: Mikolov et al. 2013, "Distributed Representations of Words and
-        Phrases and their Compositionality".
-    """
+    """Trains vectors of words (Mikolov et al. 2013), `[words, dimension]`."""
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)
     import_optional("gensim.models.word2vec", "baselines")
@@ -113,6 +100,7 @@ def _train(
         "Word2Vec", sentences, "the sentences", sg=1, vector_size=dimension,
         window=window, min_count=1, epochs=epochs, seed=seed,
     ).wv  # fmt: skip
+    # Words that no text has keep random vectors.
     random_vectors = np.random.default_rng(seed).uniform(
         -0.1, 0.1, (len(vocabulary), dimension)
     )

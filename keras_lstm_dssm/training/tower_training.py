@@ -47,12 +47,7 @@ _REPLAY_STREAM = 1 << 32  # separates replay's draws from the batches' order
 
 
 class Replay:
-    """Draws old clicks for each epoch; the draw depends on seed and epoch only.
-
-    An epoch has `share * new` old clicks, drawn without replacement, or all old
-    clicks if their number is below `share * new`. `rows` is the number of old
-    clicks in an epoch. `log` has all old clicks.
-    """
+    """Draws old clicks for each epoch; the draw depends on seed and epoch."""
 
     def __init__(
         self,
@@ -68,6 +63,7 @@ class Replay:
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
         requested = max(1, round(spec.share * new))
+        # Number of old clicks in an epoch; each click occurs at most once.
         self.rows = min(requested, self.log.count())
         self.seed = seed
         self.path = folder / _FILE
@@ -147,12 +143,7 @@ def _texts_of(name: str, texts: Any) -> list[str]:
 
 
 class TowerTraining(Training):
-    """The training of two towers.
-
-    `clicks` are the clicks of the data. `log` has the clicks and the synthetic
-    pairs. `rows` is the number of pairs in a batch of this process. With
-    several workers, `joint_steps` is the number of training steps in an epoch.
-    """
+    """The training of two towers."""
 
     recipe: Recipe
     log: ClickLog
@@ -170,9 +161,9 @@ class TowerTraining(Training):
             )  # fmt: skip
         )
         self.spec = self._source.spec
-        self.log = self.clicks
-        self.rows = self.recipe.batch_size
-        self.joint_steps: int | None = None
+        self.log = self.clicks  # `prepare` adds synthetic pairs
+        self.rows = self.recipe.batch_size  # `Workers` sets fewer rows
+        self.joint_steps: int | None = None  # set by `Workers`
         self.titles, self.judged = self._text_arguments()
         if self.recipe.judged_negatives and self.judged is None:
             self.judged = self.processes.on_each(
@@ -280,13 +271,11 @@ class TowerTraining(Training):
     def batches(
         self, first: int, negatives: GivenNegatives | None = None
     ) -> tf.data.Dataset:
-        """Returns the batches from training step `first` on.
-
-        With replay, the batches end with the epoch of step `first`.
-        """
+        """Returns the batches from training step `first` on."""
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
         if self.replay:
+            # Each epoch has other old clicks: the batches end with the epoch.
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
             if frequencies:

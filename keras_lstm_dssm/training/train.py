@@ -43,14 +43,14 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """Runs a training in one process; the subclass `Workers`, in several."""
+    """Runs a training in one process; `Workers` runs it in several."""
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
     rank: int = 0  # number of this process, from 0
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; all get its result."""
+        """Calls a function in the first process; all get the result."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -171,11 +171,8 @@ class Training(ABC):
         )  # fmt: skip
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Returns batches for the validation loss after each epoch.
-
-        The order is random, so that the negatives in a batch are as different
-        as in training. All epochs have the same order.
-        """
+        """Returns batches for the validation loss after each epoch."""
+        # In random order, negatives are as different as in training.
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
@@ -472,16 +469,16 @@ def train(
 ) -> Any:
     """Builds and trains the model that a recipe describes.
 
-    Equal data, recipes and seeds give equal weights, bit for bit on one kind of
-    processor with the same settings of TensorFlow.
+    Equal data, recipes and seeds give equal weights. On one kind of processor,
+    with the same settings of TensorFlow, all bits of the weights are equal.
 
     Args:
-        data: Clicks: files (a path, a glob, or several separated by commas), a
+        data: Clicks are given as files (paths or globs, separated by commas), a
             BEIR folder, `"api"`, `"api_sentences"`, a `ClickLog`, or any
-            iterable of (query, clicked title). For a `KeyVec`, documents: a
-            folder, `"api_documents"` or a `DocumentFolder`. For `word_sum`,
-            `None`: the preset needs only `teacher`. Or a `TrainingConfig`,
-            which has data, recipe and options.
+            iterable of (query, clicked title). Documents of a `KeyVec` are
+            given as a folder, `"api_documents"` or a `DocumentFolder`. The
+            preset `word_sum` needs only `teacher`: give `None`. A
+            `TrainingConfig` has data, recipe and options.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
             (pair scorer) or a `KeyVecRecipe`. Default: the recipe of the run
             `init`; without `init`, `"best"`.
@@ -490,7 +487,7 @@ def train(
             nothing is written.
         callbacks: Further callbacks, see `keras.Model.fit`.
         verbose: 1 for a progress bar, 2 for a line for each epoch, 0 for
-            nothing; `"auto"` is 1 on a terminal and 2 elsewhere.
+            nothing. Default `"auto"`: 1 on a terminal and 2 elsewhere.
         **options: Attributes of `TrainingConfig`: `seed`, `dev`, `select`,
             `every`, `patience`, `validation`, `min_relevant`,
             `max_bad_lines`, `titles`, `judged`, `teacher`, `init`, `replay`,
@@ -551,8 +548,8 @@ def resume(
 ) -> Any:
     """Continues a training that was stopped or killed at any moment.
 
-    The final weights equal the weights of an uninterrupted run, bit for bit on
-    one kind of processor.
+    The final weights equal the weights of an uninterrupted run. On one kind of
+    processor, all bits of the weights are equal.
 
     Args:
         output: The run folder, `output` of `train`.
@@ -594,12 +591,7 @@ def run_training(
     saved: bool = True,
     processes: Processes = ONE_PROCESS,
 ) -> Any:
-    """Trains a model to the end, for `train`, `resume` and `Workers`.
-
-    `stored` is the `config.json` of a resumed run, `None` for a new run. If
-    `saved`, the results are written into the run folder. The caller has locked
-    the folder.
-    """
+    """Trains to the end; `stored` is the `config.json` of a resumed run."""
     if not processes.first:
         verbose = 0
     elif verbose == "auto":

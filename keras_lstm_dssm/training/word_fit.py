@@ -63,26 +63,7 @@ class FittedWords(NamedTuple):
 def fit_words(
     folder: str | os.PathLike[str], hashing: LetterTrigrams
 ) -> FittedWords:
-    """Fits word vectors to the text vectors that `teach` has written.
-
-    A has a row for each text: the counts of the words times sqrt(IDF), scaled
-    to length 1. T has the teacher's vector of each text. W^2 is the diagonal
-    matrix of the weights of the texts.
-
-        X = argmin |W (A X - T)|^2 + STRENGTH |X - X_0|^2
-
-    A row of X_0 is the teacher's vector of the word if the word is a text, or
-    else 0. The vector of a word is its row of X times sqrt(IDF). B has the
-    counts of the trigrams in each word:
-
-        U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
-
-    The vector of a trigram is its row of U times the largest sqrt(IDF).
-
-    Fitting takes memory for the vectors, and 12 bytes per word of each text.
-    `hashing` is the hashing layer of the encoder. A damaged folder raises
-    `InputError`.
-    """
+    """Fits word vectors to the text vectors that `teach` has written."""
     files = TeacherFolder(folder)
     # The texts are queries, then titles, then spans of titles, then words.
     settings, texts = files.read_settings(), files.read_texts()
@@ -93,12 +74,14 @@ def fit_words(
     words, word_index = np.unique(keys, return_inverse=True)
     counts = _count_matrix(word_index, text_bounds, len(words))
     counts.sum_duplicates()
+    # The index of a text's only word; -1 for a text with no or several words.
     is_single = np.diff(text_bounds) == 1
     single = np.where(is_single, counts.indices[counts.indptr[:-1]], -1)
     counts = counts[:spans_end]
     titles = counts[queries:titles_end] if titles_end > queries else counts
     frequency = np.bincount(titles.indices, minlength=len(words))
     word_weights = np.sqrt(idf(frequency, titles.shape[0])).astype(np.float32)
+    # This matrix is A of docs/few_clicks.md. The texts' weights are W^2.
     matrix = _unit_rows(counts @ sparse.diags(word_weights)).tocsr()
     text_weights = np.ones(spans_end, np.float32)
     text_weights[:queries] = QUERY_WEIGHT
@@ -129,12 +112,7 @@ def _count_matrix(
 def with_fitted_words(
     recipe: Recipe, teacher: str | os.PathLike[str], seed: int
 ) -> Any:
-    """Builds two towers with word vectors that are fitted to a teacher.
-
-    `recipe.has_word_sum` must be true. `teacher` is a folder that `teach` has
-    written. `seed` is the seed of all other weights. A damaged folder raises
-    `InputError`.
-    """
+    """Builds two towers with word vectors that are fitted to a teacher."""
     hashing = build_towers(recipe, seed).query_encoder.trigrams
     words = fit_words(teacher, hashing)
     model: Any = build_towers(recipe, seed, **words.config)
@@ -146,11 +124,7 @@ def with_fitted_words(
 def fit_word_sum(
     config: TrainingConfig, run: RunFolder, verbose: Any, saved: bool
 ) -> TwoTower:
-    """Fits two towers of the preset `word_sum` to `config.teacher`.
-
-    Writes the run folder if `saved`. A damaged folder of the teacher raises
-    `InputError`.
-    """
+    """Fits two towers of the preset `word_sum` to `config.teacher`."""
     recipe, teacher = config.recipe, config.teacher
     model: TwoTower = with_fitted_words(recipe, teacher, config.seed)
     layer: Any = model.query_encoder.word_rows
@@ -184,11 +158,8 @@ def ridge(
     strength: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimises |M X - T|^2 + strength |X - start|^2 by conjugate gradients.
-
-    `matrix` is M `[n, m]`, `projected` is M' T `[m, d]`, and `start` is `[m,
-    d]`, by default 0. Returns X after `STEPS` steps, float32 `[m, d]`.
-    """
+    """Minimises |M X - T|^2 + strength |X - start|^2 by conjugate gradients."""
+    # `matrix` is M, and `projected` is M' T.
     result = np.zeros_like(projected) if start is None else start.copy()
     transposed = matrix.T.tocsr()
 
@@ -219,12 +190,7 @@ def ridge(
 def _hash_words(
     texts: Sequence[str], hashing: LetterTrigrams
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Hashes the words of texts, and the trigrams of the distinct words.
-
-    Returns the int64 keys of all words, text after text; the bounds of each
-    text in the keys; the trigram ids of the distinct words, sorted by key; and
-    the bounds of each word in the trigram ids.
-    """
+    """Hashes the words of texts, and the trigrams of the distinct words."""
     keys, lengths = [], []
     ids_of: dict[int, np.ndarray] = {}
     for start in range(0, len(texts), BLOCK):
@@ -264,11 +230,7 @@ def _targets(
     text_weights: np.ndarray,
     single: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Computes A' W^2 T and X_0 of `fit_words`, both `[words, d]`.
-
-    `matrix` is A, and `text_weights` is the diagonal of W^2. `single` has
-    the index of each text's only word; -1 for a text with no or several words.
-    """
+    """Computes A' W^2 T and X_0 of docs/few_clicks.md, both `[words, d]`."""
     for number, first in enumerate(range(0, len(single), BLOCK)):
         words = single[first : first + BLOCK]
         vectors = unit_vectors(files.read_block(number, len(words)), "text")
