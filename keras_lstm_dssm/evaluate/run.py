@@ -78,10 +78,21 @@ def evaluate_run(
     Returns:
         Two towers and pair scorers: split -> a dict with `mode`; facts such as
             `bm25_words`; and system -> measure -> value from 0 to 1.
-            The option `queries` adds `verdict` (`compare_with_bm25`) and
-            `failures` (`find_failures`), which are not stored.
+            The option `queries` adds `verdict` and `failures`, which are not
+            stored.
         Outside encoders: as for two towers, and `texts_per_second`.
         `KeyVec`: split -> task -> system -> measure -> value, at most 1.
+        `verdict`: a comparison with BM25. It has `measure`; `difference`, the
+            difference of means; `interval`, the half width of the 95 %
+            interval; `p` of a paired randomisation test; and `sentence`.
+        `failures`: the worst queries, as `worst`. With numbers of clicks, it
+            also has the most frequent queries, as `frequent`, and the means of
+            two groups of queries. `head` has the most frequent queries, with
+            half of the clicks, and `tail` the other queries. In retrieval,
+            `on_pages` has the titles that are most often among the first ten.
+            An entry of a list has `query`, the value of the measure, `rank` of
+            the first relevant title, `clicks`, the relevant titles as
+            `clicked`, and the first results as `found`.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing
@@ -165,12 +176,7 @@ def measure_documents(
     progress: bool = False,
     report: Report = lambda line: None,
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
-    """Measures a `KeyVec`, and baselines trained on the split `train`.
-
-    For the arguments see `evaluate_run`. Returns the tasks `"retrieve"` and
-    `"cluster"` by name, and task name -> system -> query id -> measure ->
-    value. For clustering, seeds replace query ids.
-    """
+    """Measures a `KeyVec`, and baselines trained on the split `train`."""
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]
     if bad := folder.counts.bad_lines:
