@@ -212,7 +212,7 @@ def coherence(
     word_vectors: Mapping[str, np.ndarray],
     same_trigrams: bool = True,  # whether pairs that share trigrams count
 ) -> ChanceComparison:
-    """Computes the mean cosine of pairs of different words of the same cell."""
+    """Computes the mean cosine of different words that share a cell."""
     from scipy import sparse
 
     words, word_rows, counts = np.unique(

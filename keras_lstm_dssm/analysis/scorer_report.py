@@ -52,14 +52,15 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Positions of the two words of a pair's largest cell: shares of pairs."""
+    """Where the two words of a pair's largest cell stand in their texts."""
 
     pairs: int  # the number of pairs
-    query: float  # the query's word is neither first nor last
-    document: float  # the answer's word is neither first nor last
-    both: float  # both words are neither first nor last
+    # Shares of the pairs in which the word is neither first nor last:
+    query: float  # the word of the query
+    document: float  # the word of the answer
+    both: float  # both words
     chance: float  # `both`, expected for words drawn at random
-    last: float  # both words are the last words of their texts
+    last: float  # the share of pairs in which both words are last
 
 
 def best_positions(
@@ -176,7 +177,7 @@ class ComparedQuery(NamedTuple):
 def example_answers(
     scorer: PairScorer,
     lists: Sequence[JudgedList],
-    titles: list[str],  # BM25 finds negatives here for lists without any
+    titles: list[str],  # searched for negatives if a list has none
     count: int = 3,
 ) -> list[ComparedQuery]:
     """Draws queries with a right and a wrong answer, by a fixed seed."""

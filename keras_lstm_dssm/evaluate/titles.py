@@ -74,7 +74,7 @@ _WORDS = {
 
 
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
-    """Chooses `settings.mode` by the judgements if the mode is `None`."""
+    """Chooses a mode by the judgements, if the settings have none."""
     if settings.mode is not None:
         return settings
     # Without grade 0, all orders of the judged documents have equal MRR.

@@ -46,7 +46,7 @@ def expected_measures(
     for size, grades in groups:
         relevant = sum(grade >= min_relevant for grade in grades)
         last = size if depth is None else min(size, depth - ranks_before)
-        position = np.arange(last)  # j - 1
+        position = np.arange(last)  # j - 1 for rank j of the group
         gains.append(np.full(last, sum(map(gain, grades)) / size))
         relevance.append(np.full(last, relevant / size))
         # If rank j has a relevant document, the other relevant documents are

@@ -36,7 +36,7 @@ from keras_lstm_dssm.evaluation.weight_fit import JudgedList, fit_weights
 
 
 class ScaledCorpusSystem(CorpusSystem):
-    """Scales a query's scores of all titles of the corpus to 0 to 1."""
+    """Scales each query's scores of all titles to the range 0 to 1."""
 
     def __init__(self, system: Any) -> None:
         self.system = system
@@ -50,7 +50,7 @@ class ScaledCorpusSystem(CorpusSystem):
 
 
 class ScaledListSystem(System):
-    """Scales a query's scores of all candidates to 0 to 1."""
+    """Scales each query's scores of the candidates to the range 0 to 1."""
 
     def __init__(self, system: System) -> None:
         self.system = system

@@ -11,7 +11,7 @@ def spread_of(
     values: Mapping[str, Mapping[str, float]],
     reference: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns measure -> [mean difference, half width of the 95 % interval]."""
+    """Returns measure -> [mean, half width of the 95 % interval]."""
     spreads = {}
     for measure in next(iter(values.values()), {}):
         column = np.array(

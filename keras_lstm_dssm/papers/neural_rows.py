@@ -156,7 +156,7 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Adapts a recipe to a table's settings; the arguments are empty."""
+    """Adapts a recipe to a table's settings; no arguments are added."""
     settings = data.settings
     recipe = recipe.replace(
         patience=0,  # the curves show all epochs
@@ -180,7 +180,7 @@ def tower_row(
 def keyvec_row(
     recipe: KeyVecRecipe, data: TableData, salience: str | None
 ) -> tuple[KeyVecRecipe, dict[str, Any]]:
-    """Returns the unchanged recipe, and the targets as argument `salience`."""
+    """Returns the recipe, and the targets as the argument `salience`."""
     salience = salience or data.settings.salience
     targets = _targets(data.examples, salience, recipe.key_words_of)
     return recipe, {"salience": targets}

@@ -65,7 +65,7 @@ class RowSystem(Protocol):
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial; `tried` has earlier trials with their `dev`."""
+        """Returns the next trial; earlier trials have a dev measure, `dev`."""
 
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
