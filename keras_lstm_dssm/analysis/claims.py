@@ -1,4 +1,4 @@
-"""Measures claims of Palangi et al. 2016 about encoders, beside chance."""
+"""Compares claims of Palangi et al. 2016 about encoders with chance."""
 
 import string
 from collections import Counter

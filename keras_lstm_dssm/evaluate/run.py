@@ -68,7 +68,7 @@ def evaluate_run(
         split: Split of the data. Default `"test"`.
         min_relevant: Grade from which a document is relevant. Default 1.
         baselines: Function that makes the baselines of a `KeyVec`, such as
-            `papers.document_baselines`. Default: no baselines.
+            `papers.baselines.document_baselines`. Default: no baselines.
         progress: Whether to show a progress bar of encoding. Default `False`.
         report: Function that is called with each line of the results, such as
             `print`. Default: lines are not shown.
@@ -82,17 +82,17 @@ def evaluate_run(
             stored.
         Outside encoders: as for two towers, and `texts_per_second`.
         `KeyVec`: split -> task -> system -> measure -> value, at most 1.
-        `verdict`: a comparison with BM25. It has `measure`; `difference`, the
-            difference of means; `interval`, the half width of the 95 %
-            interval; `p` of a paired randomisation test; and `sentence`.
-        `failures`: the worst queries, as `worst`. With numbers of clicks, it
-            also has the most frequent queries, as `frequent`, and the means of
-            two groups of queries. `head` has the most frequent queries, with
-            half of the clicks, and `tail` the other queries. In retrieval,
-            `on_pages` has the titles that are most often among the first ten.
-            An entry of a list has `query`, the value of the measure, `rank` of
-            the first relevant title, `clicks`, the relevant titles as
-            `clicked`, and the first results as `found`.
+        `verdict`: a comparison with BM25 by one `measure`. It has the
+            `difference` of the means; `interval`, half the width of the 95 %
+            interval; `p` of a paired randomisation test; and a `sentence`.
+        `failures`: `worst` lists the worst queries. A query has the value of
+            the measure; `rank` of the first relevant title; `clicks`; relevant
+            titles, as `clicked`; and the first results, as `found`. With
+            numbers of clicks, `frequent` lists the most frequent queries.
+            `head` has the means over the most frequent queries, with half of
+            the clicks, and `tail` the means over all other queries. In
+            retrieval, `on_pages` lists the titles that are most often among
+            the first ten.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing

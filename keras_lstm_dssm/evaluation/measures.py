@@ -102,7 +102,7 @@ QueryMeasures = dict[str, dict[str, float]]
 
 LARGEST_GRADE = 5
 """The largest grade that is allowed. Larger grades are probably numbers of
-clicks: with the gain 2^grade - 1, a single document would determine NDCG."""
+clicks, which must not be used as grades."""
 
 
 def evaluate_queries(

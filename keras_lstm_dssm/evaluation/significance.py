@@ -37,7 +37,7 @@ def randomisation_test(
     resamples: int = 100_000,
     seed: int = 0,
 ) -> np.ndarray:
-    """Returns two-sided p-values, float `[systems]`; see `compare_systems`."""
+    """Tests if means are 0; returns two-sided p-values, float `[systems]`."""
     from scipy import stats
 
     differences = np.asarray(differences, np.float64)

@@ -138,8 +138,7 @@ class PairSystem(System):
         score_pairs: Function from n queries and n titles to float `[n]`,
             such as `PairScorer.score_pairs`.
         first_stage: System that retrieves the candidates. Without a first
-            stage, `retrieve` raises `InputError`, because scoring all documents
-            of a corpus with each query is too slow.
+            stage, `retrieve` raises `InputError`.
 
     Example:
     >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())

@@ -84,8 +84,7 @@ class Task(NamedTuple):
         """Selects the queries of a split that can distinguish systems.
 
         Queries without a relevant document are left out. The modes `"rerank"`
-        and `"lists"` also leave out queries with a single judged document,
-        because the order of one document is always perfect.
+        and `"lists"` also leave out queries with a single judged document.
 
         Args:
             collection: The collection. `Collection.graded_qrels` replaces

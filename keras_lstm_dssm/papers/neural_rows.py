@@ -67,7 +67,7 @@ class Neural:
     recipe: ModelRecipe
     group: str = "recurrent"  # or "feed-forward"
     # Whether dev chooses the learning rate and gamma, and the table's settings
-    # give the epochs and the batch size. `False`: all are the recipe's.
+    # give the epochs and the batch size. Otherwise the recipe has all values.
     tuned: bool = True
     saved: bool = False  # whether the model is saved, for mixtures
     salience: str | None = None  # KeyVec's teacher; None: settings.salience

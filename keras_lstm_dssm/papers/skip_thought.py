@@ -235,8 +235,7 @@ class SkipThoughtSystem(DenseSystem):
     An encoder is trained on paragraphs: from the vector of a sentence, two
     decoders predict the sentences before and after. Words are the first 30 runs
     of letters and digits of a text, case folded. Words that are rare in the
-    paragraphs share one id. The defaults suit about 44,000 sentences. Kiros et
-    al. 2015 have 74 million sentences, 2,400 units and 20,000 words.
+    paragraphs share one id. The defaults suit about 44,000 sentences.
 
     Args:
         mode: `"uni"`, a GRU that reads left to right; `"bi"`, a GRU of half the
