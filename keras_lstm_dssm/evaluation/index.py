@@ -331,7 +331,7 @@ class IVFIndex:
         clusters: int,  # number of clusters to search
         progress: bool = False,
     ) -> np.ndarray:
-        """Returns the best titles, int `[queries, k]`; -1 for missing ones."""
+        """Returns the best titles, int `[queries, k]`; missing: -1."""
         check_at_least(1, k=k, clusters=clusters)
         nearest_rows = np.full((len(queries), k), -1)
         size = max(1, _RESULTS_AT_ONCE // (clusters * k))

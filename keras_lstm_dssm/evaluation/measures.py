@@ -291,8 +291,8 @@ def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
 
         grade = round(log2(1 + 15 * clicks / most clicks of the query))
 
-    A document with few clicks has grade 1, and a document without clicks has
-    grade 0. Grades of different queries are not comparable.
+    A document with clicks has grade 1 or more, and a document without clicks
+    has grade 0. Grades of different queries are not comparable.
 
     Args:
         clicks: Document id -> number of clicks for the query, or sum of the

@@ -28,8 +28,8 @@ def em_step(
     topic_prior: float,
 ) -> np.ndarray:
     """Updates `mixtures` in place by an EM step, and returns new topics."""
-    # P(z|d) is updated first. This order never lowers the posterior (ECM, Meng
-    # and Rubin 1993).
+    # The topics use the updated mixtures. No update lowers the posterior (ECM,
+    # Meng and Rubin 1993).
     ratios = counts.copy()
     for titles, entries in _blocks(counts):
         word_counts = counts.data[entries]

@@ -434,7 +434,7 @@ def api_paragraphs() -> list[list[str]]:
 
 
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Reads paragraphs of a sentence on each line, between blank lines."""
+    """Reads paragraphs: a sentence on each line, blank lines between them."""
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):
         if line:
