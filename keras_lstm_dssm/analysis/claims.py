@@ -1,4 +1,4 @@
-"""Claims of Palangi et al. 2016 about the encoder, compared with chance."""
+"""Compares claims of Palangi et al. 2016 about encoders with chance."""
 
 import string
 from collections import Counter
@@ -29,10 +29,10 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """The value of a measure for a model's choice, and for random choices."""
+    """A measure of what a model chose, and of random choices."""
 
-    value: float  # for the model's choice
-    chance: float  # the mean over random choices
+    value: float  # the measure of the model's choice
+    chance: float  # the mean measure of random choices
     p: float  # the two-sided p-value
     number: int  # the number of texts or words that are compared
 
@@ -56,21 +56,17 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns whether words, without punctuation, are NLTK's stop words."""
+    """Returns which words, without punctuation, are NLTK's stop words."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 
 
 def stop_word_share(
-    stop: Sequence[np.ndarray],
+    stop: Sequence[np.ndarray],  # bool `[words]` for each text
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Computes the share of stop words among the words that a model chose.
-
-    From each text's candidates, a random choice draws as many words as the
-    model chose. All arguments have an array, bool `[words]`, for each text.
-    """
+    """Computes the share of stop words among the words that a model chose."""
     sizes = np.array(
         [
             [
@@ -105,18 +101,11 @@ _RANDOM_CHOICES = 4  # for each text
 def remaining_cosine(
     encoder: TextEncoder,
     texts: Sequence[Sequence[str]],
-    others: np.ndarray,
-    chosen: Sequence[np.ndarray],
+    others: np.ndarray,  # unit vectors `[texts, dimension]`
+    chosen: Sequence[np.ndarray],  # bool `[words]` for each text
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Computes how much of a cosine remains if texts keep only chosen words.
-
-    The cosine is that of text i with row i of `others`, unit vectors `[texts,
-    dimension]`. Results are shares of the mean cosine of whole texts. `chosen`
-    and `candidates` have bool `[words]` for each text. A random choice draws as
-    many candidates of a text as the model chose. A text is left out if the
-    model chose all of its candidates, or none.
-    """
+    """Computes the share of a cosine that remains with only chosen words."""
     rows = [
         row
         for row in range(len(texts))
@@ -198,12 +187,7 @@ def assign_words(
 def context_vectors(
     contexts: Sequence[Sequence[str]],
 ) -> Mapping[str, np.ndarray]:
-    """Computes unit vectors of words by latent semantic analysis.
-
-    A context is a list of words that occur together. Words in fewer than three
-    contexts are left out. Raises `InputError` if fewer than two words remain.
-    Source: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
-    """
+    """Computes unit vectors of words by LSA (Deerwester et al. 1990)."""
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
     counts = Counter(word for words in contexts for word in set(words))
@@ -226,15 +210,9 @@ def coherence(
     encoder: TextEncoder,
     assignments: WordAssignments,
     word_vectors: Mapping[str, np.ndarray],
-    same_trigrams: bool = True,
+    same_trigrams: bool = True,  # whether pairs that share trigrams count
 ) -> ChanceComparison:
-    """Computes how similar the words of one cell are.
-
-    The measure is the mean cosine of all pairs of different words that are
-    assigned to the same cell. A random choice gives each text the active cells
-    of another text. Only the 1,500 most frequent words are compared. With
-    `same_trigrams=False`, pairs that share a letter trigram are left out.
-    """
+    """Computes the mean cosine of different words that share a cell."""
     from scipy import sparse
 
     words, word_rows, counts = np.unique(
@@ -315,19 +293,13 @@ class ClaimResult(NamedTuple):
 
 def measure_claims(
     model: Any,
-    pairs: Sequence[tuple[str, str]],
-    contexts: Sequence[str],
+    pairs: Sequence[tuple[str, str]],  # (query, title)
+    contexts: Sequence[str],  # words of the same contexts count as similar
     cells: int = ACTIVE_CELLS,
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
-    """Measures if encoders attenuate stop words, and if cells have topics.
-
-    An untrained copy of the model shows which effects do not come from
-    training. Words that share `contexts` count as similar. For `cells`,
-    `change` and `share` see `keywords`. `pairs` are (query, title). Raises
-    `InputError` if there is no pair.
-    """
+    """Measures if encoders attenuate stop words, and if cells have topics."""
     if not pairs:
         raise InputError(
             "found no query with a relevant document, expected one or more to "
@@ -389,7 +361,7 @@ def _word_comparisons(
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]
-    # Ranks the words by effect; 0 is the least effect.
+    # Rank 0 is the word of the least effect.
     ranks = [
         np.argsort(np.argsort(effects, kind="stable"))
         for effects in each_change(encoder, split_texts)

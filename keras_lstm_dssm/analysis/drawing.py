@@ -18,7 +18,7 @@ from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.pages import DOTS_PER_INCH
 
-# Okabe and Ito's colours, distinguishable with colour blindness.
+# Okabe and Ito's colours can be told apart with colour blindness.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vP"
 _LEAST_TICKS = 3
@@ -37,13 +37,9 @@ def drawing(
     path: Path,
     columns: int = 1,
     widths: Sequence[float] | None = None,
-    **options: Any,
+    **options: Any,  # arguments of matplotlib's `Figure`
 ) -> Iterator[list[Any]]:
-    """Yields `columns` axes side by side, then writes a PNG file.
-
-    The axes share the vertical axis, and have relative `widths`. `options` are
-    arguments of matplotlib's `Figure`. The folder of the file is created.
-    """
+    """Yields axes side by side, then writes a PNG file."""
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")
     style = {
@@ -83,7 +79,7 @@ def curve_chart(
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draws curves, label -> curve; `scales` are properties of the axes."""
+    """Draws curves; `scales` are properties of the axes."""
     with drawing(path, figsize=(7, 4.5)) as (axis,):
         for index, (label, curve) in enumerate(curves.items()):
             axis.errorbar(
@@ -124,13 +120,9 @@ _AXIS_TITLES = {
 def draw_activations(
     path: Path, states: Activations, others: Sequence[Activations] = ()
 ) -> None:
-    """Draws the gates, cell states and outputs of one recurrent network.
-
-    Each heat map has a row for each cell and a column for each word, as in
-    Figs. 4 and 5 of Palangi et al. 2016. Pictures of `others` have equal ranges
-    of colours and as many columns. Columns after the last word are zero.
-    """
+    """Draws gates, states and outputs (Palangi et al. 2016, Figs. 4 and 5)."""
     arrays, networks = states.arrays, [states, *others]
+    # Equal limits and widths make the pictures of all networks comparable.
     limit = max(
         np.abs(array).max() for n in networks for array in n.arrays.values()
     )
@@ -179,16 +171,10 @@ def draw_active(
 def draw_aligned(
     path: Path,
     growing: Growth,
-    states: Sequence[Activations] = (),
+    states: Sequence[Activations] = (),  # of both texts; empty: no cells
     cells: int = ACTIVE_CELLS,
 ) -> None:
-    """Draws the cells of a query and of a title side by side, and the cosine.
-
-    The heat maps show y(t) / |y(T)| of the cells that add most to the final
-    cosine. A line below shows the cosine of the text up to each word with the
-    whole other text. If vectors have several parts, lines show what each adds.
-    `states` are the activations of both texts; if empty, no cells are drawn.
-    """
+    """Draws the cosine after each word, and the cells that add most to it."""
     sides = (growing.query_words, growing.document_words)
     scaled = []
     for text in states:
@@ -243,7 +229,7 @@ def label_words(axis: Any, words: Sequence[str]) -> None:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns label -> (values after each word of the query, of the title)."""
+    """Returns label -> values after each word, for the query and the title."""
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):

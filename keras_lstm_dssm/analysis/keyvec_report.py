@@ -190,7 +190,7 @@ def explain_documents(
 
 
 def name_of(document: Document) -> str:
-    """Returns the title of a document; without a title, the first sentence."""
+    """Returns a document's title, or else the first sentence."""
     return document.title or document.sentences[0]
 
 
@@ -247,17 +247,12 @@ class ReportDocuments(NamedTuple):
 def read_report_documents(
     data: str,
     teacher: str,
-    theta: float | None = None,
+    theta: float | None = None,  # threshold of the teacher's similarity
     max_sentences: int | None = None,
     max_bad_lines: int = 0,
     key_words_of: str = "summary",
 ) -> ReportDocuments:
-    """Reads the documents of a split, and computes the targets.
-
-    The split is the last of train, dev and test that has documents. `theta` is
-    the threshold of the teacher's similarity. The default is a constant of the
-    teacher; if the teacher has none, `theta` is computed from the split train.
-    """
+    """Reads the last split that has documents, and makes the targets."""
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
     documents = list(folder.of(split))
@@ -315,7 +310,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on documents. A fixed seed chooses the documents to show."""
+    """Reports on all documents, and shows some that a fixed seed chooses."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
@@ -404,12 +399,7 @@ def _records(
 def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
 ) -> dict[str, Agreement]:
-    """Measures how well two rankings of sentences find the key sentences.
-
-    `model` ranks by the model's probabilities, `position` by the order in the
-    document. Documents without a summary are left out; the result is `{}` if
-    no document has a summary.
-    """
+    """Measures how well probabilities and positions rank key sentences."""
     documents = [document for document in documents if document.summary]
     if not documents:
         return {}

@@ -35,12 +35,7 @@ class TextMap(NamedTuple):
 def title_map(
     titles: Sequence[str], vectors: np.ndarray, method: str = "tsne"
 ) -> TextMap:
-    """Lays titles out on a plane, and clusters the positions by HDBSCAN.
-
-    A cluster has at least 1/80 of all titles, and at least 5 titles. Its two
-    most distinctive words are its name. Source: Campello et al. 2013,
-    "Density-Based Clustering Based on Hierarchical Density Estimates".
-    """
+    """Lays titles out on a plane, and clusters the positions by HDBSCAN."""
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
     clustering = cluster.HDBSCAN(
@@ -83,14 +78,11 @@ def document_map(
 
 
 def plane_positions(
-    vectors: np.ndarray, method: str = "tsne", name: str = "titles"
+    vectors: np.ndarray,
+    method: str = "tsne",
+    name: str = "titles",  # what messages call the texts
 ) -> np.ndarray:
-    """Projects unit vectors `[n, dimension]` on a plane, `[n, 2]`.
-
-    `"tsne"` keeps neighbours together; `"pca"` is a linear projection. Messages
-    use the noun `name` for the texts. Source: van der Maaten and Hinton 2008,
-    "Visualizing Data using t-SNE".
-    """
+    """Projects unit vectors `[n, dimension]` onto a plane, `[n, 2]`."""
     if method not in MAP_METHODS:
         raise InputError(
             f"unknown map {method!r}: expected one of {', '.join(MAP_METHODS)}"

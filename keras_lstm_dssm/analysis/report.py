@@ -49,7 +49,8 @@ def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
     """Returns data, `max_bad_lines`, `min_relevant` of settings or the run."""
-    config = {} if settings.data else run.read_config()  # {}: defaults 0 and 1
+    # Other data do not use the run's `max_bad_lines` and `min_relevant`.
+    config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
         max_bad_lines = config.get("max_bad_lines", 0)
@@ -60,11 +61,7 @@ def report_data(
 def measured_sections(
     model: Any, collection: Collection, min_relevant: int, depth: int = 1000
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures BM25 and a model of titles, and finds failing queries.
-
-    The split is `test` or, if it is missing, the last of the splits. `depth`
-    titles are retrieved for each query. For the results see `failing_queries`.
-    """
+    """Measures BM25 and a model of titles; see `failing_queries`."""
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
     measured = measure_titles(model, collection, settings)
@@ -74,10 +71,7 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Compares a model with BM25, and finds the queries that the model fails.
-
-    Returns `verdict` and `failures`, and the sections that show both.
-    """
+    """Returns `verdict` and `failures` of a model, and their sections."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
     first, *others = failure_sections(measured, failures)
@@ -91,19 +85,14 @@ def failing_queries(
 def training_sections(
     run: RunFolder,
     picture: Path,
-    labels: Mapping[str, str],
-    unit: str,
+    labels: Mapping[str, str],  # column of the history -> label of a curve
+    unit: str,  # label of the vertical axis
     title: str = "Training, epoch by epoch",
     caption: str = "Loss by epoch",
     text: str = "",
-    **scales: Any,
+    **scales: Any,  # properties of the axes
 ) -> list[Section]:
-    """Returns the sections on training: the loss by epoch, the model card.
-
-    `labels` maps a column of the history to the label of a curve. `unit` is the
-    label of the vertical axis; `scales` are properties of the axes. Empty
-    sections, and curves with missing values, are left out.
-    """
+    """Returns the sections on training: the loss by epoch, the model card."""
     sections = []
     history = run.read_history()
     if history:

@@ -52,24 +52,21 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the two words of a pair's largest cell are, as shares of pairs.
-
-    A pair is a query with a right answer. An inner word is neither the first
-    nor the last word of its text.
-    """
+    """Where the two words of a pair's largest cell stand in their texts."""
 
     pairs: int  # the number of pairs
-    query: float  # the query's word is an inner word
-    document: float  # the answer's word is an inner word
-    both: float  # both words are inner words
+    # Shares of the pairs in which the word is neither first nor last:
+    query: float  # the word of the query
+    document: float  # the word of the answer
+    both: float  # both words
     chance: float  # `both`, expected for words drawn at random
-    last: float  # both words are the last words of their texts
+    last: float  # the share of pairs in which both words are last
 
 
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
-    """Finds the largest cell of each query with each of its right answers."""
+    """Finds the largest cell of each query and right answer."""
     pairs = [
         (judged.query, right) for judged in lists for right in judged.positives
     ]
@@ -114,12 +111,7 @@ class TwoScorers(NamedTuple):
 def compare_scorers(
     scorer: PairScorer, other: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[TwoScorers, list[JudgedList]]:
-    """Counts the queries that each of two pair scorers answers right (P@1).
-
-    Also returns the lists that only `scorer` answers right, with the wrong
-    answer that `other` scores highest. Lists without a right or without a wrong
-    answer are left out. Raises `InputError` if no list remains.
-    """
+    """Compares P@1, and returns the lists that only `scorer` answers right."""
     lists = [
         judged for judged in lists if judged.positives and judged.negatives
     ]
@@ -149,7 +141,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns whether a positive is first in each list, and best negatives."""
+    """Returns which lists are answered right, and the best negatives."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -185,14 +177,10 @@ class ComparedQuery(NamedTuple):
 def example_answers(
     scorer: PairScorer,
     lists: Sequence[JudgedList],
-    titles: list[str],
+    titles: list[str],  # searched for negatives if a list has none
     count: int = 3,
 ) -> list[ComparedQuery]:
-    """Draws queries, each with a right and a wrong answer, by a fixed seed.
-
-    The wrong answer is the negative with the highest score. If a list has no
-    negatives, the nearest of `titles` by BM25 are its negatives.
-    """
+    """Draws queries with a right and a wrong answer, by a fixed seed."""
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
     examples = []
@@ -206,12 +194,7 @@ def example_answers(
 def lists_and_titles(
     data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Returns the queries that have a relevant title, and the distinct titles.
-
-    A collection gives the queries of the last split (test, if there is one)
-    with their judged titles, and all titles. A click log gives the queries and
-    clicked titles of the first 60,000 clicks.
-    """
+    """Returns queries with judged or clicked titles, and distinct titles."""
     if is_collection(data):
         collection = open_collection(data)
         lists = judged_lists(collection, collection.last_split, min_relevant)
@@ -285,9 +268,7 @@ class WordMatrix(NamedTuple):
     """The interaction matrix of a pair of texts, and its strongest cells.
 
     The contribution of a cell is its value times the derivative of the score by
-    the cell. The hidden layer has relus, so that the score is piecewise linear
-    in the cells: the score is the sum of all contributions plus `rest`, which
-    comes from the biases.
+    the cell. The score is the sum of all contributions, plus `rest`.
 
     Attributes:
         query_words: The words of the query that the model reads.
@@ -573,11 +554,7 @@ def _ranked(matrix: WordMatrix) -> Iterator[tuple[int, WordMatch]]:
 def draw_matrices(
     path: Path, matrices: Sequence[WordMatrix], titles: Sequence[str]
 ) -> None:
-    """Draws the interaction matrices of one query with several documents.
-
-    Slices are one below the other. The strongest cells of each slice have a
-    frame and their rank.
-    """
+    """Draws the matrices of one query, with ranks of the strongest cells."""
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
     # With several slices, an empty row above each slice shows its name.
     height = len(query) + (slices > 1)

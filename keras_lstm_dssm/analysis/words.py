@@ -21,7 +21,7 @@ from keras_lstm_dssm.settings.programs import (
 )
 
 SIDES = ("query", "document")
-"""What the first encoder of a `TwoTower` reads, and what the second reads."""
+"""What the two encoders of a `TwoTower` read."""
 
 
 class VectorPart(NamedTuple):
@@ -145,7 +145,7 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a query and a title after each word of each text.
 
-    Any encoder will do: the first 1, 2, 3, ... words are encoded as a text.
+    Encoders of all kinds are supported.
 
     Args:
         model: A `TwoTower`.
@@ -262,9 +262,9 @@ def frame(result: Any) -> Any:
         A `pandas.DataFrame` with a row for each record and a column for each
         field. Activations have a row for each cell at each word, in each
         direction of reading. Their columns are reverse, position (of the word),
-        word, cell, and those of i, f, c, o, y that the network has. The result
-        of `topics` has the columns cell, word, query; the result of `growth`
-        has side, word, cosine.
+        word, cell, and a column for each gate and state of the network, such
+        as c and y. The result of `topics` has the columns cell, word, query;
+        the result of `growth` has side, word, cosine.
 
     Raises:
         InputError: pandas is not installed.
@@ -308,8 +308,8 @@ class Keyword(NamedTuple):
         word: The word.
         counts: The number of active cells that the word is assigned to, for
             each direction of reading; None if the word is the first word read.
-        keyword: Whether the word is a keyword: there is a count, and every
-            count exceeds the threshold of `keywords`.
+        keyword: Whether every count exceeds the threshold of `keywords`. A word
+            without a count is not a keyword.
 
     Example:
     >>> from keras_lstm_dssm.analysis import activations
@@ -328,8 +328,7 @@ def active_cells(
 ) -> list[ActiveCell]:
     """Returns the most active cells of one network at the end of a text.
 
-    Cells are ranked by the absolute value of y, because strongly negative
-    outputs add as much to a cosine as strongly positive outputs.
+    Cells are ranked by the absolute value of y.
 
     Args:
         states: The result of `activations`. For a bidirectional encoder, give
@@ -354,12 +353,9 @@ def active_cells(
 def assigned(
     states: Activations, cells: int = ACTIVE_CELLS, change: float = LEAST_CHANGE
 ) -> np.ndarray:
-    """Returns whether a word is assigned to a cell, bool `[words, cells]`.
+    """Returns whether words are assigned to cells, bool `[words, cells]`.
 
-    A word is assigned to an active cell if |y(t) - y(t-1)| >= change |y(T)|,
-    where y(T) is the cell's final output. The word that is read first changes
-    all cells from zero, and is not assigned. Section V-A2 of Palangi et al.
-    2016 asks for "a large enough change in cell activation value".
+    Section V-A2 of Palangi et al. 2016 asks for "a large enough change".
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)
@@ -377,8 +373,7 @@ def keywords(
 ) -> list[Keyword]:
     """Counts the active cells that each word is assigned to.
 
-    Tables I and II of Palangi et al. 2016 have these counts. A bidirectional
-    encoder has active cells in each of its networks.
+    Tables I and II of Palangi et al. 2016 have these counts.
 
     Args:
         states: The result of `activations`.
@@ -472,11 +467,7 @@ def topics(
 def distinctive_words(
     groups: Sequence[Iterable[str]], most: int
 ) -> list[list[tuple[str, int]]]:
-    """Returns up to `most` words that distinguish each group, and their counts.
-
-    Words that are frequent in the group and rare in other groups rank high, by
-    count^2 / (count in all groups + 5).
-    """
+    """Returns up to `most` words that distinguish each group, with counts."""
     counts = [Counter(group) for group in groups]
     total: Counter[str] = sum(counts, Counter())
 

@@ -60,11 +60,7 @@ def tell_failures(
 
 
 def compare_with_bm25(measured: Measured) -> dict[str, Any]:
-    """Tests whether the evaluated system and BM25 differ significantly.
-
-    Returns `measure`; the `difference` of means; `interval`, the half width of
-    its 95 % interval; `p` of a paired randomisation test; and a `sentence`.
-    """
+    """Tests whether the evaluated system and BM25 differ significantly."""
     name, by_query = measured.ranked, measured.by_query
     measure = MAIN_MEASURES[measured.mode]
     model, bm25, random_order = (
@@ -117,25 +113,11 @@ def compare_with_bm25(measured: Measured) -> dict[str, Any]:
 
 
 def find_failures(
-    measured: Measured, clicks: Mapping[str, float], listed: int
+    measured: Measured,
+    clicks: Mapping[str, float],  # query id -> number of clicks, or empty
+    listed: int,  # largest number of queries in a list
 ) -> Failures:
-    """Lists the worst and the most frequent queries of an evaluation.
-
-    `clicks` is query id -> number of clicks. Without clicks, `frequent`, `head`
-    and `tail` are missing. `listed` is the largest length of `worst` and of
-    `frequent`.
-
-    Returns:
-        `measure`: the name of the measure.
-        `worst`, `frequent`: lists of queries. An entry has `query`; the value
-            of the measure; `rank` of the first relevant title; `clicks`;
-            `clicked`, relevant titles; and `found`, the first results.
-        `head`: results on the most frequent queries, which have half of all
-            clicks: the number of `queries`, and the mean of each system.
-        `tail`: the same keys as in `head`, for all other queries.
-        `on_pages`: the titles that are most often among the first results; only
-            for retrieval.
-    """
+    """Lists the worst and the most frequent queries; see `evaluate_run`."""
     measure = MAIN_MEASURES[measured.mode]
     values = {
         query: by_measure[measure]

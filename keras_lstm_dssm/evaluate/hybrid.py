@@ -81,20 +81,13 @@ def bm25_system(
 
 
 class HybridSystem(CorpusSystem):
-    """Ranks like a hybrid retriever: by log-odds of relevance.
-
-    Args:
-        vectors: `"towers"` or `"words"` -> a system with these vectors.
-        settings: Weights and terms; `bm25_words` must not be `None`.
-        queries: Training queries, from which hubness is computed.
-        fields: The fields of the titles, see `BM25System`.
-    """
+    """Ranks like a hybrid retriever: by log-odds of relevance."""
 
     def __init__(
         self,
-        vectors: Mapping[str, DenseSystem],
-        settings: HybridSettings,
-        queries: Sequence[str] = (),
+        vectors: Mapping[str, DenseSystem],  # by "towers" or "words"
+        settings: HybridSettings,  # `bm25_words` must not be `None`
+        queries: Sequence[str] = (),  # training queries, for the hubness
         fields: FieldTexts | None = None,
     ) -> None:
         self.vectors = vectors
@@ -117,12 +110,7 @@ class HybridSystem(CorpusSystem):
     def parts(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[np.ndarray]:
-        """Yields the unweighted scores of all parts for each query.
-
-        The scores are float32 `[parts, titles]`, with the parts in the order of
-        `HYBRID_PARTS`. The scores of a missing part are 0. The score of the
-        part `hubness` is minus the hubness.
-        """
+        """Yields each query's unweighted scores, float32 `[parts, titles]`."""
         indexes, terms = self._prepared(titles)
         title_hubness = self.hubness(titles) if self.settings.hubness else 0.0
         cosines = {
@@ -187,19 +175,10 @@ def measure_hybrid(
     collection: Collection,
     settings: TitleSettings,
     report: Report = lambda line: None,
-    stored: HybridSettings | None = None,
-    queries: Sequence[str] = (),
+    stored: HybridSettings | None = None,  # of an earlier evaluation
+    queries: Sequence[str] = (),  # of the training clicks
 ) -> Measured:
-    """Measures a hybrid of a `TwoTower` and BM25, and its parts alone.
-
-    The weights of the hybrid are fitted to the split dev. The system `bm25` is
-    BM25 alone, with the terms, `k1` and `b` that are best on dev. If there is
-    no dev, or if dev is the split that is measured, nothing is fitted: the
-    settings are those of an earlier evaluation, `stored`, or the defaults.
-    `queries` are the queries of the training clicks. `Measured.about` has
-    `hybrid_settings`, `calibration`, and `hybrid_dev` if weights are fitted.
-    Raises `InputError` if the model is not a `TwoTower`.
-    """
+    """Measures a hybrid of a `TwoTower` and BM25, and its parts alone."""
     settings = with_mode(settings, collection)
     teacher, dev, split = settings.teacher, settings.dev, settings.split
     parts = HybridParts.of(
@@ -208,6 +187,7 @@ def measure_hybrid(
     task = title_task(settings, collection)
     titles = list(task.documents.values())
     dev_data = open_collection(dev, collection.fields) if dev else collection
+    # Weights must not be fitted to the split that is measured.
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
     hybrid = (not has_dev and stored) or HybridSettings()
     if settings.bm25_words != MODEL:
@@ -286,13 +266,7 @@ def fit_hybrid(
     measure: str,
     queries: Sequence[str] = (),
 ) -> FittedHybrid:
-    """Fits the weights of a hybrid to the task `dev`.
-
-    `fit_weights` fits the weights, and `calibrate` scales the scores to
-    log-odds. With hubness, the weights are fitted twice, because hubness
-    depends on the weights of the vectors. `measure` is the name of the measure
-    in the results on dev. For the other arguments see `HybridSystem`.
-    """
+    """Fits the weights of a hybrid to dev, and scales scores to log-odds."""
     titles = tuple(dev.documents.values())
     settings = settings.replace(
         bm25_words=settings.bm25_words or default_terms(titles)
@@ -305,6 +279,7 @@ def fit_hybrid(
     names = [*vectors, *TERM_PARTS]
     weights = _fit_parts(lists, names)
     if queries and vectors:
+        # Hubness depends on the weights of the vectors, which come first.
         names.append(HUBNESS)
         system.settings = settings.replace(**_named(weights))
         title_hubness = np.broadcast_to(system.hubness(titles), len(titles))
@@ -355,10 +330,7 @@ def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
 def _candidates(
     system: HybridSystem, task: Task
 ) -> list[tuple[np.ndarray, JudgedList]]:
-    """Returns indices and `JudgedList` of each query's candidate titles.
-
-    Candidates are the relevant titles, and the best titles of each part.
-    """
+    """Returns indices and `JudgedList` of each query's candidate titles."""
     titles = tuple(task.documents.values())
     row_of = {document_id: i for i, document_id in enumerate(task.documents)}
     candidates = []
@@ -390,16 +362,12 @@ def _first_hits(
 def tuned_bm25(
     settings: HybridSettings, dev: Task, measure: str, fixed_words: bool = False
 ) -> HybridSettings:
-    """Chooses the terms, `k1` and `b` with which BM25 alone is best on dev.
-
-    With `fixed_words`, the terms are not changed. Stems are tried only if the
-    stemmer is installed.
-    """
+    """Chooses the terms, `k1` and `b` with which BM25 alone is best on dev."""
     values_of = dict(_BM25_VALUES)
     if fixed_words:
         del values_of["bm25_words"]
     elif find_spec("snowballstemmer") is None:
-        values_of["bm25_words"] = BM25_TERMS[1:]
+        values_of["bm25_words"] = BM25_TERMS[1:]  # all but "stems"
 
     def value(changed: HybridSettings) -> float:
         _, by_query = dev.measure(bm25_system(changed, dev.fields))

@@ -68,7 +68,7 @@ def evaluate_run(
         split: Split of the data. Default `"test"`.
         min_relevant: Grade from which a document is relevant. Default 1.
         baselines: Function that makes the baselines of a `KeyVec`, such as
-            `papers.document_baselines`. Default: no baselines.
+            `papers.baselines.document_baselines`. Default: no baselines.
         progress: Whether to show a progress bar of encoding. Default `False`.
         report: Function that is called with each line of the results, such as
             `print`. Default: lines are not shown.
@@ -78,10 +78,21 @@ def evaluate_run(
     Returns:
         Two towers and pair scorers: split -> a dict with `mode`; facts such as
             `bm25_words`; and system -> measure -> value from 0 to 1.
-            The option `queries` adds `verdict` (`compare_with_bm25`) and
-            `failures` (`find_failures`), which are not stored.
+            The option `queries` adds `verdict` and `failures`, which are not
+            stored.
         Outside encoders: as for two towers, and `texts_per_second`.
         `KeyVec`: split -> task -> system -> measure -> value, at most 1.
+        `verdict`: a comparison with BM25 by one `measure`. It has the
+            `difference` of the means; `interval`, half the width of the 95 %
+            interval; `p` of a paired randomisation test; and a `sentence`.
+        `failures`: `worst` lists the worst queries. A query has the value of
+            the measure; `rank` of the first relevant title; `clicks`; relevant
+            titles, as `clicked`; and the first results, as `found`. With
+            numbers of clicks, `frequent` lists the most frequent queries.
+            `head` has the means over the most frequent queries, with half of
+            the clicks, and `tail` the means over all other queries. In
+            retrieval, `on_pages` lists the titles that are most often among
+            the first ten.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing
@@ -165,12 +176,7 @@ def measure_documents(
     progress: bool = False,
     report: Report = lambda line: None,
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
-    """Measures a `KeyVec`, and baselines trained on the split `train`.
-
-    For the arguments see `evaluate_run`. Returns the tasks `"retrieve"` and
-    `"cluster"` by name, and task name -> system -> query id -> measure ->
-    value. For clustering, seeds replace query ids.
-    """
+    """Measures a `KeyVec`, and baselines trained on the split `train`."""
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]
     if bad := folder.counts.bad_lines:

@@ -52,21 +52,13 @@ Report = Callable[[str], object]
 
 
 class Measured(NamedTuple):
-    """Systems that were measured on a task.
-
-    Attributes:
-        task: The task.
-        by_query: System -> query id -> measure -> value.
-        about: Facts to store with the results, such as `bm25_words`.
-        ranked: Name of the evaluated system; all other systems are baselines.
-        run: The rankings of the evaluated system.
-    """
+    """Systems that were measured on a task."""
 
     task: Task
-    by_query: dict[str, QueryMeasures]
-    about: dict[str, Any]
-    ranked: str
-    run: Run
+    by_query: dict[str, QueryMeasures]  # by name of the system
+    about: dict[str, Any]  # facts to store with the results
+    ranked: str  # name of the evaluated system; the others are baselines
+    run: Run  # the rankings of the evaluated system
 
     @property
     def mode(self) -> str:
@@ -82,14 +74,10 @@ _WORDS = {
 
 
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
-    """Chooses `settings.mode` if the mode is `None`.
-
-    The mode is `"rerank"` if the split has documents of grade 0, otherwise
-    `"retrieve"`: without grade 0, all orders of the judged documents have equal
-    MRR and MAP (if `min_relevant` is 1). A hybrid always has `"retrieve"`.
-    """
+    """Chooses a mode by the judgements, if the settings have none."""
     if settings.mode is not None:
         return settings
+    # Without grade 0, all orders of the judged documents have equal MRR.
     judged = collection.has_judged_negatives(split=settings.split)
     reranks = judged and not settings.hybrid
     return settings.replace(mode=RERANK if reranks else RETRIEVE)
@@ -108,10 +96,7 @@ def title_task(
 
 
 def given_weights(settings: TitleSettings) -> dict[str, float] | None:
-    """Checks `mix` and `mix_weights`, the systems and weights of a mixture.
-
-    Returns name -> weight, with a sum of 1; `None` without `mix_weights`.
-    """
+    """Checks the flags of a mixture; returns name -> weight, with sum 1."""
     mix, weights = settings.mix, settings.mix_weights
     names = [MODEL, *mix]
     for name in mix:
@@ -144,13 +129,7 @@ def measure_titles(
     settings: TitleSettings,
     report: Report = lambda line: None,
 ) -> Measured:
-    """Measures a model, BM25, a random order, and a mixture if there is one.
-
-    The mixture adds the scores of the model and of `settings.mix`.
-    `Measured.about` has `bm25_words`, the name of BM25's tokenizer. For a
-    mixture it also has `mixture_weights`. If the weights are fitted to dev, it
-    has the results on dev as `mixture_dev`.
-    """
+    """Measures a model, BM25, a random order, and a mixture if there is one."""
     settings = with_mode(settings, collection)
     split, mix = settings.split, settings.mix
     task = title_task(settings, collection)
@@ -285,11 +264,7 @@ def report_choice(
 
 
 def open_system(name: str, bm25: System, **options: Any) -> System:
-    """Opens a system of a mixture.
-
-    `name` is `"bm25"`, the folder of a run, or an outside encoder, see
-    `open_outside_encoder`. `options` are passed to `system_of`.
-    """
+    """Opens a part of a mixture: BM25, a run or an outside encoder."""
     if name == BM25:
         return bm25
     if _is_run(name):

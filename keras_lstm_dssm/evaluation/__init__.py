@@ -1,4 +1,4 @@
-"""Evaluate rankings: systems, tasks, runs, measures and exact search."""
+"""Evaluates rankings: systems, tasks, runs, measures and exact search."""
 
 from keras_lstm_dssm.evaluation.bm25 import TOKENIZERS, BM25System
 from keras_lstm_dssm.evaluation.clustering import ClusterTask

@@ -32,15 +32,12 @@ def space_separated(text: str) -> list[str]:
 
 
 def alphanumeric(text: str) -> list[str]:
-    """Splits into runs of letters, digits, marks (`split="alphanumeric"`)."""
+    """Splits into runs of letters, digits and marks."""
     return split_words(text, "alphanumeric")
 
 
 def stemmed(text: str) -> list[str]:
-    """Stems English words (Porter2) and leaves out `STOP_WORDS`.
-
-    Source: https://snowballstem.org/algorithms/english/stemmer.html
-    """
+    """Stems English words (Porter2) and leaves out `STOP_WORDS`."""
     return [english_stem(w) for w in alphanumeric(text) if w not in STOP_WORDS]
 
 
@@ -52,8 +49,8 @@ def english_stem(word: str) -> str:
 
 @functools.cache
 def _stemmer() -> Any:
-    # `snowballstemmer.stemmer` would return the stemmer of PyStemmer if
-    # PyStemmer is installed. The stems of PyStemmer may differ.
+    # `snowballstemmer.stemmer` would return the stemmer of PyStemmer, if
+    # installed. Its stems may differ.
     module = import_optional("snowballstemmer.english_stemmer", "baselines")
     return module.EnglishStemmer()
 
@@ -73,17 +70,13 @@ argument `split` of encoders."""
 
 
 class TokenizedTitles:
-    """Maps the words of titles to ids: `ids` has a list for each title.
-
-    `vocabulary` is word -> id; words outside the vocabulary are dropped. By
-    default, all words get ids in order of occurrence.
-    """
+    """Maps the words of titles to ids: `ids` has a list for each title."""
 
     def __init__(
         self,
         titles: Iterable[str],
         tokenizer: Tokenizer,
-        vocabulary: Mapping[str, int] | None = None,
+        vocabulary: Mapping[str, int] | None = None,  # `None`: all words
     ) -> None:
         words_of_titles = map(tokenizer, titles)
         if vocabulary is None:
@@ -107,13 +100,10 @@ class TokenizedTitles:
 
 
 def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts how often each id, from 0 to size - 1, is in each list.
-
-    Returns a float32 `scipy.sparse.csr_array` `[lists, size]`. The indices are
-    int32, because k-means of scikit-learn 1.7 requires int32.
-    """
+    """Counts the ids below `size` in each list, float32 CSR `[lists, size]`."""
     from scipy import sparse
 
+    # k-means of scikit-learn 1.7 requires indices of int32.
     rows = np.repeat(np.arange(len(lists), dtype=np.int32), [*map(len, lists)])
     columns = np.array([number for ids in lists for number in ids], np.int32)
     ones = np.ones(len(columns), np.float32)
@@ -122,16 +112,9 @@ def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FieldTexts:
-    """The fields of titles, such as brand and colour, with weights for BM25.
+    """The fields of titles, such as brand and colour, for BM25F."""
 
-    A word that occurs tf times in a field of weight w adds w * tf to the term
-    frequency and to the length of the title.
-
-    Source: Robertson, Zaragoza and Taylor 2004, "Simple BM25 Extension to
-    Multiple Weighted Fields".
-    """
-
-    weights: tuple[float, ...]  # a weight above 0 for each field
+    weights: tuple[float, ...]  # factor of the word counts of each field
     texts: Mapping[str, tuple[str, ...]]  # title -> the text of each field
 
 
@@ -250,11 +233,7 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields, for each text, the positions of the k best titles by BM25.
-
-    The best title is first; ties are in the order of the titles. Titles that
-    share no word with the text are left out.
-    """
+    """Yields the positions of up to k titles for each text, best first."""
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):
         assert matching is not None

@@ -21,19 +21,7 @@ _RANDOM_DRAWS = 20
 def cluster_measures(
     classes: Sequence[Hashable], clusters: Sequence[Hashable]
 ) -> dict[str, float]:
-    """Compares the clusters of documents with their classes.
-
-    - `"f1"`: F1 of pairs of documents. A pair is relevant if its documents have
-      the same class, and retrieved if they are in the same cluster.
-    - `"v"`: the V-measure (Rosenberg and Hirschberg 2007). With many small
-      classes, random clusters have a V near 1.
-    - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), about 0 for
-      random clusters.
-    - `"ami"`: adjusted mutual information (Vinh et al. 2010), about 0 for
-      random clusters.
-
-    `classes` and `clusters` have the class and the cluster of each document.
-    """
+    """Computes `CLUSTER_MEASURES` of clusters, given the documents' classes."""
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
             f"found {len(clusters)} clusters for {len(classes)} classes:"
@@ -52,14 +40,12 @@ def cluster_measures(
     }
 
 
-def k_means(vectors: Any, clusters: int, seed: int = 0) -> np.ndarray:
-    """Clusters vectors by k-means; returns each vector's cluster number.
-
-    `vectors`, an array `[n, d]` or a sparse matrix of SciPy, are scaled to unit
-    length. k-means is started 10 times by k-means++; the result with the
-    smallest sum of squared distances is returned, int `[n]`. If fewer than
-    `clusters` vectors are distinct, each distinct vector is a cluster.
-    """
+def k_means(
+    vectors: Any,  # array or sparse matrix `[n, d]`
+    clusters: int,
+    seed: int = 0,
+) -> np.ndarray:
+    """Returns the k-means cluster of each vector, int `[n]`."""
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
             f"clusters is {clusters}: expected 1 to {vectors.shape[0]}, the"
@@ -85,8 +71,17 @@ def _unit_rows(vectors: Any) -> Any:
 class ClusterTask(NamedTuple):
     """Documents of known classes, to cluster by their vectors.
 
-    A system is measured by `k_means`, once for each seed. The number of
-    clusters is the number of classes.
+    The vectors of a system are scaled to unit length, and clustered by k-means
+    once for each seed. The number of clusters is the number of classes.
+
+    - `"f1"`: F1 of pairs of documents. A pair is relevant if its documents have
+      the same class, and retrieved if they are in the same cluster.
+    - `"v"`: the V-measure (Rosenberg and Hirschberg 2007). With many small
+      classes, random clusters have a V near 1.
+    - `"ari"`: the adjusted Rand index (Hubert and Arabie 1985), about 0 for
+      random clusters.
+    - `"ami"`: adjusted mutual information (Vinh et al. 2010), about 0 for
+      random clusters.
 
     Attributes:
         documents: Document id -> text. All documents have a class.
@@ -151,7 +146,7 @@ class ClusterTask(NamedTuple):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures that `measure` computes, `CLUSTER_MEASURES`."""
+        """The names of the measures."""
         return CLUSTER_MEASURES
 
     @property
@@ -200,7 +195,7 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Seed -> measure -> mean of the same 20 random clusterings."""
+        """Returns seed -> measure -> the mean over 20 random clusterings."""
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 

@@ -1,10 +1,9 @@
 """Measures which titles are near many queries or on many result pages.
 
-In a space of many dimensions, some vectors are among the nearest neighbours of
-very many others (Radovanovic, Nanopoulos and Ivanovic 2010, "Hubs in Space").
-A hybrid retriever subtracts weighted `hubness` from the score of each title,
-like CSLS (Conneau et al. 2018, "Word Translation Without Parallel Data").
-`occurrences` measures how often a title is on pages of results.
+Such titles are hubs (Radovanovic, Nanopoulos and Ivanovic 2010, "Hubs in
+Space"). A hybrid retriever subtracts weighted hubness from the score of a
+title, like CSLS (Conneau et al. 2018, "Word Translation Without Parallel
+Data").
 """
 
 from collections import Counter
@@ -28,12 +27,11 @@ def sample(queries: Iterable[str]) -> list[str]:
     return distinct[::step]
 
 
-def hubness(titles: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Returns each title's mean cosine with its `NEAREST` nearest queries.
-
-    `titles` are unit vectors `[n, d]`, and `queries` unit vectors `[m, d]` with
-    m above 0. Returns float32 `[n]`.
-    """
+def hubness(
+    titles: np.ndarray,  # unit vectors `[n, d]`
+    queries: np.ndarray,  # unit vectors `[m, d]`
+) -> np.ndarray:
+    """Returns each title's mean cosine with its `NEAREST` nearest queries."""
     count = min(NEAREST, len(queries))
     result = np.empty(len(titles), np.float32)
     for start in range(0, len(titles), _ROWS):
@@ -48,14 +46,15 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # of the numbers of pages of all titles
+    skewness: float  # skewness of the page counts of titles
 
 
-def occurrences(run: Run, documents: int, k: int = 10) -> Occurrences:
-    """Measures how often titles are among the first k results of queries.
-
-    `documents` is the number of titles in the corpus.
-    """
+def occurrences(
+    run: Run,
+    documents: int,  # number of titles in the corpus
+    k: int = 10,
+) -> Occurrences:
+    """Measures how often titles are among the first k results of queries."""
     counts = Counter(d for ranked in run.values() for d in [*ranked][:k])
     if not counts:
         return Occurrences("", 0.0, 0.0)

@@ -23,8 +23,8 @@ _BLOCK = 2**24  # scores in memory at once: 64 MiB of float32
 class Index:
     """Searches the vectors of a corpus exactly, in bounded memory.
 
-    Every search compares the query with all documents. Ties are broken by a
-    hash of the query and the document id, not by the order of the corpus.
+    Ties are broken by a hash of the query and the document id, not by the order
+    of the corpus.
 
     Args:
         encoder: The encoder of the documents: an object with
@@ -159,8 +159,7 @@ class Index:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the rows and the cosines of the k nearest documents.
 
-        A matrix product selects candidates, but may round the cosines of equal
-        vectors differently. `cosines` computes the final cosines.
+        Equal document vectors have exactly equal cosines.
 
         Args:
             query_vectors: Float `[n, d]`; they are scaled to unit length.
@@ -194,6 +193,8 @@ class Index:
         searched = _with_bar(
             self.rough_cosines(vectors), len(vectors), progress
         )
+        # Rough cosines of equal vectors may differ, so the cosines of the
+        # nearest documents are computed again.
         for n, rough in enumerate(searched):
             if exclude is not None:
                 rough[list(exclude[n])] = -np.inf
@@ -252,10 +253,8 @@ def _with_bar(items: Iterable[_T], total: int, progress: bool) -> Iterable[_T]:
 
 
 def cosines(vectors: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Returns the cosines of unit vectors `[n, d]` with a unit vector `[d]`.
-
-    Equal rows have bitwise equal cosines, unlike in `vectors @ vector`.
-    """
+    """Returns the cosines of unit vectors `[n, d]` with a unit vector `[d]`."""
+    # Unlike a matrix product, this sum rounds equal rows equally.
     return np.sum(vectors * vector, axis=1)
 
 
@@ -268,11 +267,7 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 
 
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
-    """Scales vectors `[n, d]` to unit length, float32; zero stays zero.
-
-    Raises `InputError` if the array is not a matrix or a number is not finite.
-    `name` is what the error message calls a row.
-    """
+    """Scales vectors `[n, d]` to unit length, float32; zero stays zero."""
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
         raise InputError(
@@ -308,19 +303,17 @@ _GROUPS_PER_RESULT = 4  # groups of scores per result, see `_largest`
 
 
 class IVFIndex:
-    """Searches titles by cosine approximately, with an inverted file (IVF).
+    """Searches titles approximately, by an inverted file of clusters (IVF)."""
 
-    Spherical k-means on a sample divides n titles into sqrt(n) clusters. A
-    query is compared only with the titles of the clusters with the nearest
-    centres (Sivic and Zisserman 2003). The time of n queries is O(n^1.5), not
-    O(n^2). `titles` are float32 unit vectors `[n, d]`.
-    """
-
-    def __init__(self, titles: np.ndarray, seed: int = 0) -> None:
+    def __init__(
+        self,
+        titles: np.ndarray,  # float32 unit vectors `[n, d]`
+        seed: int = 0,
+    ) -> None:
         if not len(titles):
             raise InputError("found no title: expected one or more")
         centres = _centres(titles, np.random.default_rng(seed))
-        # Of equal centres, only the first has titles: the others are dropped.
+        # Of equal centres only the first has titles. The others are dropped.
         filled, self._cluster_of = np.unique(
             _nearest_centres(titles, centres, 1)[:, 0], return_inverse=True
         )
@@ -332,18 +325,13 @@ class IVFIndex:
 
     def nearest(
         self,
-        queries: np.ndarray,
+        queries: np.ndarray,  # float32 unit vectors `[queries, d]`
         k: int,
-        exclude: Sequence[Sequence[int]],
-        clusters: int,
+        exclude: Sequence[Sequence[int]],  # titles to leave out, by query
+        clusters: int,  # number of clusters to search
         progress: bool = False,
     ) -> np.ndarray:
-        """Finds the k best titles of the nearest clusters for each query.
-
-        `queries` are float32 unit vectors `[queries, d]`. `exclude` has the
-        indices of titles to leave out for each query. Returns indices of
-        titles `[queries, k]`, nearest first; -1 in place of missing titles.
-        """
+        """Returns the best titles, int `[queries, k]`; missing: -1."""
         check_at_least(1, k=k, clusters=clusters)
         nearest_rows = np.full((len(queries), k), -1)
         size = max(1, _RESULTS_AT_ONCE // (clusters * k))
@@ -369,7 +357,7 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the k best titles in each cluster of a query, and cosines."""
+        """Returns rows and cosines of the k best titles of each cluster."""
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k
@@ -419,7 +407,7 @@ class IVFIndex:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Returns, for each cluster, its positions in `clusters`."""
+        """Returns the positions of each cluster number in `clusters`."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
@@ -467,8 +455,8 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     size = width // (_GROUPS_PER_RESULT * count)
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
-    # The scores of a row are divided into groups. `count` or more groups have a
-    # score of `least` or more, so that lower scores need not be compared.
+    # A row is divided into groups. At least `count` groups have a score of
+    # `least` or more, so that lower scores need not be compared.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]

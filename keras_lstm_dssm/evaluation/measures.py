@@ -33,26 +33,12 @@ def tie_groups(
 
 
 def expected_measures(
-    groups: Iterable[TieGroup],
-    judged: Iterable[int],
+    groups: Iterable[TieGroup],  # best first
+    judged: Iterable[int],  # the grades of all judged documents
     min_relevant: int = 1,
-    depth: int | None = None,
+    depth: int | None = None,  # later ranks do not count
 ) -> dict[str, float]:
-    """Computes the exact expected measures of one query.
-
-    All orders of a group are equally probable. A group has n documents, and r
-    of them are relevant. At each rank of the group, NDCG uses the mean gain of
-    the group, and P and recall use the share r/n.
-
-    - RR: the sum over all ranks i of P(first relevant document at i) / i.
-    - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
-      divided by the number of relevant documents. Rank i is the j-th rank of
-      its group. R is the number of relevant documents in earlier groups.
-
-    `groups` are in order of rank. `judged` are the grades of all judged
-    documents; one or more must be relevant. Ranks after `depth` do not count.
-    Returns `MEASURES`, and `"mrr"`, which has no cutoff.
-    """
+    """Computes the exact mean of each measure over all orders of the groups."""
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
     gains, relevance, first_relevant, precision = [], [], [], []
@@ -60,9 +46,11 @@ def expected_measures(
     for size, grades in groups:
         relevant = sum(grade >= min_relevant for grade in grades)
         last = size if depth is None else min(size, depth - ranks_before)
-        position = np.arange(last)  # j - 1
+        position = np.arange(last)  # j - 1 for rank j of the group
         gains.append(np.full(last, sum(map(gain, grades)) / size))
         relevance.append(np.full(last, relevant / size))
+        # If rank j has a relevant document, the other relevant documents are
+        # spread evenly over the other ranks of the group.
         relevant_above = position * (relevant - 1) / max(size - 1, 1)
         precision.append(relevance[-1] * (relevant_before + 1 + relevant_above))
         # P(none of the group's relevant documents is above rank j).
@@ -114,7 +102,7 @@ QueryMeasures = dict[str, dict[str, float]]
 
 LARGEST_GRADE = 5
 """The largest grade that is allowed. Larger grades are probably numbers of
-clicks: with the gain 2^grade - 1, a single document would determine NDCG."""
+clicks, which must not be used as grades."""
 
 
 def evaluate_queries(
@@ -200,11 +188,7 @@ def expected_queries(
     min_relevant: int = 1,
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Averages each query's measures over all orders of tied documents.
-
-    `scores` may have ties, unlike the run of `evaluate_queries`. A score that
-    is not finite raises `ValueError`.
-    """
+    """Averages each query's measures over all orders of tied documents."""
     values: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():
         query_scores = scores.get(query_id)
@@ -252,11 +236,7 @@ def mean(
 
 
 def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
-    """Checks qrels, and selects the queries with a relevant document.
-
-    Raises `InputError` if a grade is above `LARGEST_GRADE` or `min_relevant` is
-    below 1.
-    """
+    """Checks qrels, and selects the queries with a relevant document."""
     if min_relevant < 1:
         raise InputError(
             f"min_relevant is {min_relevant}: expected 1 or more, because"
@@ -280,16 +260,12 @@ def with_relevant(qrels: Qrels, min_relevant: int) -> Qrels:
 
 def random_order(
     qrels: Qrels,
-    candidates: Mapping[str, int],
+    candidates: Mapping[str, int],  # query id -> number of candidates
     min_relevant: int = 1,
-    depth: int | None = None,
+    depth: int | None = None,  # later ranks do not count
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
-    """Computes the exact expected measures of candidates in random order.
-
-    `candidates` is query id -> number of candidates. Ranks after `depth` do not
-    count.
-    """
+    """Computes the exact expected measures of candidates in random order."""
     expected: QueryMeasures = {}
     for query_id, judged in with_relevant(qrels, min_relevant).items():
         grades = list(judged.values())
@@ -309,17 +285,14 @@ MAX_GRADE = 4
 def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
     """Grades the documents of one query by their clicks.
 
-    The gain of NDCG is 2^grade - 1, so a number of clicks must not be used as a
-    grade: a document with 30 clicks would count a thousand times as much as a
-    document with 20 clicks. With this formula the gain, at most 15, is
-    approximately proportional to the clicks:
+    A number of clicks must not be used as a grade, because the gain of NDCG is
+    2^grade - 1. With this formula the gain is approximately proportional to the
+    clicks:
 
         grade = round(log2(1 + 15 * clicks / most clicks of the query))
 
-    A document has grade 4 if it has at least 69 % of the clicks of the most
-    clicked document, grade 3 from 31 %, grade 2 from 12 %, grade 1 with fewer
-    clicks, and grade 0 without clicks. Grades of different queries are not
-    comparable; NDCG compares only grades of the same query.
+    A document with clicks has grade 1 or more, and a document without clicks
+    has grade 0. Grades of different queries are not comparable.
 
     Args:
         clicks: Document id -> number of clicks for the query, or sum of the

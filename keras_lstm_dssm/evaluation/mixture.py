@@ -36,11 +36,7 @@ from keras_lstm_dssm.evaluation.weight_fit import JudgedList, fit_weights
 
 
 class ScaledCorpusSystem(CorpusSystem):
-    """Scales the scores of a system that scores all titles of a corpus.
-
-    The scaled score of a title is (s - l) / (h - l), where h is the highest and
-    l the lowest score of the query in the corpus; 0 if h = l.
-    """
+    """Scales each query's scores of all titles to the range 0 to 1."""
 
     def __init__(self, system: Any) -> None:
         self.system = system
@@ -54,11 +50,7 @@ class ScaledCorpusSystem(CorpusSystem):
 
 
 class ScaledListSystem(System):
-    """Scales the scores of a system that only scores lists of candidates.
-
-    The scaled score is (s - l) / (h - l), where h is the highest and l the
-    lowest score of the query's candidates; 0 if h = l.
-    """
+    """Scales each query's scores of the candidates to the range 0 to 1."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -79,11 +71,7 @@ PartSystem = DenseSystem | ScaledCorpusSystem | ScaledListSystem
 
 
 def mixture_part(name: str, system: Any) -> PartSystem:
-    """Wraps a model, a system or an encoder as a part of a mixture.
-
-    An encoder is an object with `encode(texts)`, or a function from n texts to
-    float `[n, d]`. It encodes queries and documents.
-    """
+    """Wraps a model, a system or an encoder as a part of a mixture."""
     if not hasattr(system, "list_scores"):
         if hasattr(system, "query_encoder") or hasattr(system, "score_pairs"):
             system = system_of(system)
@@ -116,11 +104,8 @@ def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
 def weighted_sum(
     weights: Sequence[float], scores: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Returns sum_i w_i s_i of float32 arrays of equal shape, as float32.
-
-    Reranking and search both use this function, so their scores are bitwise
-    equal.
-    """
+    """Returns sum_i w_i s_i of float32 arrays of equal shape, as float32."""
+    # Reranking and search share this sum, so that scores are bitwise equal.
     total = np.zeros_like(scores[0])
     for weight, part_scores in zip(weights, scores, strict=True):
         total += np.float32(weight) * part_scores
@@ -272,7 +257,7 @@ class Mixture(System):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
             # A matrix product may round the cosines of equal vectors
-            # differently: those of the largest sums are computed again.
+            # differently. The cosines of the best titles are computed again.
             if dense:
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)
@@ -299,9 +284,9 @@ def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
 class ChosenWeights(NamedTuple):
     """The result of `choose_weights`."""
 
-    weights: dict[str, float]  # Name -> weight
-    value: float  # The mixture's measure on dev, from 0 to 1
-    alone: dict[str, float]  # Name of a part -> the part's measure on dev
+    weights: dict[str, float]
+    value: float  # the mixture's measure on dev, from 0 to 1
+    alone: dict[str, float]  # name of a part -> the part's measure on dev
 
 
 CANDIDATES = 100
@@ -312,11 +297,13 @@ CANDIDATES = 100
 def choose_weights(
     parts: Mapping[str, Any], task: Task, measure: str = "mrr@10"
 ) -> ChosenWeights:
-    """Fits the weights of a `Mixture` to a dev task by `fit_weights`.
+    """Fits the weights of a `Mixture` to a dev task.
 
-    The candidates of a query are its judged documents. If the task searches the
+    The candidates of a query are the judged documents. If the task searches the
     corpus, the best `CANDIDATES` documents of each part are also candidates.
-    Equal arguments give equal weights.
+    The weights minimise the cross-entropy between the softmax of the
+    candidates' scores and a uniform distribution over the relevant candidates.
+    A small L2 penalty is added.
 
     Args:
         parts: Name -> part, see `Mixture`.
@@ -328,6 +315,9 @@ def choose_weights(
         InputError: The measure is unknown; a part is not supported, or cannot
             search the corpus of the task; or no query has both a relevant and
             a non-relevant candidate.
+
+    Reference: Cao et al. 2007, "Learning to Rank: From Pairwise Approach to
+        Listwise Approach" (ListNet), for the loss.
 
     Example:
     >>> task = Task.from_collection(collection, "dev", "retrieve")

@@ -58,10 +58,7 @@ _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
 
 @functools.cache
 def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
-    """Returns the tokenizer of a hybrid retriever's BM25: text -> terms.
-
-    `kind` is one of `BM25_TERMS`. Only the first `max_words` words have terms.
-    """
+    """Returns the tokenizer of one of `BM25_TERMS`: text -> terms."""
     terms_of = _WORD_TERMS[kind]
     return lambda text: [t for _, t in word_forms(terms_of, text, max_words)]
 
@@ -77,10 +74,6 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 def default_terms(titles: Sequence[str]) -> str:
     """Chooses one of `BM25_TERMS` by the script of titles.
-
-    Returns `"stems"` if at least half of the letters are Latin; `"trigrams"` if
-    at least half of the letters are of scripts that do not separate words by
-    spaces; otherwise `"words"`.
 
     Example:
     >>> default_terms(["hex bolt"]), default_terms(["上海酒店"])
@@ -102,10 +95,7 @@ _DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # as in "dropped"
 
 
 def inflections(stem: str) -> list[str]:
-    """Lists possible English words with a stem.
-
-    Adds endings of plurals, verbs and adjectives to the stem, and keeps the
-    forms that the stemmer reduces to the stem. Some forms are not words.
+    """Lists possible forms of an English stem; some are not words.
 
     Example:
     >>> inflections("drill")
@@ -133,15 +123,10 @@ def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
 def title_postings(
     titles: Sequence[str],
     settings: HybridSettings,
-    queries: Iterable[str] = (),
+    queries: Iterable[str] = (),  # further words to map to stems
     fields: FieldTexts | None = None,
 ) -> Postings:
-    """Computes the BM25 postings of titles.
-
-    With `bm25_words="stems"`, the postings also map words of the example
-    `queries` to stems of the titles. `fields` are the fields of the titles; by
-    default a title is one text.
-    """
+    """Computes the BM25 postings of a hybrid retriever's titles."""
     assert settings.bm25_words, settings
     if fields is None:
         tokenized = TokenizedTitles(titles, alphanumeric)
@@ -170,12 +155,11 @@ def title_postings(
 
 
 def _with_numbers(
-    postings: Postings, words: Sequence[str], counts: Any
+    postings: Postings,
+    words: Sequence[str],
+    counts: Any,  # sparse matrix `[titles, words]`
 ) -> Postings:
-    """Adds a term for each number in titles, in digits or Roman numerals.
-
-    `counts` has the frequency of each word in each title.
-    """
+    """Adds a term for each number in titles, in digits or Roman numerals."""
     word_numbers = [
         [n for form in number_forms(word) if (n := _number(form)) is not None]
         for word in words

@@ -36,12 +36,7 @@ _SUBNORMAL = 0x007FFFFF
 
 
 class TieBreaker:
-    """Orders documents by score, without ties.
-
-    Ties are broken by a hash of the query id and the document id. The hash is
-    the same in every process. Tied scores are then lowered to the next float32,
-    because trec_eval would break ties by document id.
-    """
+    """Orders documents by score; a hash of the ids breaks ties."""
 
     def __init__(self, document_ids: Sequence[str]) -> None:
         self._ids = np.array(document_ids, dtype=object)
@@ -52,12 +47,9 @@ class TieBreaker:
         query_id: str,
         scores: np.ndarray | Sequence[float],
         depth: int | None = None,
-        positions: np.ndarray | None = None,
+        positions: np.ndarray | None = None,  # of the scored documents
     ) -> dict[str, float]:
-        """Returns document id -> score of one query, best first.
-
-        `scores` belong to the documents at `positions`, by default to all.
-        """
+        """Returns document id -> score of one query, best first."""
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():
             raise ValueError(f"query {query_id}: a score is not finite")
@@ -65,6 +57,7 @@ class TieBreaker:
             positions = np.arange(len(self._ids))
         order = self.order(query_id, scores, depth, positions)
         ranked = self._ids[positions[order]].tolist()
+        # trec_eval would break ties by document id.
         strict = strictly_descending(scores[order]).tolist()
         return dict(zip(ranked, strict, strict=True))
 
@@ -75,7 +68,7 @@ class TieBreaker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns indices of the n `scores`, `[min(n, depth)]`, best first."""
+        """Returns the indices of the best `scores`, best first."""
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
@@ -107,8 +100,9 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
     """Lowers tied scores in descending float32 `[n]` as little as possible."""
     # Neighbouring floats are consecutive integers if their bits are read as
-    # sign and magnitude. If s[i] is the integer of score i, the result r[i] is
-    # min(s[i], r[i-1] - 1): r[i] + i is the running minimum of s[i] + i.
+    # sign and magnitude. If s[i] is the integer of score i, the result is
+    # r[i] = min(s[i], r[i-1] - 1). So r[i] + i is the running minimum of
+    # s[i] + i.
     bits = np.ascontiguousarray(scores, np.float32).view(np.int32)
     magnitude = np.maximum((bits & 0x7FFFFFFF) - np.int64(_SUBNORMAL), 0)
     steps = np.arange(len(bits))

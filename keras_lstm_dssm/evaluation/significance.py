@@ -11,14 +11,7 @@ def spread_of(
     values: Mapping[str, Mapping[str, float]],
     reference: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, list[float]]:
-    """Returns measure -> [mean over queries, half width of the 95 % interval].
-
-    `values` and `reference` are query id -> measure -> value. With a
-    `reference`, the mean is the mean of the differences `values - reference`.
-    The half width is 1.96 standard errors of the mean (normal approximation);
-    0 for one query. The interval does not cover the variation between seeds of
-    training. All numbers are rounded to 6 decimals.
-    """
+    """Returns measure -> [mean, half width of the 95 % interval]."""
     spreads = {}
     for measure in next(iter(values.values()), {}):
         column = np.array(
@@ -40,21 +33,11 @@ _SIGNS = 2**20  # random signs in memory at once
 
 
 def randomisation_test(
-    differences: np.ndarray, resamples: int = 100_000, seed: int = 0
+    differences: np.ndarray,  # float `[queries, systems]` or `[queries]`
+    resamples: int = 100_000,
+    seed: int = 0,
 ) -> np.ndarray:
-    """Tests whether differences have mean zero (two-sided randomisation test).
-
-    p is the probability that the mean of differences with random signs is at
-    least as far from zero as the observed mean. p is exact if the differences
-    have at most `resamples` assignments of signs. Otherwise p is estimated from
-    `resamples` random assignments and the observed one.
-
-    `differences` are float `[queries, systems]` or `[queries]`. Returns p for
-    each system, float `[systems]`.
-
-    Reference: Smucker, Allan and Carterette 2007, "A Comparison of
-        Statistical Significance Tests for Information Retrieval Evaluation".
-    """
+    """Tests if means are 0; returns two-sided p-values, float `[systems]`."""
     from scipy import stats
 
     differences = np.asarray(differences, np.float64)
@@ -81,11 +64,7 @@ def randomisation_test(
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Corrects p-values for the number of tests (Holm 1979).
-
-    Comparing the corrected p-values with a level keeps the family-wise error
-    rate at or below this level.
-    """
+    """Corrects p-values for the number of tests (Holm 1979)."""
     order = np.argsort(p_values, kind="stable")
     factors = len(order) - np.arange(len(order))
     adjusted = np.empty(len(order))
@@ -105,8 +84,16 @@ def compare_systems(
 
     Returns:
         System -> reference -> `difference`, the system's mean value minus the
-        reference's; `p` by `randomisation_test`; and `p_holm`, corrected by
-        `holm` for the number of systems compared with the reference.
+        reference's; `p` of a two-sided randomisation test; and `p_holm`, which
+        is p corrected for the number of systems compared with the reference.
+        p is the probability that the mean of differences with random signs is
+        at least as far from zero as `difference`. p is exact if there are at
+        most 100,000 assignments of signs. Otherwise p is estimated from 100,000
+        random assignments.
+
+    Reference: Smucker, Allan and Carterette 2007, "A Comparison of
+        Statistical Significance Tests for Information Retrieval Evaluation";
+        Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure".
 
     Example:
     >>> values = {"bm25": {"q": 0.5, "r": 1.0}, "mine": {"q": 1.0, "r": 1.0}}

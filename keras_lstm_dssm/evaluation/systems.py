@@ -32,14 +32,9 @@ that match the query, or `None` if all titles match."""
 
 
 class CorpusSystem(System):
-    """Reranks and retrieves by a score for each title of a corpus.
+    """Reranks and retrieves by a score for each title of a corpus."""
 
-    `rerank` and `retrieve` give a title the same score, because both compute
-    statistics of words over the whole corpus. `parameters` is the number of
-    learnt parameters.
-    """
-
-    parameters = 0
+    parameters = 0  # number of learnt parameters
 
     @abstractmethod
     def scores(
@@ -143,8 +138,7 @@ class PairSystem(System):
         score_pairs: Function from n queries and n titles to float `[n]`,
             such as `PairScorer.score_pairs`.
         first_stage: System that retrieves the candidates. Without a first
-            stage, `retrieve` raises `InputError`, because scoring all documents
-            of a corpus with each query is too slow.
+            stage, `retrieve` raises `InputError`.
 
     Example:
     >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())
@@ -228,10 +222,7 @@ def system_of(
 
 
 def words_of(model: Any) -> str:
-    """Returns the key of `TOKENIZERS` that splits texts as a model does.
-
-    The default, for third-party encoders, is `"alphanumeric"`.
-    """
+    """Returns the key of `TOKENIZERS` that splits texts as a model does."""
     layer = getattr(model, "words", None)
     if layer is None and hasattr(model, "document_encoder"):
         layer = model.document_encoder.trigrams
@@ -240,10 +231,7 @@ def words_of(model: Any) -> str:
 
 
 class CachedEncoder:
-    """Caches the vectors of an encoder: each text is encoded only once.
-
-    All vectors stay in memory. The weights of the encoder must not change.
-    """
+    """Caches the vectors of an encoder, whose weights must not change."""
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode
@@ -266,10 +254,7 @@ class CachedEncoder:
 
 
 def with_cached_vectors(system: DenseSystem) -> DenseSystem:
-    """Returns a system that encodes each text once.
-
-    Queries and documents share a cache if their encoders are equal.
-    """
+    """Returns a system that encodes each text once."""
     encoders = system.encode_query, system.encode_document
     if all(isinstance(encode, CachedEncoder) for encode in encoders):
         return system

@@ -84,8 +84,7 @@ class Task(NamedTuple):
         """Selects the queries of a split that can distinguish systems.
 
         Queries without a relevant document are left out. The modes `"rerank"`
-        and `"lists"` also leave out queries with a single judged document,
-        because the order of one document is always perfect.
+        and `"lists"` also leave out queries with a single judged document.
 
         Args:
             collection: The collection. `Collection.graded_qrels` replaces
@@ -332,14 +331,9 @@ def document_tasks(
     split: str = "test",
     min_relevant: int = 1,
     seeds: int = K_MEANS_SEEDS,
-    clustered: Sequence[str] = (),
+    clustered: Sequence[str] = (),  # splits to cluster; by default `split`
 ) -> dict[str, AnyTask]:
-    """Makes the tasks `"retrieve"` and `"cluster"` of a folder's split.
-
-    The task `"retrieve"` needs queries of the split. The task `"cluster"` needs
-    documents of two classes, and has the documents of the splits `clustered`,
-    by default of `split`. Raises `InputError` if both tasks are impossible.
-    """
+    """Makes the tasks `"retrieve"` and `"cluster"`, if a split allows them."""
     texts, classes = _split_texts(folder, [split])
     tasks: dict[str, AnyTask] = {}
     if split in folder.splits:

@@ -18,20 +18,7 @@ class JudgedList(NamedTuple):
 
 
 def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
-    """Fits weights of 0 or more that rank relevant candidates first.
-
-    The score of a candidate is the weighted sum of the parts' scores. The loss
-    of a query is the cross-entropy between the softmax of the candidates'
-    scores and a uniform distribution over the relevant candidates. The convex
-    objective is the mean loss, plus `L2` times the sum of the squared weights.
-
-    Lists of only relevant or only non-relevant candidates have no effect.
-    Returns the weights, float `[parts]`. Raises `InputError` if no list has a
-    relevant and a non-relevant candidate.
-
-    Reference: Cao et al. 2007, "Learning to Rank: From Pairwise Approach to
-        Listwise Approach" (ListNet), for the loss.
-    """
+    """Fits weights of 0 or more that rank relevant candidates first."""
     from scipy.optimize import minimize
 
     used = [judged for judged in lists if 0 < judged.relevant.mean() < 1]
@@ -48,6 +35,7 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
         [judged.relevant / judged.relevant.sum() for judged in used]
     )
 
+    # The loss of ListNet, see `choose_weights`. `L2` keeps the weights finite.
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         scores = parts @ weights
         scores -= np.maximum.reduceat(scores, first)[row]
@@ -66,15 +54,10 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
 
 
 def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
-    """Fits scale and base of P(relevant) = sigmoid(scale * score + base).
-
-    The fit is by maximum likelihood, with targets slightly off 0 and 1 (Platt
-    1999, "Probabilistic Outputs for Support Vector Machines"). `scores` are
-    float `[n]`. `relevant`, bool `[n]`, must contain true and false. Returns
-    the scale, which is above 0, and the base.
-    """
+    """Fits scale and base of P(relevant) = sigmoid(scale * score + base)."""
     from scipy.optimize import minimize
 
+    # Platt 1999: targets slightly off 0 and 1 avoid overfitting.
     count = relevant.sum()
     high, low = (count + 1) / (count + 2), 1 / (len(relevant) - count + 2)
     target = np.where(relevant, high, low)
@@ -97,26 +80,18 @@ def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
 
 
 class Reliability(NamedTuple):
-    """How well predicted probabilities agree with relevance.
+    """How well predicted probabilities agree with relevance."""
 
-    `error` is the expected calibration error, from 0 to 1: the mean of |mean
-    probability - share of relevant documents| over bins, weighted by the number
-    of documents in each bin. `bins` has three numbers for each bin: the mean
-    probability, the share of relevant documents, and the number of documents.
-    """
-
-    error: float
+    error: float  # expected calibration error (Guo et al. 2017), from 0 to 1
+    # The mean probability, the share of relevant documents, and the number of
+    # documents of each bin.
     bins: list[tuple[float, float, int]]
 
 
 def reliability(
     probabilities: np.ndarray, relevant: np.ndarray, bins: int = 10
 ) -> Reliability:
-    """Compares probabilities with relevance, in bins of equal width.
-
-    Reference: Guo et al. 2017, "On Calibration of Modern Neural Networks",
-        https://arxiv.org/abs/1706.04599, for the expected calibration error.
-    """
+    """Compares probabilities with relevance, in bins of equal width."""
     bin_numbers = np.minimum((probabilities * bins).astype(int), bins - 1)
     rows = []
     for number in np.unique(bin_numbers):

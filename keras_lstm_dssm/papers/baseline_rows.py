@@ -180,18 +180,15 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # a cached training has its duration, too
+            seconds = system.seconds  # known also if the training was cached
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
 
 
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
-    """Makes a system that ranks by the cosine of sums of skip-gram vectors.
-
-    Pair scorers start from the same word vectors. With `idf`, the vector of a
-    word w is multiplied by log(n / n_w), where n_w of the n texts have w.
-    """
+    """Makes a system that ranks by the cosine of sums of skip-gram vectors."""
+    # Pair scorers start from the same word vectors.
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
     vectors = skip_gram_vectors(
@@ -218,12 +215,9 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Describes a row that is a mixture of other rows of the same table.
+    """Describes a row that is a mixture of other rows of the same table."""
 
-    `parts` are `"teacher"`, `"bm25"` or names of rows with saved models.
-    """
-
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # "teacher", "bm25" or rows with saved models
     seeded: bool = True  # whether a part depends on the seed
     group: ClassVar[str] = "baseline"
 
@@ -245,13 +239,9 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does.
+    """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does."""
 
-    `towers` is the name of the row with the trained towers. If it is `None`,
-    the hybrid consists of BM25 and of word vectors fitted to the teacher.
-    """
-
-    towers: str | None = None
+    towers: str | None = None  # row of the towers; None: only words and BM25
     group: ClassVar[str] = "baseline"
 
     @property

@@ -161,8 +161,7 @@ class UnigramLMSystem(CorpusSystem):
     where p(w|C) is the share of word w among all words of the corpus. Words
     that do not occur in the corpus are dropped from queries.
 
-    Retrieval returns only documents that share a word with the query: the model
-    would order other documents by length alone.
+    Retrieval returns only documents that share a word with the query.
 
     Args:
         mu: Weight of the corpus model, as a number of words. Zhai and
@@ -247,11 +246,11 @@ class _GensimSystem(DenseSystem):
 class Doc2VecSystem(_GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
-    The vectors of queries and titles are inferred. A vector depends only on the
-    text, the seed and the training; inferred vectors are cached. A text without
-    a known word has a zero vector. The defaults are from Palangi et al. 2016.
-    For the other arguments see `Word2VecSystem`; the default of `min_count` is
-    1. Needs the extra `[baselines]`.
+    The vectors of queries and titles are inferred, and depend only on the text,
+    the seed and the training. A text without a known word has a zero vector.
+    The defaults are from Palangi et al. 2016. For the other arguments see
+    `Word2VecSystem`; the default of `min_count` is 1. Needs the extra
+    `[baselines]`.
 
     Args:
         window: Number of words on each side that predict a word.
@@ -476,13 +475,10 @@ class RandomVectorSystem(DenseSystem):
 
 
 def document_baselines(
-    texts: Sequence[str], seed: int = 0
+    texts: Sequence[str],  # documents with a sentence on each line
+    seed: int = 0,
 ) -> dict[str, System]:
-    """Trains the baselines for document vectors; returns name -> system.
-
-    `texts` are the training documents, one sentence on each line. Without
-    texts, only systems that need no training are returned.
-    """
+    """Trains the baselines for document vectors; returns name -> system."""
     trained: dict[str, System] = {}
     if texts:
         trained = {

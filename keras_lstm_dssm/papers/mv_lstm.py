@@ -130,7 +130,7 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Joins Tables 3 and 5 to one table; Table 2 is empty if k is always 5."""
+    """Returns Tables 3 and 5 as one table, and Table 2 if k varies."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [

@@ -62,15 +62,12 @@ class EpochTimes(keras.callbacks.Callback):
 
 @dataclass(frozen=True)
 class Neural:
-    """Describes a row whose system `dssm.train` trains by a recipe.
-
-    If `tuned`, the learning rate (and gamma of two towers) is chosen on dev,
-    and epochs and batch size are from the table's settings. Otherwise all
-    values are from the recipe.
-    """
+    """Describes a row whose system `dssm.train` trains by a recipe."""
 
     recipe: ModelRecipe
     group: str = "recurrent"  # or "feed-forward"
+    # Whether dev chooses the learning rate and gamma, and the table's settings
+    # give the epochs and the batch size. Otherwise the recipe has all values.
     tuned: bool = True
     saved: bool = False  # whether the model is saved, for mixtures
     salience: str | None = None  # KeyVec's teacher; None: settings.salience
@@ -80,11 +77,7 @@ class Neural:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial, or `None` after the last trial.
-
-        Learning rates come first. Gammas of two towers follow, with the best
-        learning rate. An untuned row has one trial with its recipe's values.
-        """
+        """Returns the next trial: first learning rates, then gammas."""
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
         values = self.recipe.to_dict()
@@ -163,17 +156,14 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Returns a recipe adapted to a table, and an empty dict of arguments.
-
-    If `settings.updates_of` is a number, training makes as many updates as
-    training on this number of clicks.
-    """
+    """Adapts a recipe to a table's settings; no arguments are added."""
     settings = data.settings
     recipe = recipe.replace(
         patience=0,  # the curves show all epochs
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
+        # Makes as many updates as training on `updates_of` clicks.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts
         )
@@ -190,7 +180,7 @@ def tower_row(
 def keyvec_row(
     recipe: KeyVecRecipe, data: TableData, salience: str | None
 ) -> tuple[KeyVecRecipe, dict[str, Any]]:
-    """Returns the unchanged recipe, and the targets as argument `salience`."""
+    """Returns the recipe, and the targets as the argument `salience`."""
     salience = salience or data.settings.salience
     targets = _targets(data.examples, salience, recipe.key_words_of)
     return recipe, {"salience": targets}

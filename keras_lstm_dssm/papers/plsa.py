@@ -21,22 +21,15 @@ _TINY = np.float32(1e-12)  # least probability: subnormal numbers are slow
 
 
 def em_step(
-    counts: Any,
-    topics: np.ndarray,
-    mixtures: np.ndarray,
+    counts: Any,  # n(d, w), CSR matrix `[titles, words]`
+    topics: np.ndarray,  # P(w|z), `[words, T]`
+    mixtures: np.ndarray,  # P(z|d), `[titles, T]`
     word_prior: float,
     topic_prior: float,
 ) -> np.ndarray:
-    """Updates the mixtures P(z|d), then the topics P(w|z), by an EM step.
-
-        P(z|w, d) = P(w|z) P(z|d) / P(w|d), computed before each update
-        P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
-        P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
-
-    No update lowers the posterior (ECM, Meng and Rubin 1993). `counts` are
-    n(d, w), a CSR matrix `[titles, words]`. `topics` are `[words, T]` for T
-    topics. `mixtures`, `[titles, T]`, are updated in place. Returns new topics.
-    """
+    """Updates `mixtures` in place by an EM step, and returns new topics."""
+    # The topics use the updated mixtures. No update lowers the posterior (ECM,
+    # Meng and Rubin 1993).
     ratios = counts.copy()
     for titles, entries in _blocks(counts):
         word_counts = counts.data[entries]
@@ -68,7 +61,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields indices of B titles `[B]`, and of L counts of each `[B, L]`."""
+    """Yields the indices of B titles `[B]` and of their L counts `[B, L]`."""
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -108,11 +101,10 @@ class PLSASystem(CorpusSystem):
     log P(q|d) = sum over w in q of
         log((1 - background) sum over z of P(w|z) P(z|d) + background P(w))
 
-    P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors
-    (`em_step`). P(z|d) of a title is estimated with P(w|z) fixed. A title
-    without a known word has a uniform P(z|d). Unknown words are dropped from
-    queries and titles. Retrieval ranks all titles, because a title can match a
-    query by its topics without a common word.
+    P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors.
+    P(z|d) of a title is estimated with P(w|z) fixed. A title without a known
+    word has a uniform P(z|d). Unknown words are dropped from queries and
+    titles. Retrieval ranks all titles, also titles without a word of the query.
 
     Args:
         topics: T, the number of topics.

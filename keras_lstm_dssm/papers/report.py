@@ -139,13 +139,9 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    compared: Mapping[str, str],
+    compared: Mapping[str, str],  # further measure to test -> its mode
 ) -> Summary:
-    """Collects all results, and tests differences for significance.
-
-    The tested measures are the `MAIN_MEASURES` of all modes except clustering,
-    and the measures of `compared` (measure -> mode).
-    """
+    """Collects all results, and tests differences for significance."""
     references = [name for name in references if name in results]
     systems = {
         name: {
@@ -251,17 +247,12 @@ def measure_table(
     measures: Sequence[str],
     *,
     names: Sequence[str] | None = None,
-    differences: Mapping[str, str] | None = None,
-    published: Sequence[str] = (),
+    differences: Mapping[str, str] | None = None,  # key -> heading
+    published: Sequence[str] = (),  # headings of published values
     published_of: Callable[[str], Sequence[str]] = lambda name: (),
     first: str = "System",
 ) -> Table:
-    """Makes a table of measures with a row for each system.
-
-    `differences` maps keys of `significance` to headings: "NDCG@1" becomes
-    "NDCG@1 against BM25". `published` are the headings of published values, and
-    `published_of` maps the name of a system to these values.
-    """
+    """Makes a table of measures with a row for each system."""
     systems = summary["systems"]
     against = [f"against {systems[r]['label']}" for r in summary["references"]]
     header = [first, *map(str.upper, measures)]
@@ -303,10 +294,7 @@ def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
 def _bar_panels(
     path: Path, summary: Mapping[str, Any], titles: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Writes horizontal bar charts, one panel for each title.
-
-    Yields the axes. The caller draws the bar of system i at y = i.
-    """
+    """Yields an axis for each title; the bar of system i belongs at y = i."""
     labels = [system["label"] for system in summary["systems"].values()]
     size = (3.0 + 3.5 * len(titles), 1.6 + 0.3 * len(labels))
     with drawing(path, len(titles), figsize=size) as axes:

@@ -40,7 +40,7 @@ class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for random order
-    parameters: int  # number in one tower, or in a scorer without word vectors
+    parameters: int  # of one tower, of a matcher or of the whole system
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without evaluation on dev
     titles_per_second: float | None = None  # speed of a document encoder
@@ -65,10 +65,7 @@ class RowSystem(Protocol):
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial on dev, or `None` after the last trial.
-
-        `tried` has the earlier trials, with their dev measure as `dev`.
-        """
+        """Returns the next trial; earlier trials have a dev measure, `dev`."""
 
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
@@ -135,17 +132,13 @@ def choose_rows(
 def choose_on_dev(
     name: str, row: Row, data: TableData, path: Path
 ) -> Hyperparameters:
-    """Returns the best hyperparameters on dev; ties go to the first trial.
-
-    Trials have seed 0 and a share of the epochs (`TableSettings.search`). The
-    measure of a failed training is 0. All trials are written to the JSON file
-    `path`, from which an interrupted search continues. If there is only one
-    choice, nothing is trained or written.
-    """
+    """Returns the best hyperparameters on dev; ties go to the first trial."""
     settings, system = data.settings, row.system
+    # An interrupted search continues from the file.
     trials = read_json(path)["tried"] if path.exists() else []
     options = system.next_trial(name, settings, trials)
     if options is not None and not trials:
+        # A single choice needs no training.
         after_one = [{**options, "dev": 0.0}]
         if system.next_trial(name, settings, after_one) is None:
             return options
@@ -179,12 +172,7 @@ def run_systems(
     seeds: int,
     options: Mapping[str, Hyperparameters] | None = None,
 ) -> dict[str, str]:
-    """Trains and measures the unfinished systems, one after the other.
-
-    Each system has a separate process: a crash ends no other system. `rows`
-    and `options` map names to arguments of `run_system`. Returns failed system
-    -> reason.
-    """
+    """Runs the unfinished systems; returns failed system -> reason."""
     failed = {}
     for name, row in rows.items():
         if all(f.exists() for f in seed_folders(output, name, row, seeds)):
@@ -192,6 +180,7 @@ def run_systems(
             continue
         print(f"{name} ...", flush=True)
         chosen = (options or {}).get(name)
+        # A crash in a separate process ends no other system.
         reason = _run_in_process(output, name, row, settings, seeds, chosen)
         if reason:
             print(f"{name}: failed: {reason}", flush=True)
@@ -213,13 +202,9 @@ def run_system(
     seeds: int,
     options: Hyperparameters | None = None,
 ) -> None:
-    """Chooses on dev, trains and measures one system.
-
-    Finished trials and seeds are skipped. A folder `systems/NAME/seed_S` exists
-    only when its seed is finished. Without `options`, hyperparameters are
-    chosen on dev, and `systems/NAME/choice.json` holds the search.
-    """
+    """Chooses hyperparameters on dev, trains and measures one system."""
     folders = seed_folders(output, name, row, seeds)
+    # The folder of a seed exists only when the seed is finished.
     missing = [s for s, folder in enumerate(folders) if not folder.exists()]
     if not missing:
         return
@@ -330,7 +315,7 @@ def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when its parent ends and so unlocks the folder."""
+    """Ends this process when its parent ends, to unlock the folder."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

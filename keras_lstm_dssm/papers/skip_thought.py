@@ -63,11 +63,7 @@ def mark(text: str) -> str:
 def word_ids(
     sentences: Iterable[str], size: int
 ) -> keras.layers.TextVectorization:
-    """Makes the layer that maps words to at most `size` ids.
-
-    The first ids stand for padding, unknown words and `END_WORD`. The most
-    frequent words follow, in descending order of frequency.
-    """
+    """Makes the layer that maps the most frequent words to ids below `size`."""
     counts = Counter(chain.from_iterable(map(str.split, sentences)))
     del counts[END_WORD]
     common = sorted(counts, key=lambda word: (-counts[word], word))
@@ -82,11 +78,7 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches every sentence with the sentences before and after.
-
-    Paragraphs of one sentence are left out. The sentences of a batch have
-    similar lengths. The random order changes from epoch to epoch.
-    """
+    """Batches every sentence with the sentences before and after."""
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
         "sentence": chain.from_iterable(contiguous),
@@ -100,6 +92,7 @@ def triples(
 
     def epoch() -> Iterator[dict[str, np.ndarray]]:
         order = random.permutation(len(longest))
+        # Sentences of similar lengths share a batch, so that padding is short.
         order = order[np.argsort(longest[order], kind="stable")]
         starts = np.arange(0, len(order), batch_size)
         for start in random.permutation(starts):
@@ -124,11 +117,7 @@ def triples(
 def sentence_encoder(
     vocabulary: int, embedding: int, units: int, bidirectional: bool
 ) -> keras.Model:
-    """Makes an encoder: word ids `(batch, words)` -> last state of a GRU.
-
-    If `bidirectional`, a second GRU reads right to left, and each GRU has half
-    of the units. The layer `words` has the word vectors.
-    """
+    """Makes an encoder: word ids `(batch, words)` -> last state of a GRU."""
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
         vocabulary,
@@ -146,20 +135,17 @@ def sentence_encoder(
 
 
 class SkipThought(keras.Model):
-    """Trains a sentence encoder with two decoders.
+    """Trains an encoder with two decoders: Kiros et al. 2015, section 2.1.
 
-    Each decoder is a language model of a neighbouring sentence: a GRU whose
-    input joins the vectors of the previous word and of the sentence. The
-    decoders use the encoder's word vectors, and share the output layer: a
-    softmax over all words. If `sampled` is above 0, the softmax of training is
-    over the right word and this number of random words (log-uniform by rank).
-    Takes word ids `(batch, words)` of `sentence`, `previous` and `next`, padded
-    with 0. Returns -log P of each word of the neighbours.
-
-    Reference: Kiros et al. 2015, "Skip-Thought Vectors", section 2.1.
+    Each decoder is a language model of a neighbouring sentence. Takes word ids
+    `(batch, words)`. Returns -log P of each word of the neighbours.
     """
 
-    def __init__(self, encoder: keras.Model, sampled: int = 0) -> None:
+    def __init__(
+        self,
+        encoder: keras.Model,
+        sampled: int = 0,  # random words in the softmax of training; 0: all
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.sampled = sampled
@@ -249,8 +235,7 @@ class SkipThoughtSystem(DenseSystem):
     An encoder is trained on paragraphs: from the vector of a sentence, two
     decoders predict the sentences before and after. Words are the first 30 runs
     of letters and digits of a text, case folded. Words that are rare in the
-    paragraphs share one id. The defaults suit about 44,000 sentences. Kiros et
-    al. 2015 have 74 million sentences, 2,400 units and 20,000 words.
+    paragraphs share one id. The defaults suit about 44,000 sentences.
 
     Args:
         mode: `"uni"`, a GRU that reads left to right; `"bi"`, a GRU of half the
@@ -409,7 +394,8 @@ class SkipThoughtSystem(DenseSystem):
             words, self.embedding, self.units, bidirectional=name == "bi"
         )
         model = SkipThought(encoder, self.sampled * (self.sampled < words))
-        # Optimizer and clipping are the paper's. XLA cannot compile the mask.
+        # Adam and clipping are as in the paper. XLA cannot compile
+        # `tf.boolean_mask`.
         model.compile(
             keras.optimizers.Adam(self.learning_rate, global_clipnorm=10.0),
             jit_compile=False,
@@ -431,13 +417,7 @@ PROSE_FORMAT = 1  # increment when paragraphs of the same packages change
 
 
 def api_paragraphs() -> list[list[str]]:
-    """Reads the prose of the docstrings that API search is made from.
-
-    A paragraph is a run of consecutive sentences of one docstring. Code, lists,
-    tables, and queries of dev or test end a run. Runs of one sentence, and runs
-    without a new sentence, are left out. The paragraphs are written once, to a
-    file in API search's folder.
-    """
+    """Reads the prose of the docstrings that API search is made from."""
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
     if not os.path.isfile(path):
@@ -454,7 +434,7 @@ def api_paragraphs() -> list[list[str]]:
 
 
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Reads paragraphs: one sentence a line, blank lines between paragraphs."""
+    """Reads paragraphs: a sentence on each line, blank lines between them."""
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):
         if line:

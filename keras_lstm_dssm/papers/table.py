@@ -54,15 +54,9 @@ def run_learning_curve(
     data: TableData,
     results: Mapping[str, SystemResults],
     seeds: int,
-    pairs: Sequence[int],
+    pairs: Sequence[int],  # numbers of clicks
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Trains on fewer clicks; writes `curve.csv` and `curve.MODE.png`.
-
-    `pairs` are numbers of clicks. The number of updates and the hyperparameters
-    are as for all clicks. A larger sample of clicks includes the smaller
-    samples. Each folder `pairs/NUMBER` has the layout of the table's folder.
-    Returns caption -> picture, and failed system -> reason.
-    """
+    """Trains on fewer clicks; returns caption -> picture, and the failures."""
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
     rows = {name: result.row for name, result in results.items()}
@@ -84,6 +78,7 @@ def run_learning_curve(
     failed: dict[str, str] = {}
     for size in sorted(pairs):
         folder = output / "pairs" / str(size)
+        # Each size makes as many updates as training on all clicks.
         size_settings = dataclasses.replace(
             settings, pairs=size, updates_of=clicks
         )
@@ -133,10 +128,7 @@ def make_table(
     seeds: int,
     pairs: tuple[int, ...] = (),
 ) -> tuple[Summary, dict[str, str]]:
-    """Runs the unfinished systems of a table, and writes the table's report.
-
-    Returns the content of `table.json`, and failed system -> reason.
-    """
+    """Runs the unfinished systems of a table, and writes the table's report."""
     for name, row in rows.items():
         if "teacher" in (name, *getattr(row.system, "parts", ())):
             settings.teacher_folder()  # raises before systems run for hours

@@ -64,10 +64,7 @@ _DEV_MEASURES = {RETRIEVE: "map", CLUSTER: "ari"}
 
 
 def _open_documents(settings: TableSettings, table: Path) -> TableData:
-    """Opens a folder of documents; systems are trained on the split `train`.
-
-    Choices on dev maximise MAP or, without queries, the adjusted Rand index.
-    """
+    """Opens a folder of documents; systems are trained on the split `train`."""
     folder = open_documents(settings.data)
     texts = [document_text(d.sentences) for d in folder.of("train")]
     if not texts:
@@ -117,14 +114,7 @@ _DEV_DEPTH = 100
 
 
 def _open_collection(settings: TableSettings, folder: Path) -> TableData:
-    """Opens a collection of queries and titles.
-
-    With `settings.lists`, dev and test have the mode `"lists"`. Otherwise test
-    has the mode `"retrieve"`, and also `"rerank"` if a query has documents of
-    different grades. Dev has the mode `settings.dev_mode`, by default
-    `"rerank"` if at least half of the queries have documents of different
-    grades, otherwise `"retrieve"`.
-    """
+    """Opens a collection of queries and titles."""
     collection = open_collection(settings.data)
     for split in ("dev", "test"):
         if split not in collection.splits:
@@ -147,6 +137,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     else:
         mode = settings.dev_mode
         if mode is None:
+            # Reranking documents of equal grades cannot tell systems apart.
             can_rerank = _rerankable(collection, "dev") >= 0.5
             mode = "rerank" if can_rerank else "retrieve"
         dev = task("dev", mode, _DEV_DEPTH)
@@ -221,12 +212,7 @@ def _rerankable(collection: Collection, split: str) -> float:
 def describe_words(
     log: ClickLog, titles: list[str], task: Task
 ) -> dict[str, float]:
-    """Counts the words (runs of letters and digits) of queries and titles.
-
-    `overlap` is a mean over test queries and relevant titles: the share of the
-    query's distinct words that the title has. `seen` is the share of the words
-    in test queries that also occur in a training query.
-    """
+    """Counts the words of queries and titles, and how many they share."""
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)
         for key, query in task.queries.items()

@@ -30,17 +30,13 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Returns the results of an LSTM and an RNN with equal gamma.
-
-    Figure 7 compares both costs, and the cost of equation (4) grows with gamma.
-    If the gammas chosen on dev differ, the RNN is trained again with the LSTM's
-    gamma, in the folder `figure_7`. Also returns failed system -> reason.
-    """
+    """Returns results of an LSTM and an RNN with equal gamma, and failures."""
     shown = {
         name: results[name]
         for name in (_FIGURE_7_LSTM, _RNN)
         if name in results
     }
+    # Figure 7 compares costs, which grow with gamma by equation (4).
     gammas = [r.seeds[0]["options"]["gamma"] for r in shown.values()]
     if len(set(gammas)) < 2:
         return shown, {}
