@@ -61,7 +61,7 @@ class FlatSequences(NamedTuple):
 
 
 class FlatPacking(NamedTuple):
-    """Orders the values of `FlatSequences` as in a `PackedSequence`."""
+    """Lists the values of `FlatSequences` by time, as `PackedSequence` does."""
 
     counts: tf.Tensor  # int32 `(time,)`, number of sequences longer than t
     # int32 `(2, values)`, value index of each step: forward, then backward
@@ -108,11 +108,7 @@ def loop_forward(
     counts: tf.Tensor,
     gates: Sequence[str],
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
-    """Runs the LSTMs of all directions, from states of zero.
-
-    `index`, `(directions, steps)`, has the row of `table` of each packed step.
-    Returns packed y of each direction, and an array for each name in `gates`.
-    """
+    """Runs the LSTMs of all directions over packed inputs `table[index]`."""
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     zeros = tf.zeros([directions, counts[0], cell.units], dtype)
@@ -124,6 +120,7 @@ def loop_forward(
         first, rows = starts[t], counts[t]
         inputs = tf.gather(table, index[:, first : first + rows])
         z = inputs + _products(y[:, :rows], matrices)
+        # No weights are passed, because the cells have no peepholes.
         now = cell.activate(z, {"c": c[:, :rows]}, {})
         y, c = now["y"], now["c"]
         outputs = [array.write(t, y[d]) for d, array in enumerate(outputs)]
@@ -162,10 +159,7 @@ def loop_backward(
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Returns packed gradients of the projected inputs, for each direction.
-
-    `index`, `(directions, steps)`, has the row of `errors` of each packed step.
-    """
+    """Returns packed gradients of the inputs from gradients `errors[index]`."""
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     transposed = tf.unstack(tf.transpose(recurrent, [0, 2, 1]))
@@ -212,10 +206,7 @@ def run_on_rows(
     sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Runs the first LSTM forward, and the second LSTM, if any, backward.
-
-    The LSTMs have no peepholes. Returns y `(values, layers * units)`.
-    """
+    """Runs the first LSTM forward, and the second LSTM, if any, backward."""
     cells = [layer.cell for layer in layers]
     # Each table row is projected once, even if several values have this row.
     inputs = [layer.project(sequences.table) for layer in layers]
@@ -281,10 +272,7 @@ def run_by_numpy(
     reverse: bool = False,
     last: bool = False,
 ) -> np.ndarray:
-    """Runs an LSTM without peepholes by NumPy; lengths must be descending.
-
-    Returns y `(values, units)`; with `last`, the last y `(sequences, units)`.
-    """
+    """Runs an LSTM without peepholes by NumPy; lengths must be descending."""
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})
     kernel, recurrent, bias = (

@@ -38,7 +38,7 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 @register
 class ScoringMLP(Configured, keras.layers.Layer):
-    """Scores features `(pairs, width)` by an MLP; scores of 0 at the start."""
+    """Scores features `(pairs, width)` by an MLP; all scores start at 0."""
 
     def __init__(
         self,
@@ -120,11 +120,7 @@ def masked_max_pool(
 
 @register
 class MaskedConvolution(Configured, keras.layers.Layer):
-    """Convolves `(texts, time, features)`; also returns the new lengths.
-
-    With `"wide"` padding, each window that contains a word has an output. With
-    `"narrow"` padding, windows start at a word and end within the time axis.
-    """
+    """Convolves `(texts, time, features)`; also returns the new lengths."""
 
     def __init__(
         self,
@@ -185,7 +181,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
     """Base of stacks of convolutions and poolings; creates the convolutions."""
 
     padding: str
-    """`"wide"` or `"narrow"`; see `MaskedConvolution`."""
+    """`"wide"` or `"narrow"`; see `ARCII`."""
 
     time: int
     """Number of positions of the last `Features` that a call returns."""

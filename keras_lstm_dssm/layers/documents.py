@@ -91,11 +91,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Lists the windows of words in concatenated sentences.
-
-    Returns the positions of the words, `(windows, width)`; the sentence of each
-    window, ascending; and whether each position is inside the sentence.
-    """
+    """Returns word positions, sentence and mask of each window of words."""
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
     # All earlier sentences together have `shift` more words than windows.
@@ -110,7 +106,7 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Adds the `values` of each row of `rows`; takes each segment's maximum."""
+    """Sums `values` at the indices of each row; returns maxima by segment."""
 
     def sums_of(values: tf.Tensor) -> tf.Tensor:
         terms = tf.unstack(rows, axis=1)
@@ -191,7 +187,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes h and logits; `index` has each sentence's row."""
+        """Computes h and the logits; `index` has the row of each sentence."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,

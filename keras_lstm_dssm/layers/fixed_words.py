@@ -37,8 +37,8 @@ _IDS = FIELD_SPECS[:6]
 class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed vector, `w(word) r(word) + w(start) r(start)`.
 
-    r is a row of random signs, chosen by a hash; w is the square root of the
-    IDF. The start of a word is its first letters: `bracket` and `brackets` have
+    r is a row of random signs, chosen by a hash. w is the square root of the
+    IDF. The start of a word is the first letters: `bracket` and `brackets` have
     the same start.
 
     The vector of a text is the sum of the vectors of the words. The inner

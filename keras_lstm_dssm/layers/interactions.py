@@ -53,10 +53,7 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes k chosen cells of each pair and slice, `(pairs, slices, k)`.
-
-        The indices `(pairs, slices, k)` are rows of the vectors of all texts.
-        """
+        """Computes only the cells of indexed vectors, `(pairs, slices, k)`."""
         pairs, _, k = tf.unstack(tf.shape(query_index))
         u, v = (
             tf.reshape(
@@ -316,7 +313,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Computes `(pairs, m, n)` from projected queries, before `apply`."""
+        """Compares phrases of projected queries with phrases of documents."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
             return (products - sums_of_squares(query, document) / 2) / 2
@@ -332,14 +329,14 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return values if self.bias is None else values + self.bias
 
     def apply(self, values: tf.Tensor) -> tf.Tensor:
-        """Applies f, or exp for `"direct"`, to the result of a call."""
+        """Applies the activation (exp for `"direct"`) to a call's result."""
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)
 
 
 def sums_of_squares(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes |u_i|^2 + |v_j|^2 `(pairs, m, n)` of all positions i and j."""
+    """Computes |u_i|^2 + |v_j|^2 for all positions i and j, `(pairs, m, n)`."""
     return (
         tf.reduce_sum(query * query, axis=-1)[:, :, tf.newaxis]
         + tf.reduce_sum(document * document, axis=-1)[:, tf.newaxis]

@@ -18,10 +18,7 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divides the positions of each row into regions, see `DynamicPooling`.
-
-    Returns the first position and the size of each region, `[rows, count]`.
-    """
+    """Returns first position and size of each region; see `DynamicPooling`."""
     if repeat == "double":
         times = tf.ones_like(lengths)
         for _ in range((count - 1).bit_length()):
@@ -45,8 +42,8 @@ def regions(
 class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
-    Dynamic pooling of Socher et al. 2011. The rows without padding are divided
-    into regions of floor(length / count) rows; the last `length % count`
+    Dynamic pooling of Socher et al. 2011. The L rows without padding are
+    divided into `rows` regions of floor(L / rows) rows. The last L % rows
     regions have one more row. The columns are divided in the same way. Each
     output cell is the maximum (or minimum) of the cells in a region of rows and
     a region of columns, for each channel.
@@ -231,11 +228,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
 def strongest_of_columns(
     cells: np.ndarray, lengths: np.ndarray, k: int
 ) -> np.ndarray:
-    """Computes k-max pooling by NumPy, for one query and many documents.
-
-    `cells`, `(m, slices, n)`, has the words of all documents as columns;
-    `lengths` is descending. Returns `(documents, slices, k)`.
-    """
+    """Computes `KMaxPooling` by NumPy; `cells` has all documents as columns."""
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
     column = row = 0

@@ -22,11 +22,7 @@ from keras_lstm_dssm.text.word_hashing import pad_rows
 
 
 class PackedSequence(NamedTuple):
-    """Holds rows of values without padding, one time step after the other.
-
-    Rows are ordered by descending length: at time t, the first `counts[t]`
-    rows have values.
-    """
+    """Holds rows of values without padding, one time step after the other."""
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
     counts: tf.Tensor  # int32 `(time,)`, number of rows longer than t
@@ -73,7 +69,7 @@ _STEPS = 2
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
-    """Returns the last output `(1, units)` for one sequence's inputs."""
+    """Returns the last y `(1, units)` for one sequence of projected inputs."""
     # This loop needs a quarter of the operations of `run_to_last_output`.
     weights = cell.recurrent_weights()
     zero = tf.zeros([1, cell.units], values.dtype)
@@ -130,7 +126,7 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell from states of zero; returns an array for each of `names`."""
+    """Runs a cell from states of zero; returns an array for each name."""
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
         return {
@@ -281,6 +277,7 @@ def backpropagate_through_time(
         start = first - all_rows  # `before` starts at t = 1
         earlier = {n: y[start : start + rows] for n, y in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
+        # `backpropagate` leaves out the gradient through W_rec y(t-1).
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
             # States before the last T steps count as constants.
@@ -324,8 +321,9 @@ class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
     The results equal the results of `keras.layers.RNN(cell)`. The last outputs
-    are computed several times as fast. With `return_sequences`, `return_state`
-    or `initial_state`, Keras's layer computes the results.
+    are computed several times as fast as by Keras's layer. With
+    `return_sequences`, `return_state` or `initial_state`, Keras's layer
+    computes the results.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.

@@ -108,10 +108,7 @@ class RecurrentCell(keras.layers.Layer):
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Computes gradients for z(t) and for the states at t-1.
-
-        The caller adds the gradient of y(t-1) through `W_rec y(t-1)`.
-        """
+        """Computes gradients for z(t) and for the states at t-1."""
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
     def weight_gradients(

@@ -1,4 +1,4 @@
-"""MV-LSTM of Wan et al. 2016, and its baseline LSTM-RNN."""
+"""MV-LSTM of Wan et al. 2016, and the baseline LSTM-RNN."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -39,7 +39,7 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Computes the features of numbers of `RAE`; id 0 is not a number."""
+    """Computes RAE's features of sets of numbers; id 0 is not a number."""
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
     is_superset = tf.reduce_all(tf.reduce_any(equal, 1) | (document <= 0), 1)

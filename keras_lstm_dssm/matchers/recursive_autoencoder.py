@@ -15,10 +15,9 @@ from keras_lstm_dssm.registration import Configured, register
 
 
 class Trees(NamedTuple):
-    """Holds a binary tree over the words of each text, padded to `time` words.
+    """Holds a binary tree over the words of each text."""
 
-    Node i < time is word i, and node time + k is the parent that merge k makes.
-    """
+    # Node i < time is word i, and node time + k is the parent of merge k.
 
     # int32 `[texts, time - 1, 2]`: left and right child of each merge; 0 past
     # the merges of a text.

@@ -365,8 +365,9 @@ class CNTN(Matcher):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Computes the parts of the tensor layer for each text.
 
-        Returns v_q' M^[1:r] `[texts, r, size]` of queries, or v_a `[texts,
-        size]` of documents; and the side's term of V [v_q; v_a], `[texts, r]`.
+        Returns v_q' M^[1:r] `[texts, r, size]` for queries, or v_a `[texts,
+        size]` for documents. Also returns the side's term of V [v_q; v_a],
+        `[texts, r]`.
         """
         number = SIDES.index(side)
         vectors = self.stacks[number].flat(texts.vectors, texts.lengths)

@@ -40,16 +40,12 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
 
 @dataclass(eq=False)
 class LazyRows:
-    """Updates a row of a table W only when a batch reads the row.
-
-    In m training steps without a gradient, V becomes mu^m V, and W becomes
-    W + V (mu + ... + mu^m). Call `sync` before mu changes.
-    """
+    """Updates a row of a table W only when a batch reads the row."""
 
     table: tf.Variable  # W, `[rows, units]`
     velocity: tf.Variable  # V, `[rows, units]`
     updated: tf.Variable  # int `[rows]`, training step of the last update
-    mu: tf.Variable
+    mu: tf.Variable  # must be constant between two calls of `sync`
     steps: tf.Variable  # number of complete training steps
     _last_read: _ReadRows | None = field(default=None, init=False)
 
@@ -101,7 +97,8 @@ class LazyRows:
         self, updated: tf.Tensor, steps: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns mu^m and mu + ... + mu^m, `[r, 1]`; m = steps - updated."""
-        # In float32, 1 - mu^m would lose most digits.
+        # In m steps without a gradient, V becomes mu^m V, and W moves by
+        # (mu + ... + mu^m) V. In float32, 1 - mu^m would lose most digits.
         m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
         mu = tf.cast(self.mu, tf.float64)
         decay = mu**m
