@@ -18,13 +18,10 @@ from lstm_dssm_client.local_encoder import by_time, lstm_step, run_steps
 
 
 class FlatSequences(NamedTuple):
-    """Holds sequences of different lengths, one after the other.
-
-    Each value is a row of `table`, such as the vector of a word.
-    """
+    """Holds sequences of table rows, one sequence after the other."""
 
     table: tf.Tensor  # float `(rows, width)`
-    index: tf.Tensor  # int32 `(values,)`, the table row of each value
+    index: tf.Tensor  # int32 `(values,)`, row of `table` of each value
     lengths: tf.Tensor  # int32 `(sequences,)`, at least 1
 
     @classmethod
@@ -64,14 +61,11 @@ class FlatSequences(NamedTuple):
 
 
 class FlatPacking(NamedTuple):
-    """Holds the order in which time steps of `FlatSequences` are computed.
-
-    Steps are packed by time, as in a `PackedSequence`. `steps` has a row for
-    reading sequences forward, and a row for reading them backward.
-    """
+    """Lists the values of `FlatSequences` by time, as `PackedSequence` does."""
 
     counts: tf.Tensor  # int32 `(time,)`, number of sequences longer than t
-    steps: tf.Tensor  # int32 `(2, values)`, value index of each packed step
+    # int32 `(2, values)`, value index of each step: forward, then backward
+    steps: tf.Tensor
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
@@ -93,14 +87,15 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Index of each value in each row of `steps`, int32 `(values,)`."""
+        """Position of each value in each row of `steps`, int32 `(values,)`."""
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)
 
 
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
-    # A batched product is slower: oneDNN compiles it for each number of rows.
+    # A batched product is slower, because oneDNN compiles a kernel for each
+    # number of rows.
     pairs = zip(tf.unstack(rows), matrices, strict=True)
     return tf.stack([tf.matmul(left, right) for left, right in pairs])
 
@@ -113,15 +108,7 @@ def loop_forward(
     counts: tf.Tensor,
     gates: Sequence[str],
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
-    """Runs the LSTMs of all directions, from states of zero.
-
-    `table`, `(rows, gates * units)`, has projected inputs; `index`, int32
-    `(directions, steps)`, has the table row of each packed step; `recurrent` is
-    W_rec, `(directions, units, gates * units)`. Returns the packed y of each
-    direction, and an array for each name in `gates`: element t of an array is
-    `(directions, counts[t], units)`. If `gates` is not empty, an array `c` is
-    added: its element t + 1 is c(t).
-    """
+    """Runs the LSTMs of all directions over packed inputs `table[index]`."""
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     zeros = tf.zeros([directions, counts[0], cell.units], dtype)
@@ -133,6 +120,7 @@ def loop_forward(
         first, rows = starts[t], counts[t]
         inputs = tf.gather(table, index[:, first : first + rows])
         z = inputs + _products(y[:, :rows], matrices)
+        # No weights are passed, because the cells have no peepholes.
         now = cell.activate(z, {"c": c[:, :rows]}, {})
         y, c = now["y"], now["c"]
         outputs = [array.write(t, y[d]) for d, array in enumerate(outputs)]
@@ -146,6 +134,7 @@ def loop_forward(
     outputs = [array_of_steps(dtype, time, wide[1:]) for _ in range(directions)]
     arrays = {name: array_of_steps(dtype, time, wide) for name in gates}
     if gates:
+        # Element t + 1 is c(t), so that element t is the state before time t.
         arrays["c"] = array_of_steps(dtype, time + 1, wide).write(0, zeros)
     *_, outputs, arrays = tf.while_loop(
         lambda t, *_: t < time,
@@ -170,11 +159,7 @@ def loop_backward(
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Returns packed gradients of the projected inputs, for each direction.
-
-    `now` has the arrays of `loop_forward`. `errors`, `(rows, units)`, has the
-    gradients of y. `index` has the row of `errors` for each packed step.
-    """
+    """Returns packed gradients of the inputs from gradients `errors[index]`."""
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     transposed = tf.unstack(tf.transpose(recurrent, [0, 2, 1]))
@@ -221,16 +206,9 @@ def run_on_rows(
     sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Runs the first LSTM forward, and the second LSTM, if any, backward.
-
-    The LSTMs share one loop over time: for narrow LSTMs, starting an operation
-    takes more time than its arithmetic. The layers must have a forget gate and
-    no peepholes. Returns the concatenated outputs y of the layers, `(values,
-    layers * units)`. With `training=False`, a gradient is correct, but slower
-    to compute.
-    """
+    """Runs the first LSTM forward, and the second LSTM, if any, backward."""
     cells = [layer.cell for layer in layers]
-    # Each table row, such as the vector of a word, is projected once.
+    # Each table row is projected once, even if several values have this row.
     inputs = [layer.project(sequences.table) for layer in layers]
     packing = FlatPacking.from_lengths(sequences.lengths)
     index = sequences.index
@@ -243,6 +221,8 @@ def run_on_rows(
     def run(
         table: tf.Tensor, recurrent: tf.Tensor, gates: Sequence[str]
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...], Arrays]:
+        # One loop runs both LSTMs: to start an operation takes more time than
+        # the arithmetic of a narrow LSTM.
         outputs, now = loop_forward(cell, table, rows, recurrent, counts, gates)
         sides = [
             tf.gather(y, position)
@@ -292,13 +272,7 @@ def run_by_numpy(
     reverse: bool = False,
     last: bool = False,
 ) -> np.ndarray:
-    """Runs an LSTM without peepholes over sequences by NumPy.
-
-    NumPy takes less time than a graph if the LSTM is narrow. The lengths must
-    be in descending order. With `reverse`, sequences are read from the last
-    value to the first. Returns y for each value, `(values, units)`. With
-    `last`, returns each sequence's y at the last step, `(sequences, units)`.
-    """
+    """Runs an LSTM without peepholes by NumPy; lengths must be descending."""
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})
     kernel, recurrent, bias = (

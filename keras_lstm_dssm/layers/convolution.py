@@ -38,13 +38,7 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 @register
 class ScoringMLP(Configured, keras.layers.Layer):
-    """Computes scores s `(pairs,)` from features q of pairs, `(pairs, width)`.
-
-        r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
-
-    The weights of the last layer start at 0. Before training, all scores are
-    0, and a hinge loss of margin 1 is exactly 1.
-    """
+    """Scores features `(pairs, width)` by an MLP; all scores start at 0."""
 
     def __init__(
         self,
@@ -115,14 +109,10 @@ def fixed_time(
 def masked_max_pool(
     values: tf.Tensor, lengths: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Takes the maximum of every two positions: z_i = max(z_{2i-1}, z_{2i}).
-
-    Values are `[texts, time, features]`. In a text of odd length, the last
-    position remains alone. Returns the values, of `ceil(time / 2)` positions,
-    and the new lengths, ceil(length / 2).
-    """
+    """Takes the maximum of every two positions; also returns new lengths."""
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
+    # A last odd position remains alone, which is not stated in the paper.
     values = tf.nn.max_pool1d(values, 2, 2, "SAME")
     lengths = (lengths + 1) // 2
     return zero_padding(values, lengths), lengths
@@ -130,18 +120,7 @@ def masked_max_pool(
 
 @register
 class MaskedConvolution(Configured, keras.layers.Layer):
-    """Applies filters to windows of words, in texts of different lengths.
-
-        z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b)
-
-    Vectors past the end of a text count as 0. The gate g of Hu et al. 2014 is
-    0 if the whole window is padding, else 1. With `"wide"` padding, there is
-    an output for each window that contains a word; with `"narrow"` padding,
-    only for windows that start at a word and end within the time axis.
-
-    Takes `(texts, time, features)` and lengths, int32 `(texts,)`; returns
-    `(texts, new time, filters)`, and the number of windows of each text.
-    """
+    """Convolves `(texts, time, features)`; also returns the new lengths."""
 
     def __init__(
         self,
@@ -202,7 +181,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
     """Base of stacks of convolutions and poolings; creates the convolutions."""
 
     padding: str
-    """`"wide"` or `"narrow"`, see `MaskedConvolution`."""
+    """`"wide"` or `"narrow"`; see `ARCII`."""
 
     time: int
     """Number of positions of the last `Features` that a call returns."""
@@ -247,7 +226,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
 
     @property
     def flat_width(self) -> int:
-        """Width of the vectors of `flat`."""
+        """Width of the vectors that `flat` returns."""
         return self.time * self.filters[-1]
 
     def flat(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
@@ -258,16 +237,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
 
 @register
 class WindowPoolingStack(ConvolutionStack):
-    """Applies convolutions, each followed by a maximum over windows of two.
-
-        z^(l)_i = g_i f(W_l [z^(l-1)_i; ..; z^(l-1)_{i+width-1}] + b_l)
-        z^(l+1)_i = max(z^(l)_{2i-1}, z^(l)_{2i})
-
-    This is the convolutional sentence model of Hu et al. 2014, with the gate g
-    of `MaskedConvolution`. Texts are cut or padded to `max_words`. If the
-    number of positions is odd, the last maximum is over one position (not
-    stated in the paper). Returns a list of the `Features` after each pooling.
-    """
+    """Stacks convolutions and poolings of two positions, Hu et al. 2014."""
 
     padding = "narrow"
 
@@ -297,15 +267,7 @@ class WindowPoolingStack(ConvolutionStack):
 
 @register
 class KMaxStack(ConvolutionStack):
-    """Applies wide convolutions, each followed by dynamic k-max pooling.
-
-        c_l = f(W_l * z_{l-1} + b_l)
-        z_l = the k_l largest values of each feature of c_l, in text order
-
-    This stack is from Kalchbrenner et al. 2014; `dynamic_k` computes k_l.
-    Returns a list of `Features`: the output of each convolution, then the
-    output of the last pooling, padded to `k_top` positions.
-    """
+    """Stacks wide convolutions and k-max poolings, Kalchbrenner et al. 2014."""
 
     padding = "wide"
 
@@ -341,10 +303,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Counts the positions after narrow convolutions, each followed by pooling.
-
-    Raises `InputError` if `time` is too small for the number of layers.
-    """
+    """Counts the positions after narrow convolutions with poolings."""
     size = time
     for _ in range(layers):
         size = (size - width + 2) // 2

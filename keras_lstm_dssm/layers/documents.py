@@ -28,17 +28,8 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 
         s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
 
-    Eq. (1) of Bi and Ma 2017, after Kim 2014. There are `filters` filters f for
-    each width k in `windows`. A sentence of fewer than k words is padded with
-    zero vectors.
-
-    Products of filters and words are computed once for each distinct word of
-    the batch. If several windows have the largest value, the first receives the
-    gradient.
-
-    Takes the vectors of the distinct words of a `WordBatch`, `(words,
-    word_dimension)`, and the `WordBatch`; returns a vector for each distinct
-    sentence, `(sentences, filters * len(windows))`.
+    Eq. (1) of Bi and Ma 2017. Takes the vectors of a batch's distinct words;
+    returns `(sentences, filters * len(windows))`.
     """
 
     def __init__(
@@ -82,7 +73,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
             # Row j * width + o of `products` is for word j at offset o.
-            # The last row is zero, for words past the end of a sentence.
+            # The last row is 0, for words past the end of a sentence.
             by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
             products = tf.matmul(
                 vectors, tf.reshape(by_offset, [self.word_dimension, -1])
@@ -100,14 +91,7 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Lists the windows of words in each of several concatenated sentences.
-
-    `lengths`, `(sentences,)`, has the number of words of each sentence. Returns
-    `position`, int32 `(windows, width)`, the index of each word of each window;
-    `sentence`, int32 `(windows,)`, the sentence of each window, ascending; and
-    `inside`, bool `(windows, width)`, `False` past the end of a sentence, where
-    `position` is 0.
-    """
+    """Returns word positions, sentence and mask of each window of words."""
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
     # All earlier sentences together have `shift` more words than windows.
@@ -122,12 +106,7 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Sums `values` at each row of indices; returns each segment's largest.
-
-        y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
-
-    `segment`, int32 `(sums,)`, is ascending without gaps.
-    """
+    """Sums `values` at the indices of each row; returns maxima by segment."""
 
     def sums_of(values: tf.Tensor) -> tf.Tensor:
         terms = tf.unstack(rows, axis=1)
@@ -146,7 +125,8 @@ def _largest_sums(
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
-            # No sum equals a NaN: `first` is then `count - 1`, a valid index.
+            # If the largest sum of a segment is NaN, no sum equals the largest
+            # sum, and `first` is `count - 1`.
             first = tf.math.segment_min(
                 tf.where(is_largest, position, count - 1), segment
             )
@@ -168,14 +148,8 @@ class SentenceReader(Configured, keras.layers.Layer):
         h_i = [h_forward(i); h_backward(i)]
         p_i = sigmoid(w_l' h_i + b_l)
 
-    Eq. (2) of Bi and Ma 2017. The LSTMs have a forget gate. p_i is the
-    probability that sentence i is a key sentence. With `scores=False`, all
-    logits are 0.
-
-    Takes `sentences`, the vectors of distinct sentences; `index`, int32 `(n,)`,
-    the row in `sentences` of each sentence, in the order of the documents; and
-    `lengths`, the number of sentences of each document, at least 1. Returns h
-    `(n, 2 * units)` and the logits of p `(n,)`.
+    Eq. (2) of Bi and Ma 2017; p_i is the probability of a key sentence. Returns
+    h `(n, 2 * units)` and the logits of p `(n,)`, 0 with `scores=False`.
     """
 
     def __init__(
@@ -213,7 +187,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes the state h and the logit of p of each sentence."""
+        """Computes h and the logits; `index` has the row of each sentence."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,
@@ -227,10 +201,7 @@ class SentenceReader(Configured, keras.layers.Layer):
 
 
 def sentence_weights(logits: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes p_i / sum_j p_j within each document, from the logits of p.
-
-    `document`, int32 `(n,)`, has the document of each sentence.
-    """
+    """Computes p_i / sum_j p_j within each document, from the logits of p."""
     # The softmax of log p_i gives these weights, and does not underflow.
     log_p = tf.math.log_sigmoid(logits)
     largest = tf.stop_gradient(tf.math.segment_max(log_p, document))
@@ -244,9 +215,8 @@ class DocumentEncoder(Configured, keras.layers.Layer):
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
 
-    Eq. (3) of Bi and Ma 2017. Takes the states h `(n, state_dimension)`, the
-    logits of p `(n,)`, and the document of each sentence, int32 `(n,)`,
-    ascending and without gaps; returns `(documents, dimension)`.
+    Eq. (3) of Bi and Ma 2017. The document numbers of the sentences are
+    ascending and without gaps.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Layers of word vectors that are not trained: random signs, table rows."""
+"""Layers of fixed word vectors: random signs, or rows of a table."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -37,18 +37,16 @@ _IDS = FIELD_SPECS[:6]
 class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed vector, `w(word) r(word) + w(start) r(start)`.
 
-    r is a row of random signs, chosen by a hash; w is the square root of the
-    IDF. The start of a word is its first letters: `bracket` and `brackets` have
+    r is a row of random signs, chosen by a hash. w is the square root of the
+    IDF. The start of a word is the first letters: `bracket` and `brackets` have
     the same start.
 
-    The sum of a text's word vectors is a random projection of the text's
-    weighted bag of words and starts. For bags x and y, the inner product of the
-    sums, divided by `units`, approximates x . y with an error of about
-    |x| |y| / sqrt(units). Each word and each start that both texts contain adds
-    its IDF, w^2, to x . y, as in BM25.
+    The vector of a text is the sum of the vectors of the words. The inner
+    product of two texts' vectors, divided by `units`, approximates the sum of
+    the IDFs of the words and starts that both texts contain. The error
+    decreases with the square root of `units`.
 
-    The hash of a word is computed from its trigrams: no vocabulary is stored.
-    `adapt` counts document frequencies in buckets. No weight is trained.
+    The layer stores no vocabulary. No weight is trained; `adapt` sets w.
 
     Args:
         units: Width of a vector.
@@ -88,9 +86,8 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # There are two tables of 2,048 rows. A word's signs are a row of the
-        # first times a row of the second: 4 million combinations. A third table
-        # would cost a fifth of the encoder's speed. A sign is stored as a bit.
+        # Two tables of 2,048 rows give 4 million products of two rows. A third
+        # table would cost a fifth of the encoder's speed.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -186,15 +183,12 @@ class WordSketch(Configured, keras.layers.Layer):
 
 
 def word_keys(words: WordBatch) -> tf.Tensor:
-    """Hashes each distinct word of a batch, int64 `(words,)`.
-
-    A million words have a few hundred collisions.
-    """
+    """Hashes each distinct word of a batch, int64 `(words,)`."""
     return tf.math.segment_sum(_mixed_trigrams(words), words.word_index)
 
 
 def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
-    """Hashes each trigram of each word, int64; a word's hash is their sum."""
+    """Hashes each trigram of each word, int64."""
     return tf.gather(
         sketch_mix(tf.cast(words.trigrams, tf.int64), _SHIFT),
         words.trigram_index,
@@ -212,10 +206,7 @@ NO_KEY = np.iinfo(np.int64).max
 
 
 class Rows(keras.layers.Layer):
-    """Looks up fixed vectors by int64 keys: hashes of words, or trigram ids.
-
-    A vector is stored as integers from -127 to 127, and a scale.
-    """
+    """Looks up fixed vectors by int64 keys: hashes of words, or trigram ids."""
 
     def __init__(self, count: int, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -246,10 +237,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the rows of `keys`, int64 `(n,)`, and whether each is known.
-
-        Rows are float32 `(n, units)`, zero for unknown keys.
-        """
+        """Returns rows, 0 for unknown keys, and whether each key is known."""
         index = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )

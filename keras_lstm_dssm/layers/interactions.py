@@ -15,13 +15,10 @@ Prepared = tuple[tf.Tensor, ...]
 
 
 class Interaction(keras.layers.Layer):
-    """Base of the layers that compute s(u_i, v_j) for all positions i and j.
+    """Base of the layers that compare all positions of two texts.
 
-    For each slice k, an interaction is `s_k = a_k(u_i) . r(v_j) + o_k(u_i)`,
-    followed by an activation. By default a_k(u) = u, r(v) = v and o_k = 0.
-
-    Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n,
-    slices)`. Pooling must leave out cells of padding, which are not 0.
+    A cell is f(a_k(u_i) . r(v_j) + o_k(u_i)) for a query vector u_i, a document
+    vector v_j and slice k. By default f(x) = x, a_k(u) = u, r(v) = v, o_k = 0.
     """
 
     slices = 1
@@ -56,14 +53,7 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes k chosen cells of each pair and slice, `(pairs, slices, k)`.
-
-        After pooling, only the chosen cells have a gradient. Computing these
-        cells again is faster than a gradient through all cells. `query` and
-        `document` are the vectors of all texts, `(positions, d)`; `query_index`
-        and `document_index`, int32 `(pairs, slices, k)`, are row numbers in
-        these vectors.
-        """
+        """Computes only the cells of indexed vectors, `(pairs, slices, k)`."""
         pairs, _, k = tf.unstack(tf.shape(query_index))
         u, v = (
             tf.reshape(
@@ -99,6 +89,10 @@ class Interaction(keras.layers.Layer):
 class DotInteraction(Interaction):
     """Computes `s = u . v`, as in the programs of Wan et al. 2016.
 
+    Takes the query vectors u, `(pairs, m, d)`, and the document vectors v,
+    `(pairs, n, d)`. Returns cells for all pairs of vectors, `(pairs, m, n, 1)`.
+    Cells of padding are not 0, so a pooling must leave out these cells.
+
     Example:
     >>> query = tf.constant([[[3.0, 4.0]]])
     >>> document = tf.constant([[[1.0, 0.0]]])
@@ -112,6 +106,7 @@ class CosineInteraction(Interaction):
     """Computes `s = u . v / (|u| |v|)`, Wan et al. 2016.
 
     A zero vector is replaced by the first basis vector, and has no gradient.
+    See `DotInteraction` for the shapes.
 
     Example:
     >>> query = tf.constant([[[3.0, 4.0]]])
@@ -133,13 +128,7 @@ class CosineInteraction(Interaction):
 
 
 class WeightedInteraction(Interaction):
-    """Base of the interactions with a matrix M for each slice.
-
-    By default M = A A', with A `(..., dimension, rank)` from U(-0.05, 0.05), as
-    in the programs of Wan et al. 2016. M then starts near the identity times
-    rank / 1200, so that equal words match before training. With `rank=None`, M
-    has no factors and starts as the identity plus U(-0.01, 0.01).
-    """
+    """Base of the interactions with a matrix M, or M = A A', for each slice."""
 
     def __init__(
         self, dimension: int = 100, rank: int | None = 150, **kwargs: Any
@@ -170,9 +159,14 @@ class WeightedInteraction(Interaction):
 class BilinearInteraction(WeightedInteraction):
     """Computes `s = u' M v + b`, Wan et al. 2016.
 
+    See `DotInteraction` for the shapes.
+
     Args:
         dimension: Width of u and of v. Default 100.
-        rank: See `WeightedInteraction`. Default 150.
+        rank: Number of columns of A, where M = A A' and A starts at
+            U(-0.05, 0.05), as in the programs of Wan et al. 2016. Default 150.
+            With `None`, M has no factors, and starts at the identity plus
+            U(-0.01, 0.01).
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Attributes:
@@ -208,11 +202,13 @@ class BilinearInteraction(WeightedInteraction):
 class TensorInteraction(WeightedInteraction):
     """Computes `s = relu(u' M^[1:c] v + W [u; v] + b)`, Wan et al. 2016.
 
+    Takes u `(pairs, m, d)` and v `(pairs, n, d)`; returns `(pairs, m, n, c)`.
+
     Args:
         dimension: Width of u and of v. Default 100.
         slices: The c of the equation, the number of values for each pair of
             positions. Default 5, as in the authors' programs.
-        rank: See `WeightedInteraction`. Default 150.
+        rank: See `BilinearInteraction`. Default 150.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:
@@ -279,18 +275,7 @@ ACTIVATIONS = ("sigmoid", "relu", "tanh", "linear")
 
 @register
 class PhraseSimilarity(Configured, keras.layers.Layer):
-    """Compares all phrases of a query with all phrases of a document.
-
-        indirect: f(g1' W g2 + b), W near the identity at the start
-        direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
-        concat:   f(w' [g1; g2] + b)
-
-    These are the match feature models of Yin and Schuetze 2015. f is the
-    activation. A call returns the argument of f or exp. f and exp are monotone:
-    `apply` computes them after max pooling, on fewer cells. Takes the query
-    phrases after `project`, `(pairs, m, dimension)`, and the document phrases,
-    `(pairs, n, dimension)`; returns `(pairs, m, n)`.
-    """
+    """Compares phrases of queries and documents, Yin and Schuetze 2015."""
 
     def __init__(
         self,
@@ -328,7 +313,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Computes the similarities before the activation, see `apply`."""
+        """Compares phrases of projected queries with phrases of documents."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
             return (products - sums_of_squares(query, document) / 2) / 2
@@ -344,14 +329,14 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return values if self.bias is None else values + self.bias
 
     def apply(self, values: tf.Tensor) -> tf.Tensor:
-        """Applies f, or exp for `"direct"`, to the result of a call."""
+        """Applies the activation (exp for `"direct"`) to a call's result."""
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)
 
 
 def sums_of_squares(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes |u_i|^2 + |v_j|^2 `(pairs, m, n)` of all positions i and j."""
+    """Computes |u_i|^2 + |v_j|^2 for all positions i and j, `(pairs, m, n)`."""
     return (
         tf.reduce_sum(query * query, axis=-1)[:, :, tf.newaxis]
         + tf.reduce_sum(document * document, axis=-1)[:, tf.newaxis]

@@ -50,13 +50,14 @@ class LetterTrigrams(Configured, keras.layers.Layer):
     Args:
         alphabet: `"ascii"`, the default and the only value: the paper's
             alphabet of `#`, a to z and 0 to 9.
-        oov_buckets: Number of further ids, for trigrams with a letter outside
-            the alphabet. With 0, the default and the paper's choice, letters
-            outside the alphabet are read as `#`: words of other scripts differ
-            only in length. A few thousand buckets distinguish these words.
-        max_words: Number of words to read of a text, default 128; `None`: all.
-        split: `"space"` (default, the paper's choice), `"alphanumeric"` or
-            `"stems"`, the rule that separates words; see `normalize_texts`.
+        oov_buckets: Number of ids for trigrams with a letter outside the
+            alphabet. With 0 (default, the paper's choice), such letters are
+            read as `#`, and words of other scripts differ only in length. A
+            few thousand ids distinguish these words.
+        max_words: Number of words to read of a text. Default 128; `None` for
+            all.
+        split: Rule that separates words, `"space"` (default, the paper's
+            choice), `"alphanumeric"` or `"stems"`; see `normalize_texts`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -116,7 +117,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
     @property
     def size(self) -> int:
-        """Number of different ids: the rows that an embedding needs."""
+        """Number of ids; an embedding needs a row for each id."""
         return TRIGRAMS + self.oov_buckets
 
     @property
@@ -181,13 +182,10 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
 
 class SyncedWeights(keras.layers.Layer):
-    """Base of layers and models with tables that are updated lazily.
-
-    A lazy optimizer (`LazyRows`) updates rows when a batch reads them. The
-    optimizer sets `before_read` to a function that brings all rows up to date.
-    """
+    """Base of layers and models with tables that are updated lazily."""
 
     before_read: Callable[[], None] | None = None
+    """Brings all rows up to date; a lazy optimizer sets this function."""
 
     def sync_weights(self) -> None:
         """Brings lazily updated rows up to date."""
@@ -195,7 +193,7 @@ class SyncedWeights(keras.layers.Layer):
             self.before_read()
 
     def get_weights(self) -> list[np.ndarray]:
-        """Returns all weights as arrays; lazily updated rows are up to date."""
+        """Returns all weights as arrays, with all rows up to date."""
         self.sync_weights()
         return super().get_weights()
 
@@ -205,7 +203,7 @@ class SyncedWeights(keras.layers.Layer):
         super().set_weights(weights)
 
     def save_own_variables(self, store: Any) -> None:
-        """Brings lazily updated rows up to date, and saves all variables."""
+        """Saves all variables, with all rows up to date."""
         self.sync_weights()
         super().save_own_variables(store)
 
@@ -223,18 +221,7 @@ def gather_sum(
     training: bool = True,
     order: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """Sums rows of `values` by segment, with a fast gradient.
-
-        y[s] = sum over j with segment[j] = s of values[index[j]]
-
-    Without `segment`, the result is `values[index]`. `segments` is the number
-    of segments; by default the last element of `segment` plus 1.
-
-    The gradient sorts `index` and sums segments: this is three to four times as
-    fast as TensorFlow's gradient. `order`, if known, is a permutation that
-    sorts `index`. With `training=False` the gradient is TensorFlow's, because
-    loading a custom gradient of an exported graph would cause a warning.
-    """
+    """Sums the rows `values[index]` of each segment, with a fast gradient."""
     index = tf.convert_to_tensor(index)
 
     def sum_rows(values: tf.Tensor) -> tf.Tensor:
@@ -245,8 +232,11 @@ def gather_sum(
         )
 
     if not training:
+        # Loading a custom gradient of an exported graph would cause a warning.
         return sum_rows(values)
 
+    # TensorFlow's gradient takes three to four times as long as this sum of
+    # sorted rows.
     def gradient(error: tf.Tensor) -> tf.Tensor:
         sorting = tf.argsort(index) if order is None else order
         rows = sorting if segment is None else tf.gather(segment, sorting)
@@ -284,10 +274,10 @@ def trigram_embeddings(model: Any) -> list["TrigramEmbedding"]:
 
 @register
 class TrigramEmbedding(SyncedWeights):
-    """Multiplies each distinct word's trigram counts l(t) by a table W.
+    """Embeds words: adds up the table rows of each word's trigrams.
 
-    The product `W l(t)` is the sum of the table's rows for the trigrams of the
-    word. In a recurrent encoder, the table has columns for all gates.
+    The sum is the product `W l(t)` of Palangi et al. 2016, eq. (1), where W is
+    the table. In a recurrent encoder, the table has columns for all gates.
 
     For ragged ids of `LetterTrigrams`, the vectors are padded with zeros and
     have a Keras mask of the words, bool `(batch, words)`. Layers such as
@@ -306,8 +296,8 @@ class TrigramEmbedding(SyncedWeights):
     Call arguments:
         inputs: Ragged int32 ids `(batch, (words), (trigrams))`, each at least
             0 and below `size`; or a `WordBatch` with `n` distinct words.
-        training: Whether a gradient will be computed, default `False`; see
-            `gather_sum`.
+        training: Whether a gradient will be computed. With `False`, the
+            default, a gradient is correct, but slower to compute.
 
     Returns:
         For ragged ids a float tensor `(batch, words, units)`, where `words` is
@@ -343,9 +333,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """If set, reads rows in place of `table` while an export is traced."""
+        """Reads rows of the table while an export is traced, if set."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """If set by a lazy optimizer, reads rows in place of `table`."""
+        """Reads rows of the table in training, if set by a lazy optimizer."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -355,7 +345,7 @@ class TrigramEmbedding(SyncedWeights):
     def call(
         self, inputs: tf.RaggedTensor | WordBatch, training: bool = False
     ) -> tf.Tensor:
-        """Computes the vector of each word: the sum of its trigrams' rows."""
+        """Adds up the rows of each word's trigrams."""
         if isinstance(inputs, WordBatch):
             return gather_sum(
                 self._rows(inputs.trigrams, training),
@@ -383,7 +373,7 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # `.value` is TensorFlow's variable: only the rows read are copied.
+        # A gather from TensorFlow's variable copies only the gathered rows.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
@@ -411,10 +401,7 @@ class TrigramEmbedding(SyncedWeights):
         return keras.KerasTensor(shape, self.compute_dtype)
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the rows that differ from their initial values.
-
-        Item `start` of the store is the seed and limit of the `HashedUniform`.
-        """
+        """Saves the rows that differ from their initial values."""
         if not isinstance(self.initializer, HashedUniform):
             super().save_own_variables(store)
             return

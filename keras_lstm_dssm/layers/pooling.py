@@ -18,15 +18,7 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divides positions 0 to length - 1 of each row into `count` regions.
-
-    A region has floor(length / count) positions; the last `length % count`
-    regions have one more. If a length is below `count`, each region has one
-    position: with `"modulo"`, positions start again, `0 1 2 0 1 ..`. With
-    `"double"`, each position is repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, so
-    that there are `count` positions or more to divide. Returns the first
-    position and the size of each region, int32 `[rows, count]`.
-    """
+    """Returns first position and size of each region; see `DynamicPooling`."""
     if repeat == "double":
         times = tf.ones_like(lengths)
         for _ in range((count - 1).bit_length()):
@@ -50,18 +42,21 @@ def regions(
 class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
-    Dynamic pooling of Socher et al. 2011. The rows and the columns without
-    padding are each divided into regions, see `regions`. Each output cell is
-    the maximum (or minimum) of the cells in a region of rows and a region of
-    columns, for each channel. Equal maxima share the gradient.
+    Dynamic pooling of Socher et al. 2011. The L rows without padding are
+    divided into `rows` regions of floor(L / rows) rows. The last L % rows
+    regions have one more row. The columns are divided in the same way. Each
+    output cell is the maximum (or minimum) of the cells in a region of rows and
+    a region of columns, for each channel.
 
     Args:
         rows: Number of rows of the output.
         columns: Number of columns of the output. Default `None`: `rows`.
         mode: `"max"` (default) or `"min"`.
-        repeat: Rule for matrices that are smaller than the output: `"modulo"`
-            (default), as in the programs of Wan et al. 2016, or `"double"`,
-            as in the programs of Socher et al. 2011; see `regions`.
+        repeat: Rule for matrices that are smaller than the output. With
+            `"modulo"` (default), positions start again, `0 1 2 0 1 ..`, as in
+            the programs of Wan et al. 2016. With `"double"`, each position is
+            repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, as in the programs of
+            Socher et al. 2011. The repeated positions are divided into regions.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -135,11 +130,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
 
 
 class StrongestCells(NamedTuple):
-    """Holds the k largest cells of each pair of texts, largest first.
-
-    All fields are `(pairs, slices, k)`; positions are int32. If a pair has
-    fewer than k cells, the remaining values are 0 and positions are -1.
-    """
+    """Holds the k largest cells of pairs and slices, `(pairs, slices, k)`."""
 
     values: tf.Tensor
     query_positions: tf.Tensor
@@ -150,11 +141,10 @@ class StrongestCells(NamedTuple):
 class KMaxPooling(Configured, keras.layers.Layer):
     """Takes the k largest cells of each slice of each matrix.
 
-    "k-Max Pooling" of Wan et al. 2016. The values are in descending order;
-    zeros follow if a pair has fewer than k cells without padding. Of equal
-    cells, the first in row order comes first. Takes cells `(pairs, m, n,
-    slices)`, `query_lengths` (1 to m) and `document_lengths` (1 to n), int32
-    `(pairs,)`; returns float `(pairs, slices, k)`.
+    "k-Max Pooling" of Wan et al. 2016. Takes cells `(pairs, m, n, slices)`,
+    `query_lengths` (1 to m) and `document_lengths` (1 to n), int32 `(pairs,)`.
+    Returns the values in descending order, `(pairs, slices, k)`. If a pair has
+    fewer than k cells without padding, the other values are 0.
 
     Args:
         k: Number of cells. Default 5.
@@ -195,10 +185,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
     def strongest_of_rows(
         self, cells: tf.Tensor, query_lengths: Any, document_lengths: Any
     ) -> StrongestCells:
-        """Takes the k largest values of cells `(pairs, m, slices, n)`.
-
-        `Interaction.compare_rows` returns cells with this order of axes.
-        """
+        """Takes the k largest values of cells `(pairs, m, slices, n)`."""
         query_lengths = tf.convert_to_tensor(query_lengths, tf.int32)
         document_lengths = tf.convert_to_tensor(document_lengths, tf.int32)
         pairs, m, _, n = tf.unstack(tf.shape(cells))
@@ -226,8 +213,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # Counts say which cells exist. Values would hide a NaN, which must stop
-        # the training.
+        # Counts show which cells exist. A test of the values would hide a NaN,
+        # which must stop the training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -241,12 +228,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
 def strongest_of_columns(
     cells: np.ndarray, lengths: np.ndarray, k: int
 ) -> np.ndarray:
-    """Computes k-max pooling by NumPy, for one query and many documents.
-
-    `cells`, `(m, slices, n)`, has a column for each word of all documents, one
-    document after the other. `lengths` has the number of words of each
-    document, descending. Returns `(documents, slices, k)`.
-    """
+    """Computes `KMaxPooling` by NumPy; `cells` has all documents as columns."""
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
     column = row = 0
@@ -270,14 +252,7 @@ def dynamic_k(
     k_top: int,
     k_min: int | None = None,
 ) -> tf.Tensor:
-    """Computes how many values k-max pooling keeps of each text.
-
-        k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
-
-    n is a text's length, l the layer, counted from 1, and L the last layer.
-    `k_min` is by default `k_top`, as in Kalchbrenner et al. 2014 and Qiu and
-    Huang 2015; the programs of Wan et al. 2016 use k_top = 1 and k_min = 4.
-    """
+    """Computes k of dynamic k-max pooling for a layer, counted from 1."""
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)
     share = ((layers - layer) * lengths + layers - 1) // layers
@@ -286,12 +261,7 @@ def dynamic_k(
 
 @register
 class OrderedKMax(keras.layers.Layer):
-    """Pools each feature of a text to its k largest values, in text order.
-
-    Takes `(texts, time, features)`, the lengths, and k, int32 `(texts,)`. Among
-    equal values, the first are taken. Returns `(texts, max(k), features)`, with
-    0 past the new lengths, and the new lengths, min(k, length).
-    """
+    """Pools each feature of a text to its k largest values, in text order."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -300,7 +270,7 @@ class OrderedKMax(keras.layers.Layer):
     def call(
         self, values: tf.Tensor, lengths: tf.Tensor, k: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Keeps the k largest values of each feature, in the text's order."""
+        """Returns values `(texts, max(k), features)` and the new lengths."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         k = tf.convert_to_tensor(k, tf.int32)
         counts = tf.minimum(k, lengths)

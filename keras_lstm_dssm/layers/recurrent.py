@@ -22,12 +22,7 @@ from keras_lstm_dssm.text.word_hashing import pad_rows
 
 
 class PackedSequence(NamedTuple):
-    """Holds sequences of different lengths without padding.
-
-    A sequence is a row. The values of all rows at time 0 come first, then the
-    values at time 1, and so on. Rows are ordered by descending length: at time
-    t, the first `counts[t]` rows have values.
-    """
+    """Holds rows of values without padding, one time step after the other."""
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
     counts: tf.Tensor  # int32 `(time,)`, number of rows longer than t
@@ -70,15 +65,12 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Time steps per iteration; its overhead takes as long as two steps."""
+"""Time steps per iteration: the overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
-    """Runs a cell over the projected inputs of one sequence, for inference.
-
-    `values` are `(time, gates * units)`. Returns the last output `(1, units)`,
-    as `run_to_last_output` does, but with a quarter of the operations.
-    """
+    """Returns the last y `(1, units)` for one sequence of projected inputs."""
+    # This loop needs a quarter of the operations of `run_to_last_output`.
     weights = cell.recurrent_weights()
     zero = tf.zeros([1, cell.units], values.dtype)
     # Time 0 needs no matrix product: the states before are zero.
@@ -134,12 +126,7 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell over packed inputs, from states of zero.
-
-    `steps` are inputs after `cell.project`, `(steps, gates * units)`. Returns
-    name -> an array of the activation: its element t has the `counts[t]` rows
-    at time t, and `concat()` returns packed values.
-    """
+    """Runs a cell from states of zero; returns an array for each name."""
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
         return {
@@ -152,7 +139,7 @@ def run_forward(
 def run_to_last_output(
     cell: RecurrentCell, weights: Tensors, steps: PackedSequence
 ) -> tf.Tensor:
-    """Runs a cell as `run_forward` does, but stores only each row's last y."""
+    """Runs a cell as `run_forward` does, but returns only each row's last y."""
     time = _time(steps)
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
@@ -218,11 +205,7 @@ def run_with_gradient(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tf.Tensor:
-    """Runs a cell; its gradient is `backpropagate_through_time`.
-
-    Returns the last y of each row, `(rows, units)`; with `at_all_steps` the
-    packed y of all steps, `(steps, units)`.
-    """
+    """Returns each row's last y, or all packed y, with a custom gradient."""
     names = list(weights)
 
     @custom_gradient
@@ -257,11 +240,7 @@ def backpropagate_through_time(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tuple[tf.Tensor, Tensors]:
-    """Computes gradients of inputs and weights from errors at the outputs.
-
-    The loop over time computes the error signals dz. After the loop, one matrix
-    product computes the gradient of each weight (Appendix A).
-    """
+    """Computes gradients of inputs and weights from errors of y."""
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {
         name: earlier_values(value, steps.counts)
@@ -298,6 +277,7 @@ def backpropagate_through_time(
         start = first - all_rows  # `before` starts at t = 1
         earlier = {n: y[start : start + rows] for n, y in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
+        # `backpropagate` leaves out the gradient through W_rec y(t-1).
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
             # States before the last T steps count as constants.
@@ -324,6 +304,7 @@ def backpropagate_through_time(
     zeros = tf.zeros([all_rows, cell.units], error.dtype)
     dz, _ = backpropagate(0, 0, all_rows, dict.fromkeys(before, zeros), errors)
     dz = array.write(0, dz).concat()
+    # One matrix product for each weight follows the loop (Appendix A).
     return dz, cell.weight_gradients(dz, states, before)
 
 
@@ -339,10 +320,10 @@ def _time(steps: PackedSequence) -> tf.Tensor:
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results are those of `keras.layers.RNN(cell)`. Last outputs, and all
-    outputs of a `PackedSequence`, are computed without padding and with a
-    custom gradient, several times as fast. Keras's layer runs for padded
-    inputs with `return_sequences`, `return_state` or `initial_state`.
+    The results equal the results of `keras.layers.RNN(cell)`. The last outputs
+    are computed several times as fast as by Keras's layer. With
+    `return_sequences`, `return_state` or `initial_state`, Keras's layer
+    computes the results.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
@@ -444,11 +425,7 @@ class Recurrent(keras.layers.Layer):
         return self._keras_outputs(inputs, mask, initial_state)
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Computes the cell's `W x(t) + b`, `(..., gates * units)`.
-
-        An encoder projects each distinct word once, and then packs the
-        projections in the order of the texts.
-        """
+        """Computes the cell's `W x(t) + b`, `(..., gates * units)`."""
         return self.cell.project(inputs)
 
     def activations(
@@ -594,9 +571,9 @@ def _pack_any_order(
 class PeepholeLSTM(Recurrent):
     """Runs the LSTM of Palangi et al. 2016, eq. (2), over sequences.
 
-    Replaces `keras.layers.LSTM`, with the same layout of weights: with
-    `peephole=None`, equal weights give equal outputs. Dropout, other
-    activations, `unroll` and `stateful` are not supported.
+    The weights have the layout of `keras.layers.LSTM`. With `peephole=None`,
+    equal weights give equal outputs. Dropout, other activations, `unroll` and
+    `stateful` are not supported.
 
     Args:
         units: Number of cells, the width of the output.
@@ -604,9 +581,9 @@ class PeepholeLSTM(Recurrent):
             `PeepholeLSTMCell`.
         forget_gate: Whether the cells have a forget gate, default `True`.
         project_inputs: Whether the cell has input weights W, default `True`;
-            see `RecurrentCell`.
+            see `RNNCell`.
         **kwargs: Initializers, regularizers and constraints, such as
-            `kernel_regularizer`, see `RecurrentCell`; and arguments of
+            `kernel_regularizer`, see `RNNCell`; and arguments of
             `keras.layers.Layer`.
 
     See `Recurrent` for the other arguments and the outputs. The states are y

@@ -17,25 +17,7 @@ def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 
 class RecurrentCell(keras.layers.Layer):
-    """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
-
-    A subclass computes the new states from z(t) in `activate`, and the gradient
-    of `activate` in `backpropagate`. A cell runs in `keras.layers.RNN` and,
-    faster, in `Recurrent`.
-
-    Args:
-        units: Width of the states.
-        gates: Number of gates. z has the units of all gates, concatenated.
-        states: Names of the activations that are states; the first state is
-            the output.
-        project_inputs: Whether the cell has input weights W, as the cells of
-            Keras have. If `False`, the inputs are `W x(t)`, `(batch, gates *
-            units)`, for example from a `TrigramEmbedding`.
-        bias_initializer: Default `None`: zeros, and ones for a forget gate.
-        **kwargs: Initializers, regularizers and constraints of W (`kernel`),
-            of W_rec and peepholes (`recurrent`) and of b (`bias`), as in Keras;
-            and arguments of `keras.layers.Layer`.
-    """
+    """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`."""
 
     def __init__(
         self,
@@ -120,33 +102,19 @@ class RecurrentCell(keras.layers.Layer):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Computes all activations at time t, including the new states.
-
-        Takes z `(batch, gates * units)`, the states at t-1 by name, and the
-        result of `recurrent_weights`; returns name -> activation `(batch,
-        units)`.
-        """
+        """Computes all activations at t, by name, from z(t) and the states."""
         raise NotImplementedError(f"{type(self).__name__}.activate")
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Computes gradients for z(t) and for the states at t-1.
-
-        Takes the activations at t, the `gradient_states` at t-1, and the
-        gradients for the states at t. The result has no gradient through
-        `W_rec y(t-1)`: the caller adds this gradient.
-        """
+        """Computes gradients for z(t) and for the states at t-1."""
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Computes the gradients of `recurrent_weights`, by name.
-
-        `dz` is `(steps, gates * units)`; `now` has the `gradient_states` at all
-        steps, and `before` has them at t-1 for all t > 0.
-        """
+        """Computes gradients of `recurrent_weights` from dz of all steps."""
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
 
@@ -189,10 +157,17 @@ class RecurrentCell(keras.layers.Layer):
 class RNNCell(RecurrentCell):
     """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, an RNN cell.
 
-    Eq. (1) of Palangi et al. 2016. See `RecurrentCell` for the other arguments.
+    Eq. (1) of Palangi et al. 2016. The cell runs in `keras.layers.RNN` and,
+    faster, in `Recurrent`.
 
     Args:
         units: Width of y.
+        project_inputs: Whether the cell has input weights W. Default `True`.
+            If `False`, the inputs are `W l(t)`, for example from a
+            `TrigramEmbedding`.
+        **kwargs: Initializers, regularizers and constraints of W (`kernel`), of
+            W_rec (`recurrent`) and of b (`bias`), such as `bias_initializer`,
+            as in Keras; and arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, units)` without
@@ -239,11 +214,11 @@ class PeepholeLSTMCell(RecurrentCell):
         o(t) = sigma(W1 l(t) + W_rec1 y(t-1) + W_p1 c(t) + b1)
         y(t) = o(t) o tanh(c(t))
 
-    The output gate reads the new cell state c(t); the gates i and f read
-    c(t-1). The columns of the weights are in the order i, f, g, o, as in
-    `keras.layers.LSTM`, without f if there is no forget gate. Full peepholes
-    are initialised by `glorot_uniform`, diagonal peepholes by zeros. See
-    `RecurrentCell` for the other arguments.
+    The columns of the weights are in the order i, f, g, o, as in
+    `keras.layers.LSTM`, without f if there is no forget gate. The bias of f
+    starts at 1, all other biases at 0. Full peepholes start as
+    `glorot_uniform`, diagonal peepholes as zeros; `recurrent_regularizer` also
+    applies to the peepholes. See `RNNCell` for the other arguments.
 
     Args:
         units: Number of cells, the width of y and c.
@@ -376,7 +351,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def _add_peephole(
         self, gate: str, z: tf.Tensor, c: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
-        """Adds the peephole's product with the state c to a gate's sum z."""
+        """Adds W_p c to z of a gate, if the gate has a peephole."""
         if gate not in weights:
             return z
         if self.peephole == "diagonal":

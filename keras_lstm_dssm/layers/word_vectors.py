@@ -53,8 +53,8 @@ class WordSequences(NamedTuple):
 class WordVectors(Configured, keras.layers.Layer):
     """Base of the layers that turn texts into word vectors.
 
-    A subclass implements `distinct` and `cache`; its constructor creates
-    `embedding`.
+    A subclass implements `distinct` and `cache`. The constructor of a subclass
+    creates `embedding`.
 
     Args:
         dimension: Width of the vectors. Default 50.
@@ -67,8 +67,8 @@ class WordVectors(Configured, keras.layers.Layer):
 
     Call arguments:
         words: `WordBatch`, the result of `distinct`.
-        training: Whether a gradient will be computed. Default `False`; see
-            `gather_sum`.
+        training: Whether a gradient will be computed. With `False`, the
+            default, a gradient is correct, but slower to compute.
 
     Returns:
         `WordSequences` of the distinct texts, in the order of the
@@ -133,7 +133,7 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # `gather_sum` adds a vector for each word; padding gets none and is 0.
+        # Positions of padding get no vector, so they are 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -168,9 +168,8 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05): the vector of a word of four
-    letters then has the same variance as in `VocabularyVectors`. See
-    `WordVectors` for the other arguments, the results and the errors.
+    The table starts uniform in [-0.05, 0.05). See `WordVectors` for the other
+    arguments, the results and the errors.
 
     Args:
         oov_buckets: Number of ids for trigrams with a letter outside the

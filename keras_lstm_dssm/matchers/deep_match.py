@@ -60,14 +60,7 @@ def find_patches(
     passes: int = 10,
     seed: int = 0,
 ) -> Patches:
-    """Finds the patches of one level by latent Dirichlet allocation.
-
-    A query and its document are joined to one text, in which query words and
-    document words have different numbers. The patch of a topic has its most
-    probable words of each side: as many as cover the share `mass` of the side's
-    probability, but at most `largest`. gensim's `LdaModel` uses variational
-    inference; the paper used sampling. Id 0, for unknown words, is left out.
-    """
+    """Finds the patches of one level by latent Dirichlet allocation."""
     models = import_optional("gensim.models", "baselines")
     # Query words are numbered first, then document words.
     query_ids = _known(queries, "query")
@@ -84,6 +77,7 @@ def find_patches(
         numbers, counts = np.unique(word_numbers, return_counts=True)
         texts.append(list(zip(numbers.tolist(), counts.tolist(), strict=True)))
     size = len(query_ids) + len(document_ids)
+    # gensim uses variational inference; the paper used sampling.
     model = models.LdaModel(
         [text for text in texts if text],
         num_topics=topics,
@@ -113,12 +107,7 @@ def _known(texts: Sequence[np.ndarray], side: str) -> np.ndarray:
 def probable_words(
     probabilities: np.ndarray, ids: np.ndarray, largest: int, mass: float
 ) -> np.ndarray:
-    """Lists the most probable words of each topic, int32 `[topics, largest]`.
-
-    `probabilities` are `[topics, words]` in any scale. A row of the result
-    has the `ids` of words, most probable first, until they cover the share
-    `mass` of the row's sum; zeros follow.
-    """
+    """Lists the most probable ids of each topic, up to `largest`, then 0."""
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
     shares /= shares.sum(axis=1, keepdims=True)
@@ -130,11 +119,7 @@ def probable_words(
 
 
 def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
-    """Returns which patches overlap, bool `[coarse patches, fine patches]`.
-
-    Two patches overlap if, on each side, they have at least one word in common,
-    and at least the share `overlap` of the words of the smaller patch.
-    """
+    """Returns which patches overlap, bool `[coarse patches, fine patches]`."""
     connected = np.ones((len(coarse.query), len(fine.query)), bool)
     for coarse_ids, fine_ids in zip(coarse, fine, strict=True):
         size = 1 + max(coarse_ids.max(), fine_ids.max())
@@ -159,22 +144,22 @@ def _members(ids: np.ndarray, size: int) -> np.ndarray:
 class DeepMatch(Matcher):
     """Matches the words of a query and of a document within topics.
 
-    `pretrain` finds topics in the training pairs, on several levels; each level
+    `pretrain` finds topics in the training pairs, on several levels. Each level
     has more topics than the level before. The patch of a topic is the set of
-    its probable query words and document words. The network has
+    the topic's probable query words and document words. The network has
 
     - layer I, `units` units for each patch:
         z = sigmoid(sum over r of (x' a_r) (y' b_r) + b), r = 1 to `rank`;
         x is 1 for words of the patch that the query contains, else 0; y is 1
         for words of the patch that the document contains, else 0;
     - layer II, a sigmoid unit for each patch of each level but the last level.
-        The unit reads layer I of the same patch, and of those patches of the
-        next level that overlap it;
+        The unit reads layer I of the patch, and layer I of all patches of the
+        next level that overlap the patch;
     - a committee layer of sigmoid units, and a linear output.
 
-    The matcher reads `WordSequences.words`, which must be vocabulary ids, and
-    no word vectors. Word order and unknown words have no effect. `pretrain`
-    needs the extra `[baselines]`.
+    The matcher reads only `WordSequences.words`, which must be vocabulary ids.
+    Word order and unknown words have no effect. `pretrain` needs the extra
+    `[baselines]`.
 
     The connections of layer II, the number of units and the rank are not stated
     in the paper.
@@ -191,10 +176,9 @@ class DeepMatch(Matcher):
         largest: Largest number of words of a patch on one side. Default 200.
         mass: Share of a topic's probability that the words of a patch cover
             on each side, unless `largest` is reached. Default 0.9.
-        overlap: Share of the words of the smaller patch that two patches must
-            have in common, on each side, to be connected. Default 0.2. With 0,
-            one common word is enough; nearly all patches are then connected,
-            because most patches contain the frequent words.
+        overlap: Two patches overlap if, on each side, at least this share of
+            the smaller patch's words is in both patches. Default 0.2. With 0,
+            one common word on each side is enough.
         passes: Number of passes over the pairs that find topics. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 

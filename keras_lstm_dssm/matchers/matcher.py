@@ -187,8 +187,8 @@ class Matcher(Configured, keras.layers.Layer):
     ) -> tf.Tensor:
         """Scores pairs of texts; represents each distinct text once.
 
-        The base class copies the representation of a text for each pair; some
-        matchers override the method to avoid copies.
+        The base class copies the representation of a text for each pair. A
+        subclass can override this method to avoid the copies.
 
         Args:
             query: The distinct queries.

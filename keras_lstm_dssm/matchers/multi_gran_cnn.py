@@ -29,12 +29,12 @@ from keras_lstm_dssm.registration import register
 class MultiGranCNN(Matcher):
     """Compares phrases of all sizes, and convolves over the similarities.
 
-    The model follows Yin and Schuetze 2015. The phrases of a text are its
-    words, the outputs of each convolution, and the vector of the whole text,
-    which is the output of the last pooling; see `KMaxStack`. `PhraseSimilarity`
-    compares each query phrase with each document phrase. `DynamicPooling`
-    reduces the matrix of similarities to a fixed size. 2-D convolutions with
-    tanh follow, each with a dynamic pooling. An MLP computes the score.
+    The model follows Yin and Schuetze 2015. The phrases of a text are the
+    words, the outputs of each convolution, and the whole text, whose vector is
+    the output of the last pooling. Each query phrase is compared with each
+    document phrase. `DynamicPooling` reduces the matrix of similarities to a
+    fixed size. 2-D convolutions with tanh follow, each with a dynamic pooling.
+    An MLP computes the score.
 
     Queries and documents have separate convolutions. The number of filters is
     the width of the word vectors, because the vectors of all phrases have the
@@ -52,11 +52,13 @@ class MultiGranCNN(Matcher):
             bias. Default `True`.
         k_min: Smallest k of the poolings of texts. The last pooling has k = 1.
             Default 4.
-        similarity: `"indirect"` (default), `"direct"` or `"concat"`.
-        similarity_activation: See `PhraseSimilarity`. Default `"sigmoid"`.
-        sizes: Number of rows, and of columns, after the pooling of the
-            similarities and after the pooling of each 2-D convolution. Default
-            15, 8, 4 and 2 (not stated in the paper).
+        similarity: Similarity of two phrases g1 and g2, `"indirect"`
+            (default): f(g1' W g2 + b); `"direct"`: exp(-|g1 - g2|^2 / 4); or
+            `"concat"`: f(w' [g1; g2] + b).
+        similarity_activation: f, `"sigmoid"` (default), `"relu"`, `"tanh"` or
+            `"linear"`.
+        sizes: Numbers of rows, and of columns, after each dynamic pooling.
+            Default 15, 8, 4 and 2 (not stated in the paper).
         match_filters: Numbers of filters of the 2-D convolutions, which have
             3 x 3 cells and zero padding. Default 50, 50 and 50 (not stated in
             the paper).

@@ -1,4 +1,4 @@
-"""MV-LSTM of Wan et al. 2016, and its baseline LSTM-RNN."""
+"""MV-LSTM of Wan et al. 2016, and the baseline LSTM-RNN."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -40,11 +40,7 @@ _QUERY_PARTS = 2  # groups of pairs in each part, by the length of the query
 
 
 class PairedTexts(NamedTuple):
-    """Holds the queries, or the documents, of a batch of pairs.
-
-    Pairs with texts of similar lengths are compared in groups: if all texts
-    were padded to the longest text, most cells would be padding.
-    """
+    """Holds the queries, or the documents, of a batch of pairs."""
 
     vectors: tf.Tensor  # of all words of the texts, `(positions, d)`
     starts: tf.Tensor  # row of each text's first word, `(texts,)`
@@ -53,7 +49,7 @@ class PairedTexts(NamedTuple):
 
     @property
     def pair_lengths(self) -> tf.Tensor:
-        """The length of the text of each pair, int32 `(pairs,)`."""
+        """Length of each pair's text, int32 `(pairs,)`."""
         return tf.gather(self.lengths, self.rows)
 
     def take(self, order: tf.Tensor) -> "PairedTexts":
@@ -62,24 +58,21 @@ class PairedTexts(NamedTuple):
 
     def groups(self) -> Iterator["PairedTexts"]:
         """Divides the pairs into groups of consecutive pairs."""
+        # If all texts were padded to the longest text, most cells of the pairs
+        # would be padding.
         pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
         for number in range(count):
             start, end = number * pairs // count, (number + 1) * pairs // count
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Converts positions in the text of each pair to rows of `vectors`.
-
-        Positions are `(pairs, slices, k)`; a negative position counts as 0.
-        """
+        """Converts positions in the text of each pair to rows of `vectors`."""
+        # The vectors of missing cells, with position -1, are not used.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers each pair's text from tensors `(positions, ...)`.
-
-        A shorter text is padded with its last value.
-        """
+        """Gathers and pads each pair's text from tensors `(positions, ...)`."""
         # A group without pairs has length 1.
         longest = tf.reduce_max(
             tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
@@ -93,11 +86,8 @@ class PairedTexts(NamedTuple):
 def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
-    """Orders pairs so that lengths in each of `PairedTexts.groups` are similar.
-
-    Pairs are divided into quarters by the length of the document, shortest
-    first. Within a quarter, pairs are ordered by the length of the query.
-    """
+    """Orders pairs so that all pairs of a group have similar lengths."""
+    # Pairs are sorted by quarters of document lengths, then by query lengths.
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
     quarter = rank * _DOCUMENT_PARTS // tf.maximum(tf.size(rank), 1)
@@ -107,15 +97,7 @@ def order_by_length(
 
 @register
 class PositionalBiLSTM(Configured, keras.layers.Layer):
-    """Represents each position of a text by an LSTM in each direction.
-
-        p_t = [h_forward(t); h_backward(t)]
-
-    Wan et al. 2016, section "Positional Sentence Representation". The LSTMs
-    have a forget gate and no peepholes. Biases start at 0, all other weights at
-    U(-0.1, 0.1). With `include_word`, p_t begins with the word vector x_t, as
-    in the authors' programs; with `unit_length`, p_t is scaled to norm 1.
-    """
+    """Represents each position of a text by two LSTMs, Wan et al. 2016."""
 
     def __init__(
         self,
@@ -144,7 +126,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.built = True
 
     def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
-        """Returns p_t of all words, `(words, dimension)`."""
+        """Returns the vectors of all words, `(words, dimension)`."""
         layers = self.forward_lstm, self.backward_lstm
         outputs = run_on_rows(layers, texts, training)
         if self.include_word:
@@ -170,11 +152,7 @@ def lstm(
     forget_bias: float = 0.0,
     **kwargs: Any,
 ) -> PeepholeLSTM:
-    """Creates and builds the LSTM of Wan et al. 2016.
-
-    The bias of the forget gate starts at `forget_bias`, which is 0 in the
-    authors' programs; all other biases start at 0.
-    """
+    """Creates and builds an LSTM; kernels start as in Wan et al. 2016."""
     layer = PeepholeLSTM(
         units,
         peephole=None,
@@ -206,7 +184,8 @@ class MVLSTM(Matcher):
         word_dimension: Width of the word vectors. Default 50.
         units: Width of the LSTM of each direction. Default 50.
         interaction: `"tensor"` (default), `"bilinear"`, `"cosine"` or
-            `"dot"`; see `layers/interactions.py`.
+            `"dot"`; see `TensorInteraction`, `BilinearInteraction`,
+            `CosineInteraction` and `DotInteraction`.
         slices: Number of slices of the tensor interaction. Default 5.
         k: Number of cells of each slice for k-max pooling and `explain`.
             Default 5.
@@ -218,13 +197,11 @@ class MVLSTM(Matcher):
         pooling: `"k_max"` (default), or `"dynamic"` for the maxima of a grid
             of regions, as in the authors' later programs.
         grid: Rows and columns of the grid of dynamic pooling. Default 5 by 5.
-        rank: Number of columns of A, for the matrices M = A A' of the bilinear
-            and tensor interactions. Default 150, as in the authors' programs;
-            `None` for matrices M without factors.
+        rank: See `BilinearInteraction`. Default 150, as in the authors'
+            programs.
         unit_length: Whether representations of positions are scaled to norm 1.
             Default `False`, as in the paper. The presets of the bilinear and
-            tensor interactions have `True`: a vector of large norm would have
-            large cells with every vector.
+            tensor interactions have `True`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     See `Matcher` for the call arguments.
@@ -383,16 +360,15 @@ class MVLSTM(Matcher):
     ) -> StrongestCells:
         """Finds the k cells of each slice with the largest values.
 
-        Wan et al. 2016 print such cells as `(memory, memory, 0.84), (error,
-        error, 0.81)`.
-
         Args:
             query: `WordSequences` of `pairs` queries.
             document: `WordSequences` of `pairs` documents.
 
         Returns:
-            Values and positions, each `(pairs, slices, k)`. `query.words` and
-            `document.words` have the words at these positions.
+            Values, descending, and positions, each `(pairs, slices, k)`. If a
+            pair has fewer than k cells, the other values are 0 and positions
+            are -1. `query.words` and `document.words` have the words at the
+            positions.
         """
         return self._strongest(
             self.represent(query, "query"),
@@ -410,8 +386,9 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        # Only the strongest cells have a gradient. `queries` are the first rows
-        # of `query.vectors`.
+        # Only the strongest cells have a gradient. To compute these cells again
+        # is faster than a gradient through all cells.
+        # `queries` are the first rows of `query.vectors`.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (
@@ -474,9 +451,10 @@ class RecurrentCosine(Matcher):
 
         s = scale * cos(h_X(m), h_Y(n))
 
-    This is LSTM-RNN of Palangi et al. 2016, for texts of m and n words, with a
-    forget gate and no peepholes, like the baseline of Wan et al. 2016. With two
-    directions (Bi-LSTM-RNN), h_X is [h_forward(m); h_backward(1)].
+    h_X(m) is the last output for a query of m words, and h_Y(n) is the last
+    output for a document of n words. This is LSTM-RNN of Palangi et al. 2016
+    with a forget gate and no peepholes, like the baseline of Wan et al. 2016.
+    With two directions (Bi-LSTM-RNN), h_X is [h_forward(m); h_backward(1)].
 
     Args:
         word_dimension: Width of the word vectors. Default 50.

@@ -26,10 +26,7 @@ from keras_lstm_dssm.registration import register
 
 
 def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes Euclidean distances between vectors, `(pairs, m, n)`.
-
-    The gradient is not defined where two vectors are equal.
-    """
+    """Computes Euclidean distances between vectors, `(pairs, m, n)`."""
     squares = sums_of_squares(query, document)
     difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
     # A squared distance below the rounding error counts as 0: the root of a
@@ -42,12 +39,7 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Compares the sets of numbers in two texts.
-
-    Numbers are ids `(pairs, m)`; id 0 is not a number. Returns three tensors,
-    bool `(pairs,)`: whether the sets are equal; whether the sets are equal and
-    not empty; whether one set contains the other.
-    """
+    """Computes RAE's features of sets of numbers; id 0 is not a number."""
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
     is_superset = tf.reduce_all(tf.reduce_any(equal, 1) | (document <= 0), 1)
@@ -70,12 +62,7 @@ def phrases_of(
     words: tf.Tensor,
     number_words: tf.Tensor,
 ) -> Phrases:
-    """Arranges the nodes of each text, and finds the words that are numbers.
-
-    `nodes` are `[texts, 2 * time - 1, dimension]`: first `time` words and
-    padding, then the inner nodes. `number_words` are the ids of words that are
-    numbers, ascending.
-    """
+    """Arranges the nodes of each text, and finds the words that are numbers."""
     time = tf.shape(words)[1]
     # Moves the inner nodes of each text before the padding.
     position = tf.range(2 * time - 1)[tf.newaxis]
@@ -87,6 +74,7 @@ def phrases_of(
     )
     real = tf.cast(position < 2 * length - 1, nodes.dtype)
     nodes = tf.gather(nodes, source, batch_dims=1) * real[:, :, tf.newaxis]
+    # `searchsorted` needs the ascending ids of `number_words`.
     row = tf.searchsorted(number_words, tf.reshape(words, [-1]))
     row = tf.minimum(row, tf.size(number_words) - 1)
     nearest = tf.reshape(tf.gather(number_words, row), tf.shape(words))
@@ -109,7 +97,7 @@ class RAE(Matcher):
 
     The autoencoder merges the words of a text into a binary tree. Each node of
     the tree is the vector of a phrase. The published model uses the trees of a
-    parser; here trees are greedy or balanced, see `RecursiveAutoencoder`.
+    parser. RAE needs no parser: trees are greedy or balanced.
 
     `pretrain` trains the autoencoder on the unfolding error of the training
     texts. After that, the autoencoder and the word vectors are constants; only
@@ -124,7 +112,7 @@ class RAE(Matcher):
     one set contains the other; and the standardised difference of lengths
     |m - n|. Only words of a vocabulary can be numbers. The score is a linear
     function of the pooled distances and the features. The published programs
-    also have shares of equal words and phrases as features.
+    have more features: the shares of equal words and phrases.
 
     The head `"root"` is an MLP on the roots of both trees.
 
@@ -132,7 +120,9 @@ class RAE(Matcher):
         word_dimension: Width of the word vectors and of all nodes. Default
             50.
         head: `"pool"` (default) or `"root"`.
-        tree: `"greedy"` (default) or `"balanced"`.
+        tree: `"greedy"` (default): the two neighbours with the smallest
+            reconstruction error are merged first; `"balanced"`: the text is
+            halved recursively.
         size: Number of rows and columns after pooling. Default 15.
         hidden: Widths of the hidden layers of the head `"root"`. Default
             200.
@@ -147,9 +137,10 @@ class RAE(Matcher):
         InputError: An argument is not supported.
 
     Reference: Socher et al. 2011, "Dynamic Pooling and Unfolding Recursive
-        Autoencoders for Paraphrase Detection"; the head `"root"` after Hu et
-        al. 2014, "Convolutional Neural Network Architectures for Matching
-        Natural Language Sentences".
+        Autoencoders for Paraphrase Detection"; greedy trees after Socher et al.
+        2011, "Semi-Supervised Recursive Autoencoders for Predicting Sentiment
+        Distributions"; the head `"root"` after Hu et al. 2014, "Convolutional
+        Neural Network Architectures for Matching Natural Language Sentences".
 
     Example:
     >>> RAE(word_dimension=50, head="root").needs_pretraining

@@ -15,12 +15,9 @@ from keras_lstm_dssm.registration import Configured, register
 
 
 class Trees(NamedTuple):
-    """Holds a binary tree over the words of each text.
+    """Holds a binary tree over the words of each text."""
 
-    In a batch padded to `time` words, node i < time of a text is word i, and
-    node time + k is the parent that merge k makes. A text of n words has n - 1
-    merges; the last merge makes the root.
-    """
+    # Node i < time is word i, and node time + k is the parent of merge k.
 
     # int32 `[texts, time - 1, 2]`: left and right child of each merge; 0 past
     # the merges of a text.
@@ -67,12 +64,7 @@ class Trees(NamedTuple):
 
 
 def balanced_children(max_words: int) -> np.ndarray:
-    """Lists the merges of balanced trees for texts of 0 to `max_words` words.
-
-    A text is halved recursively; the left half of an odd number of words has
-    one word more. Element n of the result, `[max_words - 1, 2]`, is
-    `Trees.children` of a text of n words.
-    """
+    """Returns `Trees.children` of balanced trees for 0 to `max_words` words."""
     table = np.zeros((max_words + 1, max_words - 1, 2), np.int32)
     for length in range(2, max_words + 1):
         merges: list[tuple[int, int]] = []
@@ -99,24 +91,7 @@ _BATCH = 64  # texts in a step of pre-training
 
 @register
 class RecursiveAutoencoder(Configured, keras.layers.Layer):
-    """Merges the words of a text, two neighbours at a time, into one vector.
-
-    A parent is p = tanh(W_e [c1; c2] + b_e), and its children are
-    reconstructed by [c1'; c2'] = tanh(W_d p + b_d). Vectors are not scaled to
-    unit length (Socher et al. 2011, "Dynamic Pooling and Unfolding Recursive
-    Autoencoders for Paraphrase Detection").
-
-    The published model uses the trees of a parser; this layer needs no parser.
-    A `"greedy"` tree repeatedly replaces two neighbours by their parent: the
-    first two neighbours with the smallest reconstruction error
-    |[c1; c2] - [c1'; c2']|^2 (Socher et al. 2011, "Semi-Supervised Recursive
-    Autoencoders for Predicting Sentiment Distributions"). A `"balanced"` tree
-    halves a text recursively.
-
-    Takes word vectors `(texts, time, dimension)` and lengths, at least 1;
-    returns all nodes `(texts, 2 * time - 1, dimension)`, numbered as in
-    `Trees`; missing nodes are 0.
-    """
+    """Merges the words of a text, two neighbours at a time, into one vector."""
 
     def __init__(
         self,
@@ -156,7 +131,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             bias.assign(tf.zeros_like(bias.value))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Chooses a tree for each text, and computes all nodes."""
+        """Computes the nodes of `Trees`, `(texts, 2 * time - 1, dimension)`."""
         if self.tree == "greedy":
             return self._merge_greedily(vectors, lengths)[1]
         return self.encode(vectors, self.trees(vectors, lengths), lengths)
@@ -195,12 +170,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def unfolding_error(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Sums the unfolding errors of each text's inner nodes, `(texts,)`.
-
-        Each inner node is decoded along its subtree to the words x_i .. x_j
-        below the node. The error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2. The
-        choice of the tree has no gradient.
-        """
+        """Sums the squared errors of all words decoded from inner nodes."""
         trees = self.trees(vectors, lengths)
         time = tf.shape(vectors)[1]
         slots = tf.maximum(trees.slots, 0)
@@ -351,13 +321,7 @@ def pretrain_autoencoder(
     learning_rate: float,
     seed: int,
 ) -> None:
-    """Trains a recursive autoencoder on texts, from new weights, by Adam.
-
-    A batch has distinct texts of similar length. The loss is the mean unfolding
-    error of their inner nodes. Greedy trees are chosen again for every
-    batch. The word vectors are constants. Raises `InputError` if no text has
-    two words.
-    """
+    """Trains a recursive autoencoder on texts, from new weights, by Adam."""
     autoencoder.restart(seed)
     ordered = np.array(sorted(set(texts), key=lambda text: (len(text), text)))
     batches = np.array_split(ordered, -(-len(ordered) // _BATCH))

@@ -34,10 +34,9 @@ class ARCI(Matcher):
 
         s = MLP([S_X; S_Y])
 
-    ARC-I of Hu et al. 2014: S_X and S_Y are the flattened outputs of two
-    convolutional networks with separate weights, see `WindowPoolingStack`. The
-    preset `arc_i_wan`, a baseline of Wan et al. 2016, is smaller and has
-    `pooling="k_max"`, see `KMaxStack`.
+    ARC-I of Hu et al. 2014. S_X and S_Y are the flattened outputs of two
+    convolutional networks with separate weights. The preset `arc_i_wan`, a
+    baseline of Wan et al. 2016, is smaller and has `pooling="k_max"`.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -49,7 +48,7 @@ class ARCI(Matcher):
         use_bias: Whether the convolutions have a bias. Default `True`.
         pooling: `"windows"` (default): narrow convolutions with a maximum
             over every two positions; or `"k_max"`: wide convolutions with
-            dynamic k-max pooling, k_min 4 and k_top 1.
+            dynamic k-max pooling, k_min 4 and k_top 1 (see `CNTN`).
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).
         max_words: The fixed length of texts with `pooling="windows"`; longer
@@ -136,19 +135,16 @@ class ARCII(Matcher):
     max-pooled over 2 x 2 cells. The gate g is 0 if window i or window j is
     padding, else 1. (In the paper g is 0 if both windows are padding.)
 
-    With W = [W_x; W_y], the first layer before the relu is a sum A_i + C_j of
-    two 1-D convolutions. The maximum of this sum over a rectangle is the sum of
-    the maxima of A and C, and relu is monotone. Max pooling of A and C before
-    the sum therefore gives the same values, with a quarter of the cells.
-
     Args:
         word_dimension: Width of the word vectors. Default 50.
         filters: Number of filters of the first layer and of each 2-D
             convolution. Default 50, 50 and 50; the paper has 200 to 500.
         width: Number of words in a window; also the number of rows and columns
             in a window of a 2-D convolution. Default 3.
-        padding: Padding of the first layer, `"narrow"` (default) or `"wide"`,
-            see `MaskedConvolution`. 2-D convolutions are narrow.
+        padding: Padding of the first layer. With `"narrow"` (default), windows
+            start at a word and end within `max_words` positions. With `"wide"`,
+            each window that contains a word is used. 2-D convolutions are
+            narrow.
         hidden: Widths of the hidden layers of the MLP. Default 200 (not
             stated in the paper).
         max_words: The fixed length of texts; longer texts are cut. Default 50.
@@ -222,7 +218,10 @@ class ARCII(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes A of queries or C of documents, after max pooling."""
+        """Computes a text's part of the first layer, after max pooling."""
+        # The first layer is the relu of a query's part plus a document's part.
+        # Pooling before this sum gives the same maxima from a quarter of the
+        # cells.
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )
@@ -232,7 +231,7 @@ class ARCII(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Adds A and C, and scores the sums by 2-D convolutions and an MLP."""
+        """Scores the sums of both parts by 2-D convolutions and an MLP."""
         rows, columns = query.lengths, document.lengths
         sums = query.values[:, :, tf.newaxis] + document.values[:, tf.newaxis]
         values = zero_padding_2d(tf.nn.relu(sums), rows, columns)
@@ -240,7 +239,7 @@ class ARCII(Matcher):
             size = tf.shape(values)[1] - self.width + 1
             rows, columns = tf.minimum(rows, size), tf.minimum(columns, size)
             values = zero_padding_2d(convolution(values), rows, columns)
-            # All values are 0 or more: padding, which is 0, changes no maximum.
+            # All values are at least 0, so padding of 0 changes no maximum.
             values = tf.nn.max_pool2d(values, 2, 2, "SAME")
             rows, columns = (rows + 1) // 2, (columns + 1) // 2
         return self.mlp(tf.reshape(values, [-1, self.flat_width]))
@@ -263,11 +262,11 @@ class CNTN(Matcher):
 
         s = u' tanh(v_q' M^[1:r] v_a + V [v_q; v_a] + b)
 
-    This is the convolutional neural tensor network of Qiu and Huang 2015. A
-    `KMaxStack` and a dense layer compute the vector of a text: v_q of a query,
-    v_a of a document. Queries and documents have separate weights. The default
-    sizes are from public implementations. The preset `cntn_wan`, a baseline of
-    Wan et al. 2016, is smaller.
+    This is the convolutional neural tensor network of Qiu and Huang 2015.
+    Wide convolutions with dynamic k-max pooling and a dense layer compute the
+    vector of a text: v_q for a query, v_a for a document. Queries and documents
+    have separate weights. The default sizes are from public implementations.
+    The preset `cntn_wan`, a baseline of Wan et al. 2016, is smaller.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -366,8 +365,9 @@ class CNTN(Matcher):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Computes the parts of the tensor layer for each text.
 
-        Returns v_q' M^[1:r] `[texts, r, size]` of queries, or v_a `[texts,
-        size]` of documents; and the side's term of V [v_q; v_a], `[texts, r]`.
+        Returns v_q' M^[1:r] `[texts, r, size]` for queries, or v_a `[texts,
+        size]` for documents. Also returns the side's term of V [v_q; v_a],
+        `[texts, r]`.
         """
         number = SIDES.index(side)
         vectors = self.stacks[number].flat(texts.vectors, texts.lengths)

@@ -29,10 +29,9 @@ class Adagrad(Configured, JointUpdateOptimizer):
 
         G <- G + g * g          W <- W - rate g / (sqrt(G) + epsilon)
 
-    W are the weights, g is their gradient, and G starts at 0 (Duchi et al.
-    2011; Wan et al. 2016). Rows without a gradient do not change, so the sparse
-    update equals the dense update. Keras's `Adagrad` instead computes the root
-    of all rows of G in each training step, and adds epsilon inside the root.
+    W are the weights, g is the gradient, and G starts at 0 (Duchi et al. 2011;
+    Wan et al. 2016). Rows without a gradient do not change. Keras's `Adagrad`
+    adds epsilon inside the root.
 
     Args:
         learning_rate: A float or a `LearningRateSchedule`. Default 0.03.

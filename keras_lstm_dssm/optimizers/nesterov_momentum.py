@@ -40,37 +40,17 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
 
 @dataclass(eq=False)
 class LazyRows:
-    """Updates a row of a table W only when a batch reads the row.
+    """Updates a row of a table W only when a batch reads the row."""
 
-    Momentum moves every row in every training step. In m training steps without
-    a gradient, a row moves by a geometric sum:
-
-        V -> mu^m V        W -> W + V (mu + mu^2 + ... + mu^m)
-
-    `LazyRows` makes these m updates at once. The result equals the dense update
-    up to rounding. Call `sync` before mu changes.
-
-    Args:
-        table: W, `[rows, units]`.
-        velocity: V, `[rows, units]`.
-        updated: For each row, the number of the last training step that has
-            updated W and V, int `[rows]`.
-        mu: The momentum.
-        steps: Number of complete training steps.
-    """
-
-    table: tf.Variable
-    velocity: tf.Variable
-    updated: tf.Variable
-    mu: tf.Variable
-    steps: tf.Variable
+    table: tf.Variable  # W, `[rows, units]`
+    velocity: tf.Variable  # V, `[rows, units]`
+    updated: tf.Variable  # int `[rows]`, training step of the last update
+    mu: tf.Variable  # must be constant between two calls of `sync`
+    steps: tf.Variable  # number of complete training steps
     _last_read: _ReadRows | None = field(default=None, init=False)
 
     def read(self, indices: tf.Tensor) -> tf.Tensor:
-        """Returns rows at the look-ahead point, `[r, units]`.
-
-        `indices` are distinct, int `[r]`.
-        """
+        """Returns the rows of distinct `indices` at the look-ahead point."""
         updated = tf.gather(self.updated, indices)
         decay, distance = self._powers(updated, self.steps + 1)
         velocity = tf.stop_gradient(tf.gather(self.velocity, indices))
@@ -79,13 +59,10 @@ class LazyRows:
         return weights
 
     def update(self, change: tf.IndexedSlices) -> None:
-        """Completes the training step for the rows with a gradient.
-
-        `change` is -eps times the gradient, with distinct indices.
-        """
+        """Adds `change`, -eps times the gradient, and completes the step."""
         indices = change.indices
-        # A gradient may have rows that only another worker has read. Then all
-        # rows of the gradient are read here.
+        # With several workers, a gradient may have rows that this worker has
+        # not read. All rows of the gradient are then read here.
         if self._last_read is None or not _is_reshaped(
             indices, self._last_read.indices
         ):
@@ -120,7 +97,8 @@ class LazyRows:
         self, updated: tf.Tensor, steps: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns mu^m and mu + ... + mu^m, `[r, 1]`; m = steps - updated."""
-        # In float32, 1 - mu^m would lose most digits.
+        # In m steps without a gradient, V becomes mu^m V, and W moves by
+        # (mu + ... + mu^m) V. In float32, 1 - mu^m would lose most digits.
         m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
         mu = tf.cast(self.mu, tf.float64)
         decay = mu**m
@@ -136,23 +114,17 @@ class LazyRows:
 
 
 class LazyTables:
-    """Maps the keys of an optimizer's variables to lazily updated tables.
-
-    `active` has the tables that training changes.
-    """
+    """Holds lazily updated tables by the keys of an optimizer's variables."""
 
     def __init__(self) -> None:
         self.active: dict[str, LazyRows] = {}
+        """The tables that training changes."""
         self._created: dict[str, LazyRows] = {}
         self._syncing = threading.Lock()
         self._sync_disabled = False
 
     def activate(self, makers: Mapping[str, Callable[[], LazyRows]]) -> None:
-        """Replaces the active tables. Call `sync` first.
-
-        `makers` maps the key of each active table to a function that creates
-        its `LazyRows` at the first use of the key.
-        """
+        """Makes the tables of `makers` the active tables; call `sync` first."""
         previous, self.active = self.active, {}
         for key, make in makers.items():
             if key not in self._created:
@@ -170,11 +142,9 @@ class LazyTables:
 
     @contextmanager
     def pending_rows_saved(self) -> Iterator[None]:
-        """Disables `sync` while a checkpoint is saved.
-
-        `sync` changes weights by rounding. Saving within an epoch must not do
-        this: a resumed run would differ from an uninterrupted run.
-        """
+        """Disables `sync` while a checkpoint is saved."""
+        # `sync` changes weights by rounding, so a resumed run would differ from
+        # a run without interruption.
         self._sync_disabled = True
         try:
             yield
@@ -185,13 +155,7 @@ class LazyTables:
 def renormalise(
     gradients: Sequence[Any], groups: Sequence[int], threshold: float
 ) -> list[Any]:
-    """Scales the gradients of each group to a joint norm <= `threshold`.
-
-        if ||grad|| > th then grad <- th grad / ||grad||
-
-    `groups` has the number of each gradient's group. Gradients are tensors, or
-    `IndexedSlices` of distinct rows.
-    """
+    """Scales the gradients of each group to a joint norm <= `threshold`."""
     pairs = list(zip(gradients, groups, strict=True))
     factors = {}
     for number in set(groups):
@@ -233,8 +197,8 @@ class NesterovMomentum(JointUpdateOptimizer):
     constant, the updates equal Keras's `SGD(nesterov=True)`. At the end of
     `fit`, `finalize_variable_values` moves the variables back to W. Models of
     this package also move the variables to W before a callback or a validation
-    runs, and after an exception. Other models do this only with the callback
-    `NesterovSchedule`.
+    runs, and after an exception. Other models need the callback
+    `NesterovSchedule` for this.
 
     Before the update, the gradient of each tower is renormalised separately:
     a norm above `threshold` becomes `threshold` (Algorithm 1, th_G).
@@ -312,7 +276,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         }
 
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
-        """Replaces the tables that are updated lazily, see `LazyRows`.
+        """Replaces the tables that are updated lazily.
 
         Each training step must read each table `[rows, units]` once, by its
         `row_reader`, with distinct row indices. Raises `InputError` if an
@@ -373,8 +337,8 @@ class NesterovMomentum(JointUpdateOptimizer):
     ) -> Callable[[Any], Any]:
         """Makes a train function start and end with the variables at W.
 
-        A call of `train_function` runs up to `steps` training steps, which run
-        eagerly if `eager`.
+        A call of `train_function` runs up to `steps` training steps, eagerly if
+        `eager` is true.
         """
         if getattr(train_function, "func", None) == self._run_from_weights:
             return train_function
@@ -429,7 +393,8 @@ class NesterovMomentum(JointUpdateOptimizer):
         """Updates the variables, and moves them to the look-ahead point."""
         variables = list(trainable_variables or self.built_variables)
         self.build(variables)
-        # Keras cannot clip sparse gradients with repeated rows.
+        # Other gradients become dense, because Keras cannot clip sparse
+        # gradients with repeated rows.
         grads = [
             gradient
             if gradient is None or self.row_reader(variable)
