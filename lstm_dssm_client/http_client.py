@@ -254,12 +254,9 @@ def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
 
 
 class _TimedSocket:
-    """Socket for `http.client` with one deadline for all bytes of a request.
+    """Socket for `http.client` with one deadline for all bytes of a request."""
 
-    The timeout of a plain socket restarts at every byte: a server that sends
-    one byte a second would never exceed a timeout of two seconds.
-    """
-
+    # The timeout of a plain socket starts again at each call.
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self.end = 0.0  # deadline of the request, by time.monotonic
