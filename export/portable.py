@@ -161,14 +161,11 @@ def portable_part(
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
-    """Returns a function that writes `PORTABLE_PART` into a version's folder.
-
-    `encoder` is a `TextEncoder`, a `HybridEncoder` or `None`. Returns `None` if
-    `LocalModel` does not implement the encoder.
-    """
+    """Returns a function that writes `PORTABLE_PART`; `None` if impossible."""
     towers = [encoder]
     if isinstance(encoder, HybridEncoder):
         towers = [part.encoder for part in encoder.parts.values()]
+    # `LocalModel` implements no encoders of other packages.
     if encoder is not None and not all(map(_is_portable, towers)):
         return None
     by_name = {} if encoder is None else {QUERY: encoder}
@@ -292,7 +289,7 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # Uses no path outside of layers, which would have the encoder's name.
+        # The path of a weight outside of layers contains the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):
