@@ -161,11 +161,10 @@ def portable_part(
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
-    """Returns a function that writes `PORTABLE_PART`; `None` if impossible."""
+    """Returns a writer of `PORTABLE_PART`, if `LocalModel` has the encoder."""
     towers = [encoder]
     if isinstance(encoder, HybridEncoder):
         towers = [part.encoder for part in encoder.parts.values()]
-    # `LocalModel` implements no encoders of other packages.
     if encoder is not None and not all(map(_is_portable, towers)):
         return None
     by_name = {} if encoder is None else {QUERY: encoder}
@@ -289,7 +288,7 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # The path of a weight outside of layers contains the encoder's name.
+        # Outside of layers, the path would contain the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):

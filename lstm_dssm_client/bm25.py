@@ -115,7 +115,7 @@ def word_forms(
     text: str | bytes,
     max_words: int | None = MAX_WORDS,
 ) -> list[tuple[str, str]]:
-    """Lists pairs of a word and one of its forms, in the order of the text."""
+    """Lists pairs (word, form of the word), in the order of the text."""
     words = split_words(text, SPLIT, max_words)
     return [(word, form) for word in words for form in forms_of(word)]
 

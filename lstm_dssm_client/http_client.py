@@ -503,9 +503,9 @@ def _split_url(target: str) -> tuple[str, int, str, bool]:
 class HttpClient(TextClient):
     """Sends texts to the REST interface of TF Serving or `lstm-dssm-serve`.
 
-    The methods have the arguments and results of `Client`, with two
-    differences: the `code` of a `ServingError` is an `http.HTTPStatus`, and the
-    version of a `Prediction` is None if the request had no version number.
+    The methods have the arguments and results of `Client`, except that the
+    version of a `Prediction` is None if the request had no version number. The
+    `code` of a `ServingError` is an `http.HTTPStatus`.
 
     Args:
         target: The server's address, such as `http://127.0.0.1:8501` or

@@ -17,7 +17,7 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST_SHARE = 5e-5
-"""Explanations omit smaller contributions of words, which round to 0.0000."""
+"""Explanations omit a word if its contribution is smaller and rounds to 0."""
 
 
 def probability(log_odds: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Computes the two towers' vectors of texts with NumPy, without TensorFlow.
+"""Computes vectors of texts with NumPy, without TensorFlow.
 
 `keras_lstm_dssm.encoders` has the same equations, arguments and weight names.
 """

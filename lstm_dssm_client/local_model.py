@@ -102,7 +102,10 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id -> encoded text, by default the title; may be empty."""
+        """Id of a document -> encoded text, which is the title by default.
+
+        Empty if the file has no documents.
+        """
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:
@@ -315,7 +318,6 @@ class _Documents:
     def _scores(
         self, texts: Sequence[bytes], queries: np.ndarray | None
     ) -> Iterator[np.ndarray]:
-        """Yields the scores of all documents for each text."""
         if queries is None or self._vectors is None:
             assert self.hybrid
             yield from (self.hybrid.scores(text, None) for text in texts)

@@ -131,7 +131,7 @@ _WITHOUT_FIXED_SPACES = _without_thousands(
     ".,",
     f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
     f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
-    # Matches a number after a letter, too, so that it does not change.
+    # Also matches a number after a letter, so that the number does not change.
     f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
     f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
 )
@@ -299,7 +299,7 @@ OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# Arguments of `bytes.translate`, which put spaces for separators and fold case.
+# Tables of `bytes.translate`: separators become spaces, letters lower case.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -398,12 +398,13 @@ class Normalizer:
         return "".join(result)
 
     def _ordered(self, text: str) -> Iterable[str]:
-        """Sorts adjacent accents by combining class, in a stable way."""
+        """Sorts adjacent accents by combining class."""
         for _, chars in groupby(text, self._rank.__contains__):
             yield from sorted(chars, key=lambda char: self._rank.get(char, 0))
 
     def _composed(self, pair: str) -> str | None:
-        if "\u1161" <= pair[1] <= "\u11c2":  # Hangul is the same in all Pythons
+        # All versions of Python compose Hangul in the same way.
+        if "\u1161" <= pair[1] <= "\u11c2":
             syllable = unicodedata.normalize("NFC", pair)
             return syllable if len(syllable) == 1 else None
         return self._tables.composed.get(pair)

@@ -46,7 +46,7 @@ FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
-"""Path, in a version's folder, of the hashes of a retriever's ids."""
+"""Path of the hashes of a retriever's ids in the folder of a version."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature for the method `serve` of an exported model."""

@@ -147,8 +147,8 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
-        # Returns indices of the sums, given indices of `matches.terms` and the
-        # documents of postings.
+        # Indices of `matches.terms` and documents of postings -> cells, which
+        # are indices of the sums.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:

@@ -227,7 +227,7 @@ def update_models_config(
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # Only numbers with this comment change; an operator's have none.
+        # Changes only numbers with this comment, which an operator can remove.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",
