@@ -209,8 +209,8 @@ class Prediction(NamedTuple):
 
     Attributes:
         model: The model's name.
-        version: The version's number. Over HTTP, None if the request had no
-            version number, because HTTP replies do not contain the version.
+        version: The version's number; over HTTP, None if the request had no
+            version number.
         signature: The signature's name.
         outputs: Name of an output -> array.
 

@@ -147,8 +147,8 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
-        # Indices of `matches.terms` and documents of postings -> cells, which
-        # are indices of the sums.
+        # Each posting's index in `matches.terms`, and document -> cell. A cell
+        # is an index of the result.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
