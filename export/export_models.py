@@ -70,9 +70,8 @@ def export_models(
     KeyVecs also get a `retriever`. Other models in the folder do not change.
 
     All exported models get the same version number, above every number in the
-    folder. `models.config` tells servers which version of each model to serve.
-    The export replaces this file last. Servers therefore keep the versions of
-    the last complete export if an export fails or is interrupted.
+    folder. If an export fails, servers keep the versions of the last complete
+    export.
 
     Args:
         model: The trained model. With `hybrid`, the model can be `None`.
@@ -97,10 +96,9 @@ def export_models(
             retriever; by default the retriever is not hybrid. Weights of
             missing parts have no effect. With neither a model nor a teacher, no
             encoder is exported.
-        queries: Training queries, for `hybrid`. Hubness is measured with these
-            queries; without queries, hubness has no weight. The retriever
-            stores the stems of all words of titles and queries, because graphs
-            cannot compute stems.
+        queries: Training queries, for `hybrid`. Without queries, hubness has no
+            weight. The retriever stores the stems of all words of titles and
+            queries.
 
     Returns:
         The folders of the new versions.

@@ -71,13 +71,14 @@ def export_portable(
     file stores rounded weights.
 
     Args:
-        model: The trained towers, with encoders of this package. With `hybrid`,
-            the model can be `None`.
+        model: The trained towers. The encoders must be encoders of this package
+            other than `LayerEncoder`. With `hybrid`, the model can be `None`.
         path: File to write. An existing file is replaced at the end.
         documents: Ids, titles and tags; by default the file has no documents.
         weights: How the rows of the trigram tables are stored: `int8`, with a
-            scale for each row, or `float32`. With `int8`, a table whose rows
-            are summed to an output is float16. Other weights are float32.
+            scale for each row, or `float32`. With `int8`, the sum of trigrams
+            in a `CombinedEncoder` has a float16 table. Other floating-point
+            weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the card.
@@ -89,10 +90,11 @@ def export_portable(
         The settings of the hybrid in the file, or `None` without `hybrid`.
 
     Raises:
-        InputError: The model is no `TwoTower`; an encoder is of another
-            package; `weights` or `vectors` is unknown; a weight is not finite;
-            there are no titles, or the numbers of ids and titles differ;
-            `hybrid` is given without documents; or the file cannot be written.
+        InputError: The model is no `TwoTower`; an encoder is a `LayerEncoder`
+            or of another package; `weights` or `vectors` is unknown; a weight
+            is not finite; there are no titles; the numbers of ids and titles
+            differ; `hybrid` is given without documents; or the file cannot be
+            written.
 
     Example:
     >>> export_portable(model, "shop.safetensors", Documents(titles, titles))
@@ -161,11 +163,7 @@ def portable_part(
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
-    """Returns a function that writes `PORTABLE_PART` into a version's folder.
-
-    `encoder` is a `TextEncoder`, a `HybridEncoder` or `None`. Returns `None` if
-    `LocalModel` does not implement the encoder.
-    """
+    """Returns a writer of `PORTABLE_PART`, if `LocalModel` has the encoder."""
     towers = [encoder]
     if isinstance(encoder, HybridEncoder):
         towers = [part.encoder for part in encoder.parts.values()]
@@ -292,7 +290,7 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # Uses no path outside of layers, which would have the encoder's name.
+        # Outside of layers, the path would contain the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):

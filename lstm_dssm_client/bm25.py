@@ -2,7 +2,7 @@
 
 A term is an entry of the inverted index `Postings`: a word, a stem, a letter
 trigram or a number. A table maps forms of words to terms: with stems, the forms
-"bolt" and "bolts" have the same term. Exported graphs use the same table.
+"bolt" and "bolts" have the same term.
 
 `keras_lstm_dssm` computes postings for evaluation and for exports. `LocalModel`
 reads postings from a file.
@@ -73,8 +73,7 @@ def unaccented(word: str) -> str:
 def letter_grams(word: str) -> list[str]:
     """Lists the letter trigrams of a word: each letter with its neighbours.
 
-    Accents are removed. A Chinese, Japanese or Korean letter is paired with
-    only the next letter, because Chinese does not separate words.
+    A Chinese, Japanese or Korean letter is paired with only the next letter.
 
     Example:
     >>> letter_grams("good")
@@ -92,9 +91,7 @@ def letter_grams(word: str) -> list[str]:
 def number_forms(word: str) -> list[str]:
     """Lists the forms by which a word may match as a number.
 
-    Each run of digits gives a form. A word without digits also gives a form,
-    because the word may be a Roman numeral: `Postings.term_of` maps "=iv" to
-    the term of the number 4.
+    A word without digits may be a Roman numeral, and therefore has a form, too.
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
@@ -118,17 +115,13 @@ def word_forms(
     text: str | bytes,
     max_words: int | None = MAX_WORDS,
 ) -> list[tuple[str, str]]:
-    """Lists pairs of a word and one of its forms, in the order of the text."""
+    """Lists pairs (word, form of the word), in the order of the text."""
     words = split_words(text, SPLIT, max_words)
     return [(word, form) for word in words for form in forms_of(word)]
 
 
 def idf(frequency: Any, count: int) -> np.ndarray:
-    """Returns Lucene's IDF, log(1 + (N - df + 1/2) / (df + 1/2)), float64.
-
-    `frequency` is df, the number of texts with a term. `count` is N, the number
-    of all texts.
-    """
+    """Returns Lucene's IDF of terms in `frequency` of `count` texts."""
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -139,46 +132,25 @@ def term_shares(
     k1: float,
     b: float,
 ) -> np.ndarray:
-    """Returns tf / (tf + k1 (1 - b + b length / mean length)).
-
-    `counts` is tf, the number of times that a term occurs in a document. The
-    term adds its IDF, times this share, to the document's BM25 score.
-    """
+    """Returns the BM25 scores of terms, divided by the terms' IDF."""
     return counts / (counts + k1 * (1 - b + b * lengths / mean_length))
 
 
 class Postings(NamedTuple):
-    """Inverted index: the documents that contain each term, and their scores.
+    """Inverted index: the documents of each term, and their scores."""
 
-    Attributes:
-        size: Number of documents.
-        term_of: Form of a word -> term, an integer from 0, or `STOP`; see
-            `word_forms` and `number_forms`.
-        words: Number of terms for BM25. All later terms are numbers.
-        bounds: Index of each term's first entry in `documents`; the last
-            element is the length of `documents`; int64 `[terms + 1]`.
-        documents: The documents of each term, term after term, int32. The
-            documents of one term are ascending.
-        scores: For each entry of `documents`, the BM25 score of the term in
-            the document, float32; 1 if the term is a number.
-    """
-
-    size: int
-    term_of: Mapping[str, int]
-    words: int
-    bounds: np.ndarray
-    documents: np.ndarray
-    scores: np.ndarray
+    size: int  # number of documents
+    term_of: Mapping[str, int]  # form of a word -> term, from 0, or `STOP`
+    words: int  # number of terms for BM25; all later terms are numbers
+    bounds: np.ndarray  # term t: `documents[bounds[t] : bounds[t + 1]]`, int64
+    documents: np.ndarray  # the documents of each term, ascending, int32
+    scores: np.ndarray  # BM25 scores of `documents`, float32; 1 for numbers
 
     @classmethod
     def from_counts(
         cls, term_of: Mapping[str, int], counts: Any, k1: float, b: float
     ) -> "Postings":
-        """Computes the postings of terms for BM25, without numbers.
-
-        `counts` are the term frequencies, a sparse SciPy matrix
-        `[documents, terms]`; k1 and b are the parameters of BM25.
-        """
+        """Computes BM25 postings from SciPy counts `[documents, terms]`."""
         by_term = counts.tocsc()
         tf = by_term.data.astype(np.float64)
         lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
@@ -232,18 +204,11 @@ class Postings(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A term of the query that occurs in at least one document.
+    """A term of the query that occurs in at least one document."""
 
-    Attributes:
-        word: The word of the query.
-        term: The term, an index of `Postings.bounds`.
-        scale: Factor of the term's scores: 1 / (sum of the query's IDFs), or
-            for a number 1 / (count of the query's numbers).
-    """
-
-    word: str
-    term: int
-    scale: np.float32
+    word: str  # of the query
+    term: int  # index of `Postings.bounds`
+    scale: np.float32  # factor of the term's scores
 
 
 TERM_PARTS = ("bm25", "numbers")
@@ -251,28 +216,7 @@ TERM_PARTS = ("bm25", "numbers")
 
 
 class TermScores:
-    """Weighted scores of documents for the terms of a query.
-
-    For the terms t of a query and a document D, the parts are
-
-        bm25     sum_t BM25(t, D) / sum_t IDF(t)
-        numbers  share of the query's numbers that occur in D
-
-    The parts are from 0 to 1, before they are weighted. sum_t IDF(t) is an
-    upper bound of BM25, and includes terms that occur in no document. A
-    document with only one of several query words therefore has a low score.
-
-    Args:
-        postings: The postings of the documents.
-        kind: Kind of the terms for BM25, a key of `FORMS`.
-        weights: Name of a part -> its weight.
-
-    Attributes:
-        postings: The postings, with scores multiplied by the weights.
-        idf: The IDF of each term, float32; 0 for a number. The last element is
-            the IDF of terms that occur in no document.
-        kind: Kind of the terms for BM25, a key of `FORMS`.
-    """
+    """Computes weighted scores of documents from BM25 and matching numbers."""
 
     def __init__(
         self, postings: Postings, kind: str, weights: Mapping[str, float]
@@ -286,7 +230,7 @@ class TermScores:
         self.idf[: postings.words] = idf(
             frequency[: postings.words], postings.size
         )
-        self.idf[UNKNOWN] = idf(0, postings.size)
+        self.idf[UNKNOWN] = idf(0, postings.size)  # the last element
         first = postings.bounds[postings.words]
         scores = bm25_weight * postings.scores
         scores[first:] = number_weight
@@ -303,6 +247,7 @@ class TermScores:
                 term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
+        # The parts are from 0 to 1: IDFs are upper bounds of BM25 scores.
         max_bm25 = np.float32(sum(self.idf[term] for _, term in words))
         return [
             Match(word, term, np.float32(1) / np.float32(total))

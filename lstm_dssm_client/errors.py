@@ -37,8 +37,7 @@ class InputError(ValueError):
 class ServingError(OSError):
     """Raised if a server rejects a request, is too slow or is not reached.
 
-    The class derives from `OSError`, like `ConnectionError` and `TimeoutError`,
-    because the cause is outside this program. The message is one line.
+    The message is one line.
 
     Attributes:
         code: The status code. Over gRPC: a `grpc.StatusCode`, such as
@@ -104,11 +103,7 @@ def code_name(code: Any) -> str:
 def serving_error(
     code: Any, details: str, target: str, model: str, status: str = ""
 ) -> ServingError:
-    """Returns the error of a failed request to the address `target`.
-
-    `status` is the code as text, such as "404 Not Found", or "" if there was no
-    reply. See `ServingError` for the other arguments.
-    """
+    """Returns the error of a failed request; `status` is the code as text."""
     name = code_name(code)
     if name == "UNAVAILABLE" and "HTTP/2" in details:
         message = (

@@ -2,9 +2,9 @@
 
 `tensorflow_serving.apis` has the API's protobuf messages, but imports
 TensorFlow, which takes seconds. This module therefore declares the messages
-again, with only the fields that clients use. Fields have the API's numbers,
-and messages therefore have the API's bytes. The package name `lstm_dssm_client`
-and a separate descriptor pool avoid conflicts with TensorFlow's messages.
+again, with only the fields that clients use. The package name
+`lstm_dssm_client` and a separate descriptor pool avoid conflicts with
+TensorFlow's messages.
 
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
 https://github.com/tensorflow/serving; `core/framework/tensor.proto`,
@@ -207,10 +207,7 @@ def has_field(values: np.ndarray) -> bool:
 
 
 def write_tensor(values: np.ndarray, proto: Any) -> None:
-    """Writes an array into the field of its dtype, as TF Serving does.
-
-    Raises `TypeError` for a dtype without a counterpart in TensorFlow.
-    """
+    """Writes an array into a message; `TypeError` for an unknown dtype."""
     if not has_field(values):
         raise TypeError(f"there is no tensor of dtype {values.dtype}")
     proto.dtype, field = _FIELDS[dtype_name(values)]
@@ -225,11 +222,7 @@ def write_tensor(values: np.ndarray, proto: Any) -> None:
 
 
 def read_tensor(proto: Any) -> np.ndarray:
-    """Reads an array from `tensor_content` or from the field of its dtype.
-
-    If the field has fewer values than the shape, the last value is repeated.
-    Strings become an object array of bytes.
-    """
+    """Converts a message `TensorProto` to an array; texts become bytes."""
     name = dtype_of(proto.dtype)
     if name not in _FIELDS:
         raise InputError(
@@ -245,6 +238,7 @@ def read_tensor(proto: Any) -> np.ndarray:
         stored = getattr(proto, field)
         values = np.fromiter(stored, _STORED.get(field, dtype), len(stored))
         values = values.view(dtype)
+        # As in TensorFlow, the last value stands for all missing values.
         missing = math.prod(shape) - len(values)
         if missing > 0:
             default = b"" if name == "string" else 0
@@ -568,10 +562,7 @@ class AsyncClient(AsyncTextClient):
 class Client(TextClient):
     """Sends texts to a server's models over gRPC; threads may share a client.
 
-    Inputs are checked against the model's signature before they are sent: on a
-    server that batches, a wrong request can make other clients' requests fail.
-    The client reads the signature before the first request for a model, and
-    again after a new version has answered.
+    Inputs are checked against the model's signature before they are sent.
 
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.

@@ -254,12 +254,9 @@ def _specs(infos: Mapping[str, Any]) -> dict[str, TensorInfo]:
 
 
 class _TimedSocket:
-    """Socket for `http.client` with one deadline for all bytes of a request.
+    """Socket for `http.client` with one deadline for all bytes of a request."""
 
-    The timeout of a plain socket restarts at every byte: a server that sends
-    one byte a second would never exceed a timeout of two seconds.
-    """
-
+    # The timeout of a plain socket starts again at each call.
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self.end = 0.0  # deadline of the request, by time.monotonic
@@ -506,9 +503,9 @@ def _split_url(target: str) -> tuple[str, int, str, bool]:
 class HttpClient(TextClient):
     """Sends texts to the REST interface of TF Serving or `lstm-dssm-serve`.
 
-    The methods have the arguments and results of `Client`, with two
-    differences: the `code` of a `ServingError` is an `http.HTTPStatus`, and the
-    version of a `Prediction` is None if the request had no version number.
+    The methods have the arguments and results of `Client`, except that the
+    version of a `Prediction` is None if the request had no version number. The
+    `code` of a `ServingError` is an `http.HTTPStatus`.
 
     Args:
         target: The server's address, such as `http://127.0.0.1:8501` or

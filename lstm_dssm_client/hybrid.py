@@ -17,7 +17,7 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST_SHARE = 5e-5
-"""Explanations omit smaller contributions of words, which round to 0.0000."""
+"""Explanations omit a word if its contribution is smaller and rounds to 0."""
 
 
 def probability(log_odds: Any) -> Any:
@@ -50,22 +50,7 @@ def _are_in_range(numbers: np.ndarray, least: int, end: int) -> bool:
 
 
 class Hybrid:
-    """Ranks by the log-odds that a document is relevant, and explains scores.
-
-    The log-odds are the constant `base` plus a weighted sum: the cosine of the
-    towers' vectors, plus the cosine of the word vectors, plus the scores of the
-    query's terms, minus the document's hubness. Hubness is the mean cosine of a
-    document and the training queries nearest to the document.
-
-    Args:
-        file: File of a hybrid retriever.
-        count: Number of documents in the file.
-        encoder: The query encoder; `None` if only terms have a weight.
-
-    Attributes:
-        terms: Computes the scores of terms; `None` if terms have no weight.
-        weak: Hits with a smaller probability are weak.
-    """
+    """Ranks documents by the log-odds of `HybridSettings`; explains scores."""
 
     def __init__(
         self, file: PortableFile, count: int, encoder: WeightedParts | None
@@ -87,11 +72,7 @@ class Hybrid:
             self._hubness = np.float32(weights[HUBNESS]) * hubness
 
     def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
-        """Computes all documents' log-odds without `base`, float32 `[count]`.
-
-        `cosines` are the cosines of the query with all documents, float32
-        `[count]`; `None` if only terms have a weight.
-        """
+        """Returns all documents' log-odds without `base`, float32 `[count]`."""
         scores: Any = np.float32(0)
         if self.terms is not None:
             scores = self.terms.sums(self.terms.matches(text))
@@ -109,12 +90,7 @@ class Hybrid:
         query: np.ndarray | None,
         vectors: np.ndarray | None,
     ) -> list[tuple[dict[str, float], dict[str, dict[str, float]]]]:
-        """Explains the scores of the documents `rows` for a query.
-
-        `query` is the query's vector, and `vectors` are the vectors of these
-        documents; both are `None` if only terms have a weight. Returns the
-        attributes `parts` and `words` of each document's `ExplainedHit`.
-        """
+        """Returns `ExplainedHit.parts` and `.words` of the documents `rows`."""
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {
             name: [{} for _ in rows] for name in EXPLAINED_PARTS

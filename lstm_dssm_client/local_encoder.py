@@ -1,4 +1,4 @@
-"""Computes the two towers' vectors of texts with NumPy, without TensorFlow.
+"""Computes vectors of texts with NumPy, without TensorFlow.
 
 `keras_lstm_dssm.encoders` has the same equations, arguments and weight names.
 """
@@ -146,15 +146,11 @@ def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 
 def by_time(
-    values: np.ndarray, lengths: np.ndarray, reverse: bool
+    values: np.ndarray,  # of one sequence after another
+    lengths: np.ndarray,  # of each sequence, descending
+    reverse: bool,  # whether sequences are read from the end
 ) -> tuple[np.ndarray, list[int]]:
-    """Sorts the values of sequences by time step.
-
-    `values` has one sequence after another, the longest sequence first.
-    `lengths` has the length of each sequence. The result has the first values
-    of all sequences, then all second values, and so on. `reverse` reverses each
-    sequence before that. Also returns the number of values of each time step.
-    """
+    """Sorts the values of sequences by time step; counts each step's values."""
     if len(lengths) == 1:
         return values[:: -1 if reverse else 1], [1] * len(values)
     mask = np.arange(lengths[0]) < lengths[:, np.newaxis]
@@ -173,19 +169,13 @@ and are updated in place."""
 
 
 def run_steps(
-    inputs: np.ndarray,
+    inputs: np.ndarray,  # in the order of `by_time`; are overwritten
     counts: Sequence[int],
     kernel: np.ndarray,
     step: Step,
-    outputs: np.ndarray | None = None,
+    outputs: np.ndarray | None = None,  # to be filled with every y
 ) -> np.ndarray:
-    """Runs a recurrent layer over `inputs`, in the order of `by_time`.
-
-    `inputs`, `[n, width]`, are overwritten. `counts` has the number of inputs
-    of each time step. `kernel` is W_rec, `[units, width]`. Returns the last y
-    of each sequence, `[sequences, units]`, and writes every y to `outputs`,
-    `[n, units]`.
-    """
+    """Runs a recurrent layer; returns the last y of each sequence."""
     y = np.zeros((counts[0], len(kernel)), inputs.dtype)
     c, start = np.zeros_like(y), 0
     for count in counts:
@@ -246,13 +236,8 @@ def _lstm(
 def lstm_step(
     cells: int, gates: str, peepholes: Mapping[str, np.ndarray]
 ) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Returns an LSTM's time step, and the order and the signs of z's columns.
-
-    The order lets one call of `_sigmoid` compute several gates. The signs are
-    needed because `_sigmoid` takes -z. `gates`, such as "ifgo", lists the gates
-    in the column order of the weights. `peepholes` has a matrix or a diagonal
-    for each gate except g, or is empty.
-    """
+    """Returns an LSTM's step, and the order and the signs of z's columns."""
+    # One call of `_sigmoid`, which takes -z, computes several adjacent gates.
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]

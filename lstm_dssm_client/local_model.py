@@ -102,7 +102,10 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id -> encoded text, by default the title; may be empty."""
+        """Id of a document -> encoded text, which is the title by default.
+
+        Empty if the file has no documents.
+        """
         return self._by_id("texts")
 
     def _by_id(self, name: str) -> dict[str, str]:
@@ -250,9 +253,8 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Documents with equal vectors share a row of `_vectors`, so that their
-        # scores are equal. Scores of two equal rows could differ in the last
-        # bits, which depend on a row's position.
+        # Equal vectors share a row, so that their documents have equal scores.
+        # The last bits of a product depend on the position of the row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -281,19 +283,15 @@ class _Documents:
     def search(
         self,
         texts: Sequence[bytes],
-        queries: np.ndarray | None,
+        queries: np.ndarray | None,  # unit vectors; None without an encoder
         k: int,
-        tags: bytes,
+        tags: bytes,  # joined with commas; b"" admits all documents
     ) -> Iterator[list[tuple[int, float]]]:
-        """Yields the indices and scores of each text's k best documents.
-
-        `queries` are the texts' unit vectors, float32 `[n, d]`, or None if only
-        terms have a weight. `tags` have commas between them; b"" admits all.
-        """
+        """Yields the indices and scores of each text's k best documents."""
         tagged = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
             rows = tagged
-            if queries is None:  # with score 0, no term of the query occurs
+            if queries is None:  # score 0: no term of the query occurs
                 if tagged is None:
                     rows = np.flatnonzero(scores > 0)
                 else:
@@ -320,7 +318,6 @@ class _Documents:
     def _scores(
         self, texts: Sequence[bytes], queries: np.ndarray | None
     ) -> Iterator[np.ndarray]:
-        """Yields the scores of all documents for each text."""
         if queries is None or self._vectors is None:
             assert self.hybrid
             yield from (self.hybrid.scores(text, None) for text in texts)

@@ -94,12 +94,7 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
 
 def read_tokens(path: str | os.PathLike[str]) -> list[str]:
-    """Reads a file with a token in each line; skips blank and `#` lines.
-
-    Raises:
-        InputError: The file cannot be read, has more than 1 MiB or no token; or
-            a line is not 16 to 512 printable ASCII characters without spaces.
-    """
+    """Reads a file with a token in each line; skips blank and `#` lines."""
     path = Path(path)
     try:
         with path.open("rb") as file:

@@ -45,11 +45,7 @@ def write_portable(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Writes a portable model directly to `path`.
-
-    A file at `PORTABLE_PART` omits the arrays that the SavedModel's `VARIABLES`
-    contain, and stores their offsets instead.
-    """
+    """Writes a portable model directly to `path`."""
     arrays = {
         name: values
         for name, values in arrays.items()
@@ -59,6 +55,7 @@ def write_portable(
             arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
         )
     }
+    # A SavedModel contains some arrays: only their offsets are stored.
     shared = _shared_arrays(_variables_of(path), arrays)
     text = json.dumps({"format": FORMAT, **header, "variables": shared})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
@@ -98,14 +95,10 @@ def stored_table(
     name: str,
     table: np.ndarray,
     rows: np.ndarray,
-    start: tuple[int, float],
-    kind: str,
+    start: tuple[int, float],  # seed and limit of all other rows
+    kind: str,  # float32, float16, or int8 with a scale for each row
 ) -> Arrays:
-    """Returns the arrays that store a table's rows of the indices `rows`.
-
-    `kind` is the stored dtype: float32, float16, or int8 with a scale for each
-    row. `start_rows` computes the other rows from `start` = (seed, limit).
-    """
+    """Returns the arrays that store the rows `rows` of a trigram table."""
     values = table[rows].astype(np.float32)
     arrays: Arrays = {
         f"{name}.rows": rows.astype(np.int32),
@@ -160,11 +153,7 @@ class Table(NamedTuple):
 
 
 class PortableFile:
-    """Reads a portable model; methods check each array that they return.
-
-    Callers use the class inside `reading`, which converts the errors that
-    Python, NumPy and safetensors raise for damaged files.
-    """
+    """Reads a portable model and checks each array; used within `reading`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         with safe_open(path, "np") as file:
@@ -181,7 +170,7 @@ class PortableFile:
                 f"found format {self.header['format']!r:.20}, expected"
                 f" {FORMAT}; a model of an older format must be trained again"
             )
-        for name in [*self._arrays]:  # shared weights are stored once
+        for name in [*self._arrays]:  # equal weights are stored once
             if name.startswith(QUERY):
                 document_name = name.replace(QUERY, DOCUMENT, 1)
                 self._arrays.setdefault(document_name, self._arrays[name])
@@ -192,11 +181,7 @@ class PortableFile:
     def array(
         self, name: str, *shape: int | None, dtype: Any = np.float32
     ) -> Any:
-        """Returns the array `name`. In `shape`, None stands for any size.
-
-        Raises:
-            ValueError: The array has another dtype or shape, or is not finite.
-        """
+        """Returns a checked array; None in `shape` stands for any size."""
         values = self._arrays[name]
         if not TensorInfo(np.dtype(dtype).name, shape).fits(values):
             raise ValueError(f"{name} is {values.dtype} {values.shape}")
@@ -293,7 +278,7 @@ START_BITS = 23
 """An initial value is limit * k / 2^23, with an integer k."""
 
 _BLOCK = 1 << 17
-"""Number of initial values to compute at once; these fit into a cache."""
+"""Number of initial values to compute at once, which fits into a cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:

@@ -209,8 +209,8 @@ class Prediction(NamedTuple):
 
     Attributes:
         model: The model's name.
-        version: The version's number. Over HTTP, None if the request had no
-            version number, because HTTP replies do not contain the version.
+        version: The version's number; over HTTP, None if the request had no
+            version number.
         signature: The signature's name.
         outputs: Name of an output -> array.
 
@@ -308,12 +308,9 @@ def hits_from_outputs(
     k: int,
     titles: np.ndarray | None = None,
 ) -> list[list[Hit]]:
-    """Returns the hits in a retriever's outputs `[batch, width]`.
-
-    The width exceeds k if the server batched the request with a request for a
-    larger k. Without titles, each id is also the title.
-    """
+    """Returns the hits in a retriever's outputs `[batch, width]`."""
     shown_titles = ids if titles is None else titles
+    # The outputs are wider than k if another request of a batch has a larger k.
     rows = (ids[:, :k], scores[:, :k].tolist(), shown_titles[:, :k])
     return [
         [
@@ -424,13 +421,7 @@ def by_name(tags: bytes) -> list[list[bytes]]:
 
 
 def check_known(model: str, tags: bytes, known: Mapping[str, int]) -> None:
-    """Raises `InputError` for a tag that no document has.
-
-    Args:
-        model: The name of the retriever, for the error.
-        tags: Comma-separated tags of a query.
-        known: Tag -> number of documents with the tag.
-    """
+    """Raises `InputError` if one of the comma-separated `tags` is unknown."""
     for tag in tags.decode(errors="replace").split(","):
         if tag in known:
             continue
@@ -463,11 +454,7 @@ def facets(known: Sequence[str], most: int) -> dict[str, list[str]]:
 
 
 def as_bytes(texts: Any) -> list[bytes]:
-    """Converts any iterable of strings or bytes to a list of UTF-8 bytes.
-
-    Surrogates of `surrogateescape` become the bytes that they stand for. Other
-    lone surrogates become "?".
-    """
+    """Converts an iterable of strings or bytes to a list of UTF-8 bytes."""
     if isinstance(texts, str | bytes):
         raise InputError(
             f"expected a list of texts, got one text, {texts!r:.60}; "
@@ -482,10 +469,9 @@ def as_bytes(texts: Any) -> list[bytes]:
 
 
 def distinct_values(values: Sequence[Any]) -> tuple[list[int], np.ndarray]:
-    """Finds the distinct values of a sequence, in order of first occurrence.
+    """Returns the index of each distinct value's first occurrence.
 
-    Returns the index of each distinct value's first occurrence. Also returns,
-    for each of the n values, its index among the distinct values, `[n]`.
+    Also returns each value's index among the distinct values, `[n]`.
     """
     positions: dict[Any, int] = {}
     inverse = [positions.setdefault(value, len(positions)) for value in values]
@@ -503,7 +489,7 @@ def _encoded(index: int, text: Any) -> bytes:
         )
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a surrogate that stands for no byte
         return text.encode("utf-8", "replace")
 
 
@@ -565,12 +551,12 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request. The limits of exported graphs on hits and explanations
-# are at least twice as large, because a batching server adds rows as padding.
+# Limits of one request. Exported graphs allow larger requests, because a server
+# that batches adds rows as padding.
 _ROWS = 512  # texts
 _BYTES = 1 << 19  # of all texts
 _HITS = 1 << 18  # in the reply
-_EXPLAINED = 1 << 21  # sum over texts of a text's bytes times its hits
+_EXPLAINED = 1 << 21  # bytes of a text times its hits, summed over texts
 
 
 def check_count(count: Any, name: str) -> None:

@@ -88,10 +88,7 @@ class PredictReply(Protocol):
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
-        """Decodes outputs by name; None if `signature` has other outputs.
-
-        A reply over HTTP needs the signature of the version that answered.
-        """
+        """Decodes outputs by name; None if `signature` has other outputs."""
 
 
 class Metadata(NamedTuple):
@@ -117,8 +114,6 @@ class AsyncTextClient:
         version: Version = None,
     ) -> np.ndarray:
         """Encodes all texts with one version of the model.
-
-        If the version changes between two requests, all texts are sent again.
 
         Args:
             texts: n texts.
@@ -158,9 +153,10 @@ class AsyncTextClient:
             version: Number or label of the retriever's version, by default the
                 newest version.
             tags: Searches only documents with these tags, by default all
-                documents. A document must have every plain tag in the list
-                and, for each `name` of tags `name:value`, one of the listed
-                values. The retriever must have been exported with tags.
+                documents. A document must have every listed tag without a
+                colon. Of several tags `name:value` with the same name, a
+                document must have one. The retriever must have been exported
+                with tags.
 
         Returns:
             n lists of `Hit`.
@@ -442,21 +438,17 @@ class AsyncTextClient:
         outputs: Outputs,
         version: Version,
     ) -> np.ndarray:
-        """Computes an output for all chunks with one version of the model.
-
-        Vectors or scores of two versions cannot be compared. All requests
-        therefore have the same version number. If the server unloads that
-        version, all requests are sent again with a new version number.
-        """
+        """Computes one output for all chunks with one version of the model."""
         if len(chunks) == 1 or isinstance(version, int):
             return await self._joined(model, chunks, outputs, version)
+        # Vectors or scores of two versions cannot be compared.
         numbers: set[int] = set()
         for _ in range(_ATTEMPTS):
             number = (await self._metadata(model, version)).version
             numbers.add(number)
             try:
                 return await self._joined(model, chunks, outputs, number)
-            except ServingError as error:
+            except ServingError as error:  # the server may unload a version
                 if code_name(error.code) != "NOT_FOUND":
                     raise
                 not_found = error
@@ -543,11 +535,7 @@ Self = TypeVar("Self", bound="TextClient")
 
 
 class TextClient:
-    """Sends texts to a server's models; threads may share a client.
-
-    Args:
-        transport: Sends each request and waits for the reply.
-    """
+    """Sends texts to a server's models; threads may share a client."""
 
     def __init__(self, transport: Transport) -> None:
         async def send(request: Request) -> Any:

@@ -8,41 +8,20 @@ import numpy as np
 
 
 class Part(NamedTuple):
-    """A part of a score: a weighted cosine.
+    """A part of a score: a weighted cosine."""
 
-    Attributes:
-        name: Name in results and in explanations.
-        weight: Weight in the score; 0 for an unused part.
-        encode: Function from n texts to unit vectors, float32 `[n, width]`.
-        width: Number of columns of the vectors; 0 if unknown.
-        source: The encoder object that `encode` calls, or None.
-    """
-
-    name: str
-    weight: float
-    encode: Any
-    width: int = 0
-    source: Any = None
+    name: str  # in results and explanations
+    weight: float  # 0 for an unused part
+    encode: Any  # function from n texts to unit vectors, float32 [n, width]
+    width: int = 0  # 0 if unknown
+    source: Any = None  # the encoder that `encode` calls
 
 
 class WeightedParts:
     """Concatenates unit vectors; inner products are weighted sums of cosines.
 
-    Part i has the weight w_i and encodes a text as a unit vector v_i. W is the
-    sum of the weights. The vector of the text is `[sqrt(w_1/W) v_1,
-    sqrt(w_2/W) v_2, ...]`. The inner product of the vectors of a query Q and a
-    document D is sum_i w_i cos_i(Q, D) / W.
-
-    Args:
-        parts: The parts. Parts with weight 0 are left out.
-
-    Attributes:
-        vectors: The parts (`Part`, not arrays) with a weight above 0.
-        vector_weight: W, the sum of the weights.
-        scales: sqrt(w_i/W) of each part of `vectors`, float32.
-        columns: Name of a part -> the columns of its vector; valid only if all
-            parts have a `width`.
-        dimension: The sum of the widths.
+    The vectors of part i are multiplied by sqrt(w_i / W), where W is the sum of
+    the weights w_i.
 
     Example:
     >>> encode = lambda texts: np.ones((len(texts), 1))
@@ -58,6 +37,7 @@ class WeightedParts:
             np.float32(np.sqrt(part.weight / self.vector_weight))
             for part in self.vectors
         ]
+        # Only valid if every part has a `width`.
         self.columns: dict[str, slice] = {}
         self.dimension = 0
         for part in self.vectors:

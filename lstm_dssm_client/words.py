@@ -89,8 +89,8 @@ class Rule(NamedTuple):
     replacement: str
 
 
-# Repetitions before a possible mismatch have a maximum: Python retries a match
-# from each character, so an unlimited repetition would take quadratic time.
+# Repetitions have a maximum: Python retries a match from each character, and
+# unlimited repetitions would take quadratic time.
 def _number(digits: str, others: str) -> str:
     return f"[{others}]{{0,3}}[{digits}][{digits}{others}]*"
 
@@ -109,17 +109,13 @@ _AREA = (
 def _without_thousands(
     separators: str, decimal: str, end: str, prefix: str = ""
 ) -> Rule:
-    """Returns the rule that removes separators from numbers below 10^15.
-
-    A match must not begin inside of a number. The last alternative of the
-    pattern therefore matches any other number as a whole, after `prefix`.
-    """
+    """Returns the rule that removes separators from numbers below 10^15."""
     group = f"[{separators}]([{_DIGITS}]{{3}})"
     return Rule(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # Matches any other number with separators, which does not change.
+        # Matches other numbers as a whole: no match may begin inside of one.
         f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -135,24 +131,14 @@ _WITHOUT_FIXED_SPACES = _without_thousands(
     ".,",
     f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
     f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
-    # Matches a number after a letter, too, so that it does not change.
+    # Also matches a number after a letter, so that the number does not change.
     f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
     f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
 )
 
 
 class SignRules:
-    """Replacement rules for texts with signs, and a test for such texts.
-
-    Each argument has ranges of code points, `[start, end, start, end, ...]`.
-
-    Args:
-        accents: Accents without a letter.
-        apart: Signs that NFKC replaces by letters or digits. Each sign becomes
-            a separate word, or several words.
-        letters_apart: Signs such as Roman numerals: adjacent signs become one
-            separate word.
-    """
+    """Replaces signs in texts; the arguments are ranges of code points."""
 
     after = (
         Rule(f"[{_SLASHES}]", "/"),  # fractions contain U+2044 after NFKC
@@ -164,9 +150,9 @@ class SignRules:
 
     def __init__(
         self,
-        accents: Sequence[int],
-        apart: Sequence[int],
-        letters_apart: Sequence[int],
+        accents: Sequence[int],  # accents without a letter
+        apart: Sequence[int],  # each sign becomes one or more words
+        letters_apart: Sequence[int],  # adjacent signs become one word
     ) -> None:
         classes = [*map(_characters, (accents, apart, letters_apart))]
         signs = (
@@ -313,7 +299,7 @@ OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# Arguments of `bytes.translate`, which put spaces for separators and fold case.
+# Tables of `bytes.translate`: separators become spaces, letters lower case.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -412,12 +398,13 @@ class Normalizer:
         return "".join(result)
 
     def _ordered(self, text: str) -> Iterable[str]:
-        """Sorts adjacent accents by combining class, in a stable way."""
+        """Sorts adjacent accents by combining class."""
         for _, chars in groupby(text, self._rank.__contains__):
             yield from sorted(chars, key=lambda char: self._rank.get(char, 0))
 
     def _composed(self, pair: str) -> str | None:
-        if "\u1161" <= pair[1] <= "\u11c2":  # Hangul is the same in all Pythons
+        # All versions of Python compose Hangul in the same way.
+        if "\u1161" <= pair[1] <= "\u11c2":
             syllable = unicodedata.normalize("NFC", pair)
             return syllable if len(syllable) == 1 else None
         return self._tables.composed.get(pair)
@@ -461,11 +448,7 @@ def normalizer() -> Normalizer:
 def split_words(
     text: str | bytes, split: str, max_words: int | None = None
 ) -> list[str]:
-    """Splits a text into normalised words, as an exported graph does.
-
-    See `keras_lstm_dssm.text.normalize_texts` for the rules and the arguments.
-    Returns an empty list for a text without words. Invalid UTF-8 becomes
-    U+FFFD.
+    """Splits a text into normalised words, as `normalize_texts` does.
 
     Example:
     >>> split_words("Quikrete™ mix, 3½ lb.", "alphanumeric")
@@ -517,11 +500,7 @@ def _stem(word: str) -> str:
 def trigram_ids(
     words: list[str], oov_buckets: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lists the ids of the letter trigrams of all words, word after word.
-
-    Also returns the bounds of each word's ids, `[words + 1]`. The result is
-    that of `keras_lstm_dssm.text.word_hashing.trigram_ids`.
-    """
+    """Returns the trigram ids of words, and their bounds, `[words + 1]`."""
     if max(map(len, words)) > MAX_LETTERS:
         words = [word[:MAX_LETTERS] for word in words]
     text = " ".join(["", *words, ""])

@@ -146,9 +146,9 @@ def read_documents(
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
-            `.parquet` file, see `ParquetDocuments`; several files, see
-            `document_files`; a folder of documents; or a data folder, see
-            `prepare`.
+            `.parquet` file with the column `title` and, optionally, `id` and
+            `tags`; several files or globs, with commas between them; a folder
+            of documents; or a data folder, see `prepare`.
         fields: Which product fields to read, if `path` is a data folder; see
             `Recipe.fields`.
 
@@ -220,10 +220,7 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    `distinct` maps the id of each document to the document, and several readers
-    may share this dictionary. Repeated documents are left out, and two
-    different documents with the same id are an error. With `None`, repeated
-    documents are read, too.
+    Readers that share `distinct` skip documents that one of them has read.
     """
 
     def __init__(
@@ -386,11 +383,7 @@ def _document_row(document: Document) -> _Row:
 
 
 class ParquetDocuments(DocumentReader):
-    """Reads a parquet file with the columns `title`, `id` and `tags`.
-
-    `id` and `tags` are optional. `tags` has lists of strings, or strings with
-    commas between tags.
-    """
+    """Reads a parquet file with the columns `title`, `id` and `tags`."""
 
     def __init__(
         self, path: str, distinct: dict[str, _Row] | None = None

@@ -198,12 +198,7 @@ def encode_with_ray(
     workers: int,
     address: str | None = None,
 ) -> Iterator[PartResult]:
-    """Encodes all parts with `workers` actors of one CPU each.
-
-    Complete parts are checked, not encoded again. Without an `address`, the
-    function starts Ray on this machine, unless this process is connected to
-    Ray. Yields the result of each part.
-    """
+    """Encodes all parts with `workers` Ray actors of one CPU each."""
     ray = import_optional("ray", "ray")
     data = import_optional("ray.data", "ray")
     job = job._replace(
@@ -267,11 +262,7 @@ class PartEncoder:
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes n parts, given by `file_number` and `part`, int `[n]`.
-
-        Returns arrays `[n]`: the fields of `PartResult`, and `error`, which has
-        "" or a message for each part.
-        """
+        """Encodes n parts; returns `PartResult` fields and `error`, `[n]`."""
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(
@@ -319,7 +310,7 @@ class PartEncoder:
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
-    """Counts each file's lines in threads or, if Ray has an address, in Ray."""
+    """Counts the lines of each file in threads or, with an address, on Ray."""
     if address is None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [*pool.map(count_lines, job.files)]

@@ -164,7 +164,7 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads all parts; drops repeated rows, and refuses repeated ids."""
+        """Reads all parts; skips repeated rows, rejects conflicting rows."""
         ids: list[str] = []
         titles: list[str] = []
         tags: list[tuple[str, ...]] = []

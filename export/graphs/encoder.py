@@ -41,10 +41,7 @@ class GraphEncoder(Protocol):
 
 
 class EncoderModule(EncodingModule):
-    """A trained encoder, float32 or float64.
-
-    If the teacher has a vector for a text, `encode_all` returns this vector.
-    """
+    """A trained encoder; `encode_all` prefers the vectors of the teacher."""
 
     def __init__(
         self, encoder: GraphEncoder, teacher: TeacherVectors | None = None
@@ -83,10 +80,7 @@ class EncoderModule(EncodingModule):
 
 
 class HybridEncoderModule(EncoderModule):
-    """Concatenates the vectors of a hybrid retriever's towers and words.
-
-    If the teacher has a vector for a text, the part `words` is this vector.
-    """
+    """Concatenates the vectors of a hybrid retriever's towers and words."""
 
     def __init__(
         self, encoder: HybridEncoder, teacher: TeacherVectors | None = None
@@ -104,6 +98,7 @@ class HybridEncoderModule(EncoderModule):
     ) -> np.ndarray:
         vectors = super()._encode_distinct(texts, progress)
         if self._words_teacher is not None:
+            # The teacher's vectors replace the part `words`, which is last.
             rows = self._words_teacher.rows(texts)
             known_vectors = self._words_teacher.vectors[rows[rows >= 0]]
             width = known_vectors.shape[1]

@@ -44,21 +44,16 @@ SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 
 
 class HybridModule(SearchModule):
-    """Ranks all documents by the probability that they are relevant.
-
-    See `lstm_dssm_client.hybrid.Hybrid` for the probability. Without an
-    encoder, only terms have a weight. `hubness` is float32 `[documents]`.
-    `kind`, one of `settings.fields.VECTORS`, says how vectors are stored.
-    """
+    """Ranks all documents by the probability that they are relevant."""
 
     def __init__(
         self,
-        encoder: HybridEncoderModule | None,
+        encoder: HybridEncoderModule | None,  # None if only terms have a weight
         rows: DocumentRows,
         settings: HybridSettings,
         postings: Postings,
-        hubness: np.ndarray | None = None,
-        kind: str = "float32",
+        hubness: np.ndarray | None = None,  # float32 [documents]
+        kind: str = "float32",  # of stored vectors
         max_k: int = MAX_K,
     ) -> None:
         super().__init__()
@@ -93,8 +88,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share this graph. The lambda hides it from
-            # TensorFlow, which saves a graph once more if it is an attribute.
+            # All signatures share this graph. The lambda hides the graph, which
+            # TensorFlow would save once more as an attribute.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -119,24 +114,7 @@ class HybridModule(SearchModule):
     def explained(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Signature `explained`: finds documents, and explains their scores.
-
-        `tags` restrict the search as in `filtered`; "" searches all documents.
-        A k above `EXPLAINED_K` counts as `EXPLAINED_K`. A row's size is k times
-        the text's bytes. The sum of the sizes is at most `MAX_EXPLAINED`.
-
-        Outputs in addition to `serving_default`:
-
-        - `parts`: float32 `[batch, width, 6]`, in the order of `HYBRID_PARTS`.
-          The sum of the parts is the log-odds of the score.
-        - `words`: strings `[batch, width]`. Each is JSON with the contributions
-          of the query's words to `EXPLAINED_PARTS`, such as `{"bm25": {"bolt":
-          0.3}, "numbers": {}, "words": {"bolt": 0.2}}`.
-        - `weak`: int32 `[batch, width]`, 1 if the score is below
-          `HybridSettings.weak`, else 0.
-
-        Columns beyond the k of a row have 0 and "".
-        """
+        """Signature `explained`: finds documents, and explains their scores."""
         return self._search(text, k, tags, explained=True)
 
     def _search(
@@ -186,7 +164,7 @@ class HybridModule(SearchModule):
             parallel_iterations=1,
         )
         is_result = tf.range(width) < k[:, tf.newaxis]
-        # If only terms count, a document with none of them has score 0.
+        # Without vectors, score 0 means that no term of the query occurs.
         if not self._vector_weight:
             is_result &= scores > 0
         elif tags is not None:

@@ -54,15 +54,7 @@ class KeyVecModule(EncodingModule):
 
     @signature(text=tf.string, n=tf.int32)
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `keys`: finds key sentences and key words of documents.
-
-        Inputs: `text`, strings `[batch]`, and `n`, int32 `[batch]`, the number
-        of sentences and of words to return for each text (at most 250).
-
-        Outputs `[batch, width]`, the most probable first: `sentences`, their
-        `probabilities` p_i (float32), and `words`. The width is the largest n.
-        Columns without a sentence or a word have "" and 0.
-        """
+        """Signature `keys`: finds key sentences and key words of documents."""
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
         text, width = refuse_many_hits(text, width, MAX_N, "n")

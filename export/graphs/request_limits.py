@@ -63,13 +63,10 @@ def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 def refuse_many_hits(
     text: tf.Tensor, width: tf.Tensor, widest: int, name: str = "k"
 ) -> list[tf.Tensor]:
-    """Returns `text` and `width`; rejects a request for too many results.
-
-    A request of a single row may have up to `widest` results, the maximum of
-    the model. `name` stands for the width in the message.
-    """
+    """Returns `text` and `width`; rejects a request for too many results."""
     rows = tf.shape(text, tf.int64)[0]
     hits = rows * tf.cast(width, tf.int64)
+    # A request of a single row may always have `widest` results.
     allowed = max(MAX_HITS, widest)
     return admitted(
         [text, width], hits <= allowed,
@@ -80,15 +77,14 @@ def refuse_many_hits(
 
 
 def refuse_long_titles(
-    text: tf.Tensor, width: tf.Tensor, longest: tf.Variable
+    text: tf.Tensor,
+    width: tf.Tensor,
+    longest: tf.Variable,  # number i -> bytes of the i longest ids and titles
 ) -> tf.Tensor:
-    """Returns `text`; rejects a request whose reply may be too large.
-
-    `longest[i]` counts the bytes of the i longest ids with their titles, int64
-    `[widest + 1]`. A request of a single row is never rejected.
-    """
+    """Returns `text`; rejects a request whose reply may be too large."""
     rows = tf.shape(text, tf.int64)[0]
     total = rows * longest[width]
+    # A request of a single row is always allowed.
     allowed = tf.maximum(longest[-1], MAX_REPLY_BYTES)
     (allowed_text,) = admitted(
         [text], total <= allowed,
@@ -100,13 +96,11 @@ def refuse_long_titles(
 
 
 def refuse_long_reasons(
-    text: tf.Tensor, k: tf.Tensor, max_bytes: int | None
+    text: tf.Tensor,
+    k: tf.Tensor,  # number of results of each row
+    max_bytes: int | None,  # bytes of a text that the model reads; None for all
 ) -> tf.Tensor:
-    """Returns `text`; rejects a request for explanations that are too long.
-
-    `k` has the number of results of each row. `max_bytes` is the maximum number
-    of bytes of a text that the model reads; None for all bytes.
-    """
+    """Returns `text`; rejects a request for explanations that are too long."""
     sizes = tf.strings.length(text)
     if max_bytes is not None:
         sizes = tf.minimum(sizes, max_bytes)

@@ -75,8 +75,8 @@ class DocumentTags(tf.Module):
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
         self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
         self._groups = len(name_numbers)
-        # Number of a tag -> number of the tag's name. The last item is for the
-        # number that means "no tag".
+        # Number of a tag -> number of the tag's name. The last item belongs to
+        # the number that means "no tag".
         self.group_of = tf.Variable(
             [*(name_numbers[name] for name in names), self._groups],
             trainable=False,
@@ -84,12 +84,8 @@ class DocumentTags(tf.Module):
         )
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
-        """Returns a function that finds the documents with a query's tags.
-
-        `tags` are strings `[batch]` of comma-separated tags; "" admits all
-        documents. A document must have every plain tag and, for each name of
-        tags `name:value`, one of the values. An unknown tag admits no document.
-        """
+        """Returns a function that finds the documents with a query's tags."""
+        # Tags have commas between them; without tags, all documents match.
         query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
         values = tf.strings.strip(query_tags.values)
         is_tag = values != ""
@@ -138,13 +134,10 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 class EqualVectors(NamedTuple):
-    """An order of documents in which documents with equal vectors are adjacent.
+    """Sorts documents so that documents with equal vectors are adjacent."""
 
-    A shared vector is stored and multiplied once. Its documents therefore have
-    equal scores, although the last bits of a matrix product depend on a row's
-    position. Distinct vectors are in the order of their first documents.
-    """
-
+    # A shared vector is multiplied once, because the last bits of a product
+    # depend on the position of a row: equal documents get equal scores.
     order: np.ndarray  # position -> document, integers [n]
     vector_of: np.ndarray  # position -> distinct vector, int32 [n]
     first: np.ndarray  # distinct vector -> first document with this vector
@@ -168,22 +161,13 @@ class EqualVectors(NamedTuple):
 
 
 class StoredVectors:
-    """Unit vectors of documents as a retriever stores them.
-
-    Args:
-        vectors: The vector of each document, float32 `[n, d]`.
-        kind: The stored dtype, a key of `VECTORS`.
-
-    Attributes:
-        equal: The order of the documents, and which documents share a vector.
-        arrays: The m distinct vectors, named as in a portable file: `vectors`,
-            float32 `[m, d]`; or `vectors`, int8, and `vectors.scales`, `[m]`.
-    """
+    """The distinct unit vectors of documents, as a retriever stores them."""
 
     def __init__(self, vectors: np.ndarray, kind: str) -> None:
         self.equal = EqualVectors.find(vectors)
         if len(self.equal.first) < len(vectors):
             vectors = vectors[self.equal.first]
+        # The names are those of a portable file.
         self.arrays = {"vectors": vectors}
         if kind == "int8":
             codes, scales = int8_codes(vectors)
@@ -251,12 +235,7 @@ class Float32Vectors(DocumentVectors):
 
 
 class Int8Vectors(DocumentVectors):
-    """Stores vectors as integers from -127 to 127, int8.
-
-    In each vector, the number with the largest absolute value becomes 127 or
-    -127. A score is the exact cosine of the query and the rounded vector. Of
-    53,489 titles, int8 finds 99.3 % of the ten best that float32 finds.
-    """
+    """Stores vectors as integers from -127 to 127, int8."""
 
     def _store(self, *arrays: np.ndarray) -> None:
         codes, scales = arrays
@@ -303,14 +282,9 @@ BLOCK = 16_384
 
 
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
-    """Divides documents into blocks of at most `BLOCK`; returns the edges.
-
-    Documents that share a vector must get equal scores, and are therefore in
-    one block. If more than `BLOCK` documents share a vector, they get several
-    blocks, without other documents. `vector_of` is ascending, see
-    `EqualVectors`. For documents that have no vectors, it is 0, 1, 2, ...
-    """
+    """Divides documents into blocks of at most `BLOCK`; returns the edges."""
     count = len(vector_of)
+    # Up to `BLOCK` documents with one vector get equal scores in one block.
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
     starts = np.append(starts, count)
     edges = [0]
@@ -335,28 +309,14 @@ MASKED = float(np.finfo(np.float32).min)
 
 
 def best_rows(
+    # Returns scores `[batch, stop - start]`, given `start` and `stop`.
     scores_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     queries: tf.Tensor,
     edges: np.ndarray,
     width: tf.Tensor,
     mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the documents with the largest scores, block by block.
-
-    All scores of a million documents and 512 queries would take 2 GB.
-
-    Args:
-        scores_of: Function that returns the scores `[batch, stop - start]` of
-            documents `start` to `stop - 1`, given `start` and `stop`.
-        queries: A tensor with a row for each query.
-        edges: See `block_edges`.
-        width: Number of documents to find.
-        mask: Which documents each query may find; by default all.
-
-    Returns:
-        Scores, descending, and numbers of documents, both `[batch, width]`.
-        Documents outside of the mask are last, with the score `MASKED`.
-    """
+    """Returns the largest scores and their documents, `[batch, width]`."""
 
     def add_block(
         block: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
@@ -377,6 +337,7 @@ def best_rows(
         return block + 1, scores, tf.gather(numbers, best, batch_dims=1)
 
     batch = tf.shape(queries)[0]
+    # All scores of a million documents and 512 queries would take 2 GB.
     _, scores, numbers = tf.while_loop(
         lambda block, *_: block < len(edges) - 1,
         add_block,
@@ -405,12 +366,7 @@ class SearchModule(ServedModule):
     def _set_documents(
         self, rows: DocumentRows, order: Iterable[int], max_k: int
     ) -> None:
-        """Stores ids, titles and tags; document `order[i]` gets position i.
-
-        If there are tags, adds the signature `filtered` with the input `tags`
-        (see `DocumentTags.mask`), and the signature `known_tags`, which returns
-        all tags and the number of documents with each tag.
-        """
+        """Stores ids, titles and tags; document `order[i]` gets position i."""
         ids, titles, tags = (
             [column[i] for i in order] if column else []
             for column in (rows.ids, rows.titles, rows.tags)
@@ -459,16 +415,7 @@ class SearchModule(ServedModule):
 
     @signature(text=tf.string, k=tf.int32)
     def serve(self, text: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `serving_default`: finds the best documents for queries.
-
-        Inputs: `text`, strings `[batch]`, and `k`, int32 `[batch]`, the number
-        of results for each text.
-
-        Outputs `[batch, width]`, best first: `ids`, `scores` (float32) and, if
-        the documents have titles, `titles`. The width is the largest k, but at
-        most `max_k` and at most the number of documents. Columns beyond the k
-        of a row have "" and -2.
-        """
+        """Signature `serving_default`: finds the best documents for queries."""
         return self._search(text, k)
 
     def write_extra(self, version: Path) -> None:
@@ -558,10 +505,7 @@ def retriever_graph(
     progress: bool,
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of documents; no model if `documents` is `None`.
-
-    `portable` returns the function that writes the file for `LocalModel`.
-    """
+    """Returns the retriever of documents; no model if `documents` is `None`."""
     if documents is None:
         return {}
 

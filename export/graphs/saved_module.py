@@ -46,23 +46,20 @@ FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
-"""Path, in a version's folder, of the hashes of a retriever's ids."""
+"""Path of the hashes of a retriever's ids in the folder of a version."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature for the method `serve` of an exported model."""
 
 
 def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
-    """Declares a function as a signature with inputs of shape `[batch]`.
-
-    The graph checks the ranks and the numbers of rows of its inputs, and fails
-    with INVALID_ARGUMENT. TF Serving does not check shapes, and some kernels of
-    TF.Text crash the server when a client sends a scalar.
-    """
+    """Declares a function as a signature with inputs of shape `[batch]`."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         def checked(*arguments: Any) -> Any:
+            # TF Serving checks no shapes, and some kernels of TF.Text crash the
+            # server for a scalar.
             owner = arguments[: -len(dtypes)]
             inputs = [
                 tf.ensure_shape(tensor, [None])
@@ -85,12 +82,7 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
 
 class ServedModule(tf.Module):
-    """Base class of exported modules.
-
-    The method `serve` becomes the signature `serving_default`. The optional
-    attributes `filtered`, `known_tags`, `keys` and `explained` become
-    signatures with these names.
-    """
+    """Base class of exported modules; `serve` becomes `serving_default`."""
 
     serve: Any
     portable: Callable[[Path], None] | None = None
@@ -101,16 +93,11 @@ class ServedModule(tf.Module):
 
 
 class ServedWeights:
-    """The variables of exported models.
-
-    Most rows of a trigram table may still have their initial values
-    (`HashedUniform`). If less than half of the rows have changed, only changed
-    rows are stored. Graphs that are traced within `reading` compute unchanged
-    rows when a text needs them. A module must have `variables` as an attribute,
-    because TF Serving restores no other variables.
-    """
+    """The variables of exported models, without unchanged rows of tables."""
 
     def __init__(self, *models: Any) -> None:
+        # A module must keep this list as an attribute: TF Serving restores no
+        # other variables.
         self.variables: list[tf.Variable] = []
         for weight in [w for model in models for w in model.weights]:
             # A model with NaN weights may return finite, but useless outputs.
@@ -122,7 +109,7 @@ class ServedWeights:
         self._tables: list[_ChangedRows] = []
         for model in dict.fromkeys(models):
             # Layers of a model read the same trigrams. Tables in which the same
-            # rows have changed can therefore share an index of these rows.
+            # rows have changed therefore share an index of the changed rows.
             by_rows: dict[bytes, list[TrigramEmbedding]] = {}
             for layer in trigram_embeddings(model):
                 rows = layer.changed_rows()
@@ -146,12 +133,10 @@ class ServedWeights:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Lets graphs that are traced in the block read these variables.
-
-        Has no effect on eager calls: an encoder keeps the graph of its first
-        eager call, which must read the weights that later training changes.
-        """
+        """Lets graphs that are traced in the block read these variables."""
         if tf.executing_eagerly():
+            # An encoder keeps the graph of its first eager call, which must
+            # read the weights that later training changes.
             yield
             return
         for table in self._tables:
@@ -227,11 +212,7 @@ class _ChangedRows:
 
 
 class EncodingModule(ServedModule):
-    """Base class of exported encoders, with the graph of `encode`.
-
-    `resources` are stateful objects other than variables, such as a vocabulary
-    table. A server cannot load a graph without its resources.
-    """
+    """Base class of exported encoders, with the graph of `encode`."""
 
     reads_sentences = False
     """Whether a document may be a list of sentences."""
@@ -241,6 +222,7 @@ class EncodingModule(ServedModule):
         # If `ServedWeights` were a tf.Module, Keras layers would be saved, too.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
+        # A server cannot load a graph without the graph's vocabulary tables.
         self.resources = list(resources)
         scales = getattr(encoder, "scales", ())  # of a hybrid's parts
         extra = getattr(encoder, "extra_state", ())
@@ -303,7 +285,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, also TensorFlow's internal ones."""
+    """Reads all signatures of a SavedModel, including TensorFlow's own."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:

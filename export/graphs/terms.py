@@ -27,12 +27,10 @@ once, so that equal documents have equal scores."""
 
 
 class Matches(NamedTuple):
-    """The words and terms of a batch of queries, and their postings.
+    """The words and terms of a batch of queries, and their postings."""
 
-    A posting is a document with a term, and the term's score in the document.
-    The postings of the batch are numbered from 0, in the order of `terms`.
-    """
-
+    # A posting is a document with a term. The postings of the batch are
+    # numbered from 0, in the order of `terms`.
     words: tf.Tensor  # strings [words]
     rows: tf.Tensor  # index of each word's query, int32 [words]
     word_of: tf.Tensor  # index of each term's word, int32 [terms]
@@ -101,7 +99,7 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Lists possible numbers: term, word, and 1.0 if it counts, or 0.0."""
+        """Returns terms, words, and 1.0 for numbers or 0.0 for other words."""
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
@@ -128,11 +126,7 @@ class TermGraph(tf.Module):
         return tf.reshape(flat, [batch, self.count])
 
     def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the contributions of a query's terms to k documents' scores.
-
-        `numbers` are the rows of the documents, int32 `[k]`. The result has a
-        float32 array `[terms, k]` for each of `TERM_PARTS`.
-        """
+        """Returns the scores of k documents, `[terms, k]`, by `TERM_PARTS`."""
         k = tf.size(numbers)
         # Columns 0 to k - 1 are the k documents; other documents get column k.
         columns = tf.tensor_scatter_nd_update(
@@ -153,15 +147,12 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
+        # Each posting's index in `matches.terms`, and document -> cell. A cell
+        # is an index of the result.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
-        """Sums the scores of all postings by cell, float32 `[size]`.
-
-        A cell is an index of the result. `cells_of` computes the cell of each
-        posting from two tensors, int32 `[postings]`: the index of the posting's
-        term in `matches`, and the document.
-        """
+        """Sums the scores of all postings by cell, float32 `[size]`."""
 
         def add_terms(
             start: tf.Tensor, before: tf.Tensor, sums: tf.Tensor
@@ -213,10 +204,7 @@ def unaccented(words: tf.Tensor) -> tf.Tensor:
 
 
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the letter trigrams of words, and the index of each trigram's word.
-
-    `words` have no accents. `bm25.letter_grams` lists the same trigrams.
-    """
+    """Lists the letter trigrams of words, and the word of each trigram."""
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values
     word_of = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]
@@ -231,15 +219,7 @@ def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
-    """Writes the contributions of a query's words to k scores as JSON objects.
-
-    Args:
-        words: Strings `[words]`. Contributions of equal words are added.
-        shares: Float32 `[words, k]`. Sums that round to 0 are left out.
-
-    Returns:
-        Strings `[k]`, such as `{"bolt": 0.2500}`.
-    """
+    """Returns JSON for each column of `shares`, such as `{"bolt": 0.2500}`."""
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
     # JSON allows no plain quotes, backslashes or control characters.

@@ -209,16 +209,13 @@ def write_server_files(
     models_dir: str | os.PathLike[str],
     exported: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """Writes `batching.config`, `README.md` and, last, `models.config`.
-
-    `models.config` is replaced as a whole: a server sees all new versions of an
-    export together. An existing `batching.config` does not change.
-    """
+    """Writes `batching.config`, if missing, `README.md` and `models.config`."""
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
     if not (models_dir / BATCHING_CONFIG).exists():
         write_text(models_dir / BATCHING_CONFIG, BATCHING_TEXT)
     write_text(models_dir / "README.md", server_readme(folders))
+    # Last, so that a server sees all new versions of an export together.
     update_models_config(models_dir / MODELS_CONFIG, folders, exported)
 
 
@@ -230,7 +227,7 @@ def update_models_config(
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # Only numbers with this comment change; an operator's have none.
+        # Changes only numbers with this comment, which an operator can remove.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",
@@ -272,9 +269,8 @@ def _with_entries(text: str, entries: str) -> str:
     config = text_format.Parse(text, ModelServerConfig())
     if not config.model_config_list.config:
         return new_list
-    # Entries are added before the closing brace. If the text does not end with
-    # the brace of the list, the configuration is written again without the
-    # operator's comments.
+    # Entries are added before the closing brace. If the text does not end
+    # with this brace, the configuration is written again, without comments.
     old_texts = text, text_format.MessageToString(config)
     config.MergeFrom(text_format.Parse(new_list, ModelServerConfig()))
     for old_text in old_texts:
@@ -292,11 +288,7 @@ MOST_CHANGED = 0.2
 
 
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
-    """Checks that most ids are ids of the served retriever, if there is one.
-
-    `path` is the folder of the retriever or of a version. Raises `InputError`
-    if the removed and new ids are more than `MOST_CHANGED` of the served ids.
-    """
+    """Raises `InputError` if too many ids differ from the served ids."""
     folder = served_version(path) or Path(path)
     if not (folder / IDS_FILE).exists():
         return

@@ -47,12 +47,7 @@ def publication(models_dir: str | os.PathLike[str]) -> Iterator[None]:
 def publish(
     base: str | os.PathLike[str], write: Write, version: int | None = None
 ) -> Path:
-    """Publishes a SavedModel as a new version, by default the next number.
-
-    A running server loads a version as soon as its folder appears. `write`
-    therefore writes to a hidden folder. The folder is renamed when all files
-    and the manifest are on the disk; if writing fails, the folder is removed.
-    """
+    """Publishes a SavedModel as a new version, by default the next number."""
     base = Path(base)
     if version is not None and not 1 <= version < MAX_VERSION:
         raise InputError(
@@ -109,6 +104,7 @@ def _publish(
 def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields its path."""
     base.mkdir(parents=True, exist_ok=True)
+    # A running server loads a version as soon as the version's folder appears.
     with hidden_folder(base, _HIDDEN) as hidden:
         # Writes into a subfolder, because only this user may read the hidden
         # folder, but a server's user must read the version.

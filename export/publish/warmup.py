@@ -68,11 +68,7 @@ def write_warmup(
     name: str,
     sizes: Sequence[int] = WARMUP_SIZES,
 ) -> Path:
-    """Writes a request for each signature and each number of rows.
-
-    A server rejects a version if a request fails. `write_warmup` therefore
-    loads the SavedModel, and runs every request before writing it.
-    """
+    """Writes a request for each signature and each number of rows."""
     requests = [
         _request(name, key, signature, rows)
         for key, signature in predict_signatures(version).items()
@@ -89,6 +85,7 @@ def write_warmup(
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(os.fspath(path)) as file:
         for request in requests:
+            # A server rejects a version if one of the requests fails.
             _replay(model, request)
             log = PredictionLog()
             log.predict_log.request.CopyFrom(request)
