@@ -32,10 +32,10 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
 REQUEST_SECONDS = 30.0
-"""Time limit for the head of a request to arrive, and also for the body."""
+"""Seconds in which the head of a request must arrive, and then the body."""
 
 REPLY_SECONDS = 30.0
-"""Time limit for a client to read a reply."""
+"""Seconds in which a client must read a reply."""
 
 KEEP_ALIVE_SECONDS = 75
 """Time after a reply until an idle connection is closed."""

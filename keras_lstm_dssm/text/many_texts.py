@@ -180,7 +180,7 @@ _CALLS = _Calls()
 
 
 MAX_BYTES = 1 << 25
-"""Default limit of a cache, in bytes of texts: 500,000 titles of 64 letters."""
+"""Default limit of a cache in bytes of text, enough for 500,000 titles."""
 
 Fields = tuple[np.ndarray, ...]
 """The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
@@ -193,7 +193,7 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces `function(texts, *rules)` once for equal `rules`; texts `[n]`."""
+    """Traces `function` for texts `[n]`, once for equal `rules`."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
