@@ -113,7 +113,7 @@ def fit_wall_and_cpu(
 
 class _Clock(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if batch == WARM_STEPS - 1:  # later, because the first steps trace
+        if batch == WARM_STEPS - 1:  # after the steps that trace
             self.start = read_clocks()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

@@ -228,7 +228,7 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
         name: {unit: rate} for name, rate in rates.items()
     }
     for name, rate in rates.items():
-        if name == "exported":  # no peer, but our own encoder
+        if name == "exported":  # not a peer, but our encoder
             result["ratio_exported"] = rate / rates["ours"]
         elif name != "ours":
             result[f"ratio_{name}"] = rates["ours"] / rate

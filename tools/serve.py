@@ -109,8 +109,8 @@ def main(_: list[str]) -> None:
     from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
-    # Without this, the collection after an unloaded version would scan imported
-    # modules, and stop all requests for 0.25 s.
+    # Otherwise the garbage collection after an unloaded version would scan
+    # imported modules, and stop all requests for 0.25 s.
     gc.freeze()
     # Each connection is an open file, and the soft limit is often 1,024.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

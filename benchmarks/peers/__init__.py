@@ -98,7 +98,7 @@ def answer_as_towers(
 ) -> None:
     """Runs the works `train` and `encode` of two towers, see `answer`.
 
-    `prepare` makes a tower's input. `train` returns times; `encode` is timed.
+    `prepare` makes a tower's input. `train` returns the time that it took.
     """
     pairs, titles = (
         [

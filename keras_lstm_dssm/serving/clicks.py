@@ -149,7 +149,7 @@ class ClickWriter:
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        # Numbers of clicked results, and the times when their tokens expire.
+        # Numbers of clicked results, which are removed when tokens expire.
         self._clicked: set[int] = set()
         self._expiries: deque[tuple[float, int]] = deque()
 

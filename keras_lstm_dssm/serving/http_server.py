@@ -69,7 +69,7 @@ class Connection(H11Protocol):
         """Adds the connection to the scope of requests; called by asyncio."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
-        # asyncio then calls `pause_writing` as soon as a byte waits to be sent.
+        # With 1, asyncio calls `pause_writing` as soon as a byte waits.
         transport.set_write_buffer_limits(high=1)
         self._await_head()
 

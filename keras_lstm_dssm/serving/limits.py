@@ -191,8 +191,8 @@ class RequestSlots(Executor):
         start = time.thread_time()
         result = work()
         seconds = time.thread_time() - start
-        # Requests with a quick key run in the event loop. After a very slow
-        # request, they run in threads for a minute.
+        # After a quick request, requests with this key run in the event loop.
+        # After a very slow request, they run in threads for a minute.
         if seconds <= QUICK_SECONDS:
             if len(self._loop_times) < _MAX_KEYS:
                 self._loop_times.setdefault(key, 0.0)

@@ -75,7 +75,7 @@ class ModelVersions:
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
-        # Version that did not load -> time of the last change of its files.
+        # Version that did not load -> time when its files last changed.
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
@@ -209,7 +209,7 @@ def _file_states(folder: Path) -> list[tuple[int, ...]]:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns the time of the last change of a file in a folder, in ns."""
+    """Returns when a file in a folder last changed, in nanoseconds."""
     try:
         return max(mtime for *_, mtime, _ in _file_states(folder))
     except OSError:  # a file is being removed

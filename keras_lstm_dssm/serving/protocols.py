@@ -227,7 +227,8 @@ def rerank(
     returns_documents = request.get("return_documents")
     if returns_documents not in (None, True, False):
         raise InvalidError("'return_documents' must be true or false")
-    if returns_documents is None:  # Jina and Cohere's older API return them
+    # Only version 1, which is Jina's protocol, returns documents by default.
+    if returns_documents is None:
         returns_documents = version == 1
     name = request.get("model")
     if name is None:

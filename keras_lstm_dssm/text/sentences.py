@@ -83,7 +83,7 @@ def split_sentences(
 def graph_sentences(
     texts: tf.Tensor, max_words: int = MAX_SENTENCE_WORDS
 ) -> tf.RaggedTensor:
-    """Splits documents as `split_sentences` does, `[batch, (sentences)]`."""
+    """Splits documents `[batch]` into sentences, `[batch, (sentences)]`."""
     _check(max_words)
     documents = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="replace"

@@ -313,8 +313,8 @@ class WordBatch(NamedTuple):
     Attributes:
         trigrams: `[r]`, the ids of the distinct trigrams. Batches of
             `VocabularyVectors` have the ids of distinct words here.
-        trigram_index: `[m]`, for each trigram of each distinct word its index
-            in `trigrams`.
+        trigram_index: `[m]`, the trigrams of all distinct words, as indices in
+            `trigrams`.
         word_index: `[m]`, for each item of `trigram_index` the index of its
             distinct word, ascending.
         words: `[u, time]`, the indices of the words of each distinct text,
