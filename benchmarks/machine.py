@@ -23,14 +23,9 @@ _FLOAT_BYTES = 4
 
 
 def describe_machine() -> dict[str, Any]:
-    """Describes the machine and measures its speed.
-
-    `gemm_flops` is the FLOP/s of float32 matrix products, and `copy_bytes` the
-    bytes read and written per second, both on all cores. `load` is the mean
-    load of the minute before.
-    """
+    """Describes the machine, and measures the speed of all cores."""
     cores = os.cpu_count() or 1
-    load = os.getloadavg()[0]
+    load = os.getloadavg()[0]  # before the measurements add to the load
     rates = {
         "gemm_flops": max(gemm_rate(cores) for _ in range(_TRIES)),
         "copy_bytes": max(copy_rate(cores) for _ in range(_TRIES)),
@@ -56,7 +51,7 @@ def gemm_rate(threads: int) -> float:
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # Calls run in parallel: TensorFlow may use only one thread for a product.
+    # Several products run at once, because one product may run in one thread.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
@@ -102,37 +97,29 @@ class StepWork(NamedTuple):
 def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     """Estimates the work of one tower for one batch, forward and backward.
 
-    A batch has S words in its distinct texts, w distinct words and r distinct
-    trigrams. The LSTM has H cells, and G = gates H. Three matrix products have
-    2 S H G operations each: `y(t-1) W_rec`, `dz W_rec'` and `y' dz`. Each array
-    is written once and read once: 2 n floats for n numbers. The arrays are the
-    rows of the weights, of the momentum and of the gradients (2 r G floats
-    each), the gates' inputs of the words and their gradients (2 w G each), the
-    same for all S words (2 S G each), and activations (2 S (G + 2 H)).
+    Each number of an array is counted as written once and read once.
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
     rows = int(tf.size(words.trigrams))
     width = gates * cells
     floats = (
-        6 * rows * width
-        + 4 * distinct * width
-        + 4 * steps * width
-        + 2 * steps * (width + 2 * cells)
+        6 * rows * width  # rows of weights, momentum and gradients
+        + 4 * distinct * width  # gates' inputs of words, and gradients
+        + 4 * steps * width  # gates' inputs of all time steps, and gradients
+        + 2 * steps * (width + 2 * cells)  # activations
     )
+    # The three matrix products are y(t-1) W_rec, dz W_rec' and y' dz.
     return StepWork(6 * steps * cells * width, _FLOAT_BYTES * floats)
 
 
 def step_work(
     query: WordBatch, document: WordBatch, cells: int, gates: int
 ) -> StepWork:
-    """Estimates the work of a training step with in-batch negatives.
-
-    The work is that of both towers and of the cosines of B queries with D
-    distinct documents: three matrix products of 2 B D H operations each, and
-    cosines, softmax and gradient, each written and read once (6 B D floats).
-    """
+    """Estimates the work of a training step with in-batch negatives."""
     towers = [tower_work(words, cells, gates) for words in (query, document)]
+    # Cosines take three matrix products. Cosines, softmax and gradient are each
+    # written and read once.
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))
     return StepWork(
         sum(work.flops for work in towers) + 6 * cosines * cells,

@@ -84,7 +84,7 @@ def has_library(name: str) -> bool:
 
 
 def memory_megabytes(field: str) -> float:
-    """Returns the memory of this process: `VmRSS` now, `VmHWM` at the peak."""
+    """Returns megabytes of this process: `VmRSS` now, `VmHWM` at the peak."""
     # The peak that getrusage returns may be the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
@@ -99,10 +99,7 @@ def fit_seconds(model: Any, batches: tf.data.Dataset, steps: int) -> float:
 def fit_wall_and_cpu(
     model: Any, batches: tf.data.Dataset, steps: int
 ) -> np.ndarray:
-    """Returns the mean wall and processor seconds of a training step of `fit`.
-
-    The clock starts after `WARM_STEPS` steps, so that tracing does not count.
-    """
+    """Returns mean wall and processor seconds of a step of `fit`, `[2]`."""
     clock = _Clock()
     model.fit(
         batches,
@@ -116,7 +113,7 @@ def fit_wall_and_cpu(
 
 class _Clock(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if batch == WARM_STEPS - 1:
+        if batch == WARM_STEPS - 1:  # after the steps that trace
             self.start = read_clocks()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -129,14 +126,11 @@ def full_batches(
     batch_size: int,
     steps: int,
 ) -> tf.data.Dataset:
-    """Streams at least `WARM_STEPS + steps` batches of `batch_size` examples.
-
-    `batches_of(batch_size, epochs, seed)` returns a dataset of batches. A
-    smaller batch at the end of an epoch is left out.
-    """
+    """Streams at least `WARM_STEPS + steps` batches of equal size."""
     epochs = -(-(WARM_STEPS + steps) // (examples // batch_size))
     batches = batches_of(batch_size, epochs=epochs, seed=0)
 
+    # The last batch of an epoch may be smaller.
     def is_full(*batch: Any) -> tf.Tensor:
         first = batch[0]
         ragged = isinstance(first, tf.RaggedTensor)
@@ -199,7 +193,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender, whose process calls `function` for name -> work."""
+    """Returns a contender; its process gets name -> work from `function`."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -225,10 +219,7 @@ def peer(
 def compare(
     contenders: Mapping[str, Contender], work: str, rounds: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Runs a work in each contender's fastest environment, in turn.
-
-    Returns name -> median result, and name -> name of the environment.
-    """
+    """Returns each contender's median result, and its fastest environment."""
     fastest = {
         name: best_environment(contender, work)
         for name, contender in contenders.items()
@@ -265,10 +256,7 @@ def best_environment(contender: Contender, work: str) -> str:
 
 @contextmanager
 def running_server(command: Sequence[str]) -> Iterator[str]:
-    """Runs a server in another process and yields the server's address.
-
-    The server must print "serving on ADDRESS" when it is ready.
-    """
+    """Runs a server in another process, and yields the server's address."""
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(

@@ -36,10 +36,7 @@ TO '{folder}/clicks.csv'"""
 
 
 def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
-    """Times `prepare` and one statement of DuckDB on the same random files.
-
-    Returns median seconds, their ratio, and the peak memory of this process.
-    """
+    """Times `prepare` and one statement of DuckDB on the same random files."""
     import duckdb
 
     with tempfile.TemporaryDirectory() as name:

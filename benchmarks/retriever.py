@@ -46,13 +46,7 @@ _FEWEST_CALLS = 20
 def measure_retriever(
     log: ClickLog, title_count: int, query_count: int, rounds: int
 ) -> dict[str, Any]:
-    """Searches many titles with float32 and int8 retrievers and with NumPy.
-
-    Returns method -> the results of `measure_search`. Retrievers also have
-    `recall@10` and `recall@100`, the shares of exact hits that they find;
-    `disk_megabytes`; and `ratio_numpy`, NumPy's p50 divided by the retriever's.
-    `make_seconds` is the time to train and write the retrievers.
-    """
+    """Compares float32 and int8 retrievers of many titles with NumPy."""
     if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(
             f"--titles_in_index={title_count}: expected {fewest} or more"
@@ -119,13 +113,10 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 
 
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
-    """Times searches for the ten best titles, from text to result.
+    """Measures latency and memory of searches for the ten best titles.
 
-    `method` is `float32` or `int8` (an exported retriever) or `numpy` (the
-    exported encoder, and a matrix product with the vectors of the titles).
-    Returns milliseconds for batches of 1 and 32 queries. `resident_megabytes`
-    is the memory that loading and these searches take, `peak_megabytes` the
-    peak with a batch of 512 queries.
+    `method` is the kind of an exported retriever, or `numpy`: the exported
+    encoder, and a matrix product with the vectors of the titles.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")

@@ -56,11 +56,7 @@ _CALLS = 20
 
 
 def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
-    """Times single queries, one after the other.
-
-    `in_process` calls the exported encoder in this process; `grpc` calls the
-    same encoder through `Client` and a local server.
-    """
+    """Times single queries, in this process and through a gRPC server."""
     model = new_model()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "query_encoder")
@@ -133,12 +129,9 @@ def measure_load(
     swap_seconds: float,
     rounds: int,
 ) -> dict[str, Any]:
-    """Sends requests of concurrent clients to a process of `lstm-dssm-serve`.
+    """Times requests of one client and of many clients to `lstm-dssm-serve`.
 
-    Half of the clients use gRPC and half HTTP, while a new version of the model
-    is published every `swap_seconds`. `one_client` (gRPC) and `one_http_client`
-    compare our server's latency for a single client with that of an echo
-    server, while no new version is published.
+    While many clients send requests, new versions of the model are published.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -220,11 +213,7 @@ def send_requests(
     http_target: str = "",
     bodies: Sequence[bytes] = (),
 ) -> LoadResult:
-    """Sends requests from concurrent clients for a number of seconds.
-
-    Clients share no connection. Each client waits for a reply before it sends
-    the next request. With an `http_target`, every second client uses HTTP.
-    """
+    """Sends requests of concurrent clients; half use `http_target` if given."""
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
     requests, bodies = list(requests), list(bodies)
@@ -310,10 +299,7 @@ def http_bodies(queries: Sequence[bytes]) -> list[bytes]:
 def compare_with_echo(
     kind: str, target: str, requests: Sequence[Any], rounds: int, folder: str
 ) -> dict[str, float]:
-    """Measures the latency of our server and of an echo server for one client.
-
-    `requests` are messages if `kind` is `"grpc"`, bodies if it is `"http"`.
-    """
+    """Compares our server's latency for one client with an echo server's."""
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
     )

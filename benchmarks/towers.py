@@ -40,12 +40,12 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Name of a result -> model. The result `keras` is the faster of these."""
+"""Name of a result -> model. The result `keras` is the faster of both."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `THREADS`. `torch` is the faster of these."""
+"""Name of a result -> key of `THREADS`. `torch` is the faster of both."""
 
 _COUNTED_BATCHES = 8  # batches whose estimated minimum times are averaged
 
@@ -99,11 +99,7 @@ def measure_training(
     steps: int,
     rounds: int,
 ) -> dict[str, Any]:
-    """Times training steps of our towers and of peers on the same clicks.
-
-    Returns the results of `compared`, and `limit_fraction`: the estimated
-    minimum time of our step (see `step_work`) divided by the measured time.
-    """
+    """Times training steps of our towers and of peers on the same clicks."""
     batches = batches_of(log, batch_size, steps)
     with tempfile.TemporaryDirectory() as folder:
         taken, environments = compare(
@@ -137,11 +133,7 @@ def measure_training(
 def measure_encoding(
     titles: list[str], batch_size: int, rounds: int
 ) -> dict[str, Any]:
-    """Times how our towers, the exported encoder and peers encode titles.
-
-    Returns the results of `compared`. The time of the PyTorch and JAX peers
-    does not include the hashing of the titles.
-    """
+    """Times how our towers, the exported encoder and peers encode titles."""
     with tempfile.TemporaryDirectory() as folder:
         encoders = contenders(Path(folder), [], [], titles, batch_size, 0)
         medians, environments = compare(encoders, "encode", rounds)
@@ -203,11 +195,7 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> work: `train` if there are `paths`, else `encode`.
-
-    `form` is `ours`, `exported` (our encoder as a SavedModel), or a key of
-    `KERAS_FORMS` (a model of stock Keras layers).
-    """
+    """Returns name -> work: `train` if there are `paths`, else `encode`."""
     train: Callable[..., Any]
     encode: Callable[..., Any]
     if form in KERAS_FORMS:
@@ -230,11 +218,7 @@ def tower_works(
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
-    """Returns all rates, and `ratio_NAME`: our rate divided by a peer's rate.
-
-    `keras` and `torch` are the rates of the faster forms. `ratio_exported` is
-    the exported encoder's rate divided by ours.
-    """
+    """Returns all rates, and `ratio_NAME`, our rate divided by a peer's."""
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
         forms = [rates[name] for name in names if name in rates]
@@ -244,7 +228,7 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
         name: {unit: rate} for name, rate in rates.items()
     }
     for name, rate in rates.items():
-        if name == "exported":
+        if name == "exported":  # not a peer, but our encoder
             result["ratio_exported"] = rate / rates["ours"]
         elif name != "ours":
             result[f"ratio_{name}"] = rates["ours"] / rate
@@ -266,11 +250,7 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times training steps of several sizes, and the operations of a step.
-
-    Returns milliseconds for a step. `cells`, `words` and `batch_size` have them
-    by size, and `parts` has them by kind of operation.
-    """
+    """Returns milliseconds of steps by size, and of each kind of operation."""
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {

@@ -69,10 +69,7 @@ _KEY_WORDS = 10
 def measure_matching(
     triples: Triples, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times how pair scorers and peers train on triples and score candidates.
-
-    `score` has the milliseconds to score 1,000 candidates of a query.
-    """
+    """Times how pair scorers and peers train, and how they score candidates."""
     batches = triple_batches(triples, batch_size, steps)
     query, documents = _query_and_documents(triples)
     candidates = documents[:CANDIDATES]
@@ -148,12 +145,7 @@ def scorer_works(
     query: str,
     documents: Sequence[str],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> work of a pair scorer.
-
-    `score` returns milliseconds: p50, p99 and processor time to score 1,000
-    cached documents, then these three for new documents, then these three for
-    the exported scorer, then the time of the first call.
-    """
+    """Returns name -> work of a pair scorer: `train` and `score`."""
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
     # If too few documents follow the candidates, the candidates count as new.
@@ -188,6 +180,7 @@ def scorer_works(
         exported_times = percentiles_and_cpu(
             score_exported, [candidates] * CALLS
         )
+        # Each kind of times has p50, p99 and processor time, in milliseconds.
         return [*cached_times, *new_times, *exported_times, *first]
 
     return {
@@ -298,10 +291,7 @@ def _document_rates(
     documents: int,
     sentences: float,
 ) -> dict[str, Any]:
-    """Returns rates and milliseconds by model, and ratios to the fastest peer.
-
-    `taken` is model -> wall and processor seconds for all documents.
-    """
+    """Returns each model's rates and times, and ratios to the fastest peer."""
     return {
         "documents": documents,
         "sentences": sentences,
@@ -424,12 +414,7 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Measures how the time for a sentence grows with the length of documents.
-
-    For each length, up to 8,000 sentences are cut into a batch of documents.
-    Returns length -> microseconds for a sentence, and `ratio`: this time in the
-    longest documents divided by the time in the shortest documents.
-    """
+    """Returns microseconds for a sentence, by the length of documents."""
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]
     calls: dict[str, Callable[[], np.ndarray]] = {}

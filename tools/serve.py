@@ -109,10 +109,10 @@ def main(_: list[str]) -> None:
     from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
-    # This exempts imported modules from garbage collection. To scan them after
-    # a version is unloaded would stop all requests for 0.25 s.
+    # Otherwise the garbage collection after an unloaded version would scan
+    # imported modules, and stop all requests for 0.25 s.
     gc.freeze()
-    # Each connection is an open file. The soft limit, often 1,024, is raised.
+    # Each connection is an open file, and the soft limit is often 1,024.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError):  # the hard limit of macOS is infinite
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))

@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # absl allows bounds: an excluded bound is moved by this
+_SMALLEST = 1e-9  # an excluded bound is moved, because absl includes bounds
 _MOST = 1e30  # float32 overflows at 3e38
 
 
@@ -25,17 +25,9 @@ def define_settings(
     defaults: bool = False,
     only: Collection[str] = (),
 ) -> None:
-    """Defines a flag for each field of classes of settings.
+    """Defines a flag for each field; the help is in the docstring of its class.
 
-    Args:
-        program: The program that gets the flags.
-        classes: Name in the help -> class. The help of a flag is the field's
-            description in the docstring of the class. If only some classes have
-            the field, the help starts with their names.
-        named: The fields that have a flag; the other fields are set by
-            `--set`. Default `None`: all fields have a flag.
-        defaults: Whether flags have the fields' defaults. Default `False`.
-        only: The fields to define; by default all fields.
+    Fields that are not in `named` are set by `--set`. `only` selects fields.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}

@@ -75,7 +75,7 @@ program.integer(
 program.define_set("Another setting of the tables")
 
 _NAMED = ("epochs", "pairs")
-"""Settings with flags of their own; other settings are set by `--set`."""
+"""Settings that have flags; other settings are set by `--set`."""
 
 
 def _define_settings() -> None:

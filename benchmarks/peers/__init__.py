@@ -98,9 +98,7 @@ def answer_as_towers(
 ) -> None:
     """Runs the works `train` and `encode` of two towers, see `answer`.
 
-    `prepare` turns hashed texts into an input of a tower. `train` gets batches
-    of queries and titles, and returns the times that it took. `encode` gets
-    batches of titles, and is timed here.
+    `prepare` makes a tower's input. `train` returns the time that it took.
     """
     pairs, titles = (
         [

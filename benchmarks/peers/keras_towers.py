@@ -85,14 +85,12 @@ class PairScores(keras.Model):
 
 
 class KerasTowers:
-    """Trains and runs two towers of stock Keras layers.
-
-    XLA is off, because XLA would compile again for each new batch shape.
-    """
+    """Trains and runs two towers of stock Keras layers."""
 
     def __init__(self, tower: Any, cells: int) -> None:
         self._hash = tower.hash
         self._document = tower(cells)
+        # XLA would compile again for each new batch shape.
         self._document.compile(jit_compile=False)
         self.model = PairScores(tower(cells), self._document)
         self.model.compile(

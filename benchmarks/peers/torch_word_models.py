@@ -51,11 +51,7 @@ def torch_texts(batch: Batch, side: str) -> TorchTexts:
 
 
 class TorchMatcher(torch.nn.Module):
-    """The base class of pair scorers: word vectors and an LSTM.
-
-    If `packed` is False, the LSTM reads padded sequences, and its backward
-    direction begins with the padding.
-    """
+    """The base class of pair scorers: word vectors and an LSTM."""
 
     def __init__(
         self, rows: int, bidirectional: bool, packed: bool, width: int = 50
@@ -69,7 +65,7 @@ class TorchMatcher(torch.nn.Module):
 
     def positions(self, texts: TorchTexts) -> torch.Tensor:
         """Computes the outputs of the LSTM, `(texts, time, width)`."""
-        if not self.packed:
+        if not self.packed:  # the backward direction begins with the padding
             return self.lstm(self.words(texts.padded))[0]
         ids, *order = texts.packed
         outputs, _ = self.lstm(PackedSequence(self.words(ids), *order))

@@ -36,7 +36,7 @@ UBI = "ubi:"
 """If `--click_log` begins with this prefix, the log has UBI's format."""
 
 LIFETIME_SECONDS = 86_400
-"""Clicks are logged for a day after the search."""
+"""Clicks are logged up to a day after the search."""
 
 ROTATE_MB = 64
 """Maximum size of a click log in MiB, before it is renamed."""
@@ -52,7 +52,7 @@ class TokenError(ValueError):
 
 
 class AppendedFile:
-    """A locked file of lines. When it is full, it is renamed and replaced."""
+    """A locked file of lines, which is renamed and replaced when full."""
 
     def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
         check_writable(path)
@@ -136,11 +136,7 @@ class AppendedFile:
 
 
 class ClickWriter:
-    """Appends clicked results to a click log; threads may share it.
-
-    A result's token contains the query, the title and a signature, so that
-    browsers cannot forge tokens. Each line is on disk before `write` returns.
-    """
+    """Appends clicked results to a click log; threads may share it."""
 
     def __init__(
         self,
@@ -153,7 +149,7 @@ class ClickWriter:
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        # Numbers of clicked results, and the times when their tokens expire.
+        # Numbers of clicked results, which are removed when tokens expire.
         self._clicked: set[int] = set()
         self._expiries: deque[tuple[float, int]] = deque()
 
@@ -174,7 +170,7 @@ class ClickWriter:
         return urlsafe_b64encode(self._signature(payload) + payload).decode()
 
     def write(self, token: str) -> bool:
-        """Appends a clicked result once; returns whether a line was written."""
+        """Writes a clicked result to disk once; returns whether it did so."""
         number, pair = self._verified(token)
         line = self._line(pair)
         if line is None:
@@ -264,7 +260,7 @@ class UbiWriter(ClickWriter):
         if query:
             with self._lock:
                 self._queries.append(_encoded(row), sync=False)
-        # In place of the title, these tokens have JSON that `_line` reads.
+        # These tokens have JSON in place of the title, which `_line` reads.
         return [
             self.issue(query, json.dumps([query_id, document_id, ordinal]))
             for ordinal, document_id in enumerate(ids, 1)

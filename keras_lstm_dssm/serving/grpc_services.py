@@ -1,8 +1,8 @@
 """TF Serving's gRPC services and the health service, for a `grpc.aio` server.
 
-`Predictions` and `Health` implement the methods. `Calls` intercepts each call:
-it checks the token, waits for the message in the event loop, and then runs the
-method in `RequestSlots`. Health checks run at once and need no token.
+`Predictions` and `Health` implement the methods. `Calls` checks the token of
+each call, waits for the message in the event loop, and then runs the method in
+`RequestSlots`. Health checks run at once and need no token.
 """
 
 import asyncio
@@ -113,12 +113,10 @@ def _spec(request: Any) -> ModelSpec:
 
 
 class Health(HealthServicer):
-    """Answers the calls of `grpc.health.v1`, without waiting for a model.
+    """Answers the calls of `grpc.health.v1`, without waiting for a model."""
 
-    The servicer of the package `grpc_health` holds a lock while it sends a
-    state to a client of Watch. A slow client would block all changes of states
-    (`test_a_watch_that_nobody_reads`).
-    """
+    # The servicer of `grpc_health` holds a lock while it sends. A slow client
+    # would block all changes of states (`test_a_watch_that_nobody_reads`).
 
     def __init__(self, statuses: Mapping[str, int]) -> None:
         self._statuses = dict(statuses)
@@ -173,12 +171,10 @@ class Health(HealthServicer):
 
 
 class Calls(grpc.aio.ServerInterceptor):
-    """Checks tokens, and limits the time and the number of gRPC calls.
+    """Checks tokens, and limits the time and the number of gRPC calls."""
 
-    The interceptor reads and parses the messages itself. grpc.aio has no time
-    limit for messages (`test_calls_without_a_message`), and it would send the
-    client a traceback for a message that cannot be parsed.
-    """
+    # grpc.aio has no time limit for messages (`test_calls_without_a_message`).
+    # For a message that cannot be parsed, grpc.aio would send a traceback.
 
     def __init__(
         self,

@@ -32,10 +32,10 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
 REQUEST_SECONDS = 30.0
-"""Time limit for the head of a request to arrive, and also for the body."""
+"""Seconds in which the head of a request must arrive, and then the body."""
 
 REPLY_SECONDS = 30.0
-"""Time limit for a client to read a reply."""
+"""Seconds in which a client must read a reply."""
 
 KEEP_ALIVE_SECONDS = 75
 """Time after a reply until an idle connection is closed."""
@@ -69,7 +69,7 @@ class Connection(H11Protocol):
         """Adds the connection to the scope of requests; called by asyncio."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
-        # asyncio calls `pause_writing` as soon as a byte waits to be sent.
+        # With 1, asyncio calls `pause_writing` as soon as a byte waits.
         transport.set_write_buffer_limits(high=1)
         self._await_head()
 
@@ -115,12 +115,7 @@ class Connection(H11Protocol):
 
 
 class Guard:
-    """The ASGI application that checks and reads each request.
-
-    `Guard` first checks the header `Host`, then the headers about the body's
-    length, then the token, then the body's size. It calls `RestApi` directly,
-    because Starlette would take a fifth of the time of a small request.
-    """
+    """The ASGI application that checks, reads and answers each request."""
 
     def __init__(
         self,
@@ -173,6 +168,8 @@ class Guard:
         else:
             if body is None:
                 return
+            # REST requests avoid Starlette, which would take a fifth of a small
+            # request's time.
             if not scope["path"].startswith(REST_PREFIXES):
                 await self._send_page(scope, body, receive, send)
                 return
@@ -304,11 +301,7 @@ def new_pages(
     metrics: RequestMetrics,
     routes: Sequence[BaseRoute] = (),
 ) -> ASGIApp:
-    """Returns the application that answers all paths other than REST.
-
-    `/livez` replies 200 while the process runs; `/readyz` replies 200 if each
-    model has a served version, otherwise 503. `METRICS_PATH` shows the metrics.
-    """
+    """Returns the application for health checks, metrics and `routes`."""
 
     async def live(_: Request) -> Response:
         return JSONResponse({"status": "alive"})
@@ -340,11 +333,7 @@ def new_pages(
 
 
 class HttpServer:
-    """Runs a `Guard` on a port with uvicorn, in a running event loop.
-
-    When the server stops, requests that still run after `grace_seconds` are
-    answered with 503.
-    """
+    """Runs a `Guard` on a port with uvicorn, in a running event loop."""
 
     def __init__(
         self,
@@ -406,8 +395,8 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
-            # This limits replies over TLS: `pause_writing` is not called there
-            # (`test_a_reply_over_tls_that_nobody_reads`).
+            # `pause_writing` is not called over TLS, so TCP limits the time of
+            # replies (`test_a_reply_over_tls_that_nobody_reads`).
             listening.setsockopt(
                 socket.IPPROTO_TCP,
                 socket.TCP_USER_TIMEOUT,

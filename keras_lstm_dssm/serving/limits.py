@@ -45,11 +45,12 @@ class Bounds(ServerBounds):
     """
 
     def check(self, request: PredictRequest) -> None:
-        """Checks the shapes of a message, before memory is allocated for them.
+        """Checks the shapes of a message, before memory is allocated.
 
-        A few bytes can describe a tensor of any size, because the last value in
-        the message stands for all missing values. Raises `InvalidError`.
+        Raises `InvalidError` for too many rows or a too large tensor.
         """
+        # The last value of a message stands for all missing values, so a few
+        # bytes can describe a tensor of any size.
         shapes = [proto.tensor_shape.dim for proto in request.inputs.values()]
         self.check_rows(max((dim[0].size for dim in shapes if dim), default=0))
         for name, proto in request.inputs.items():
@@ -102,7 +103,7 @@ QUICK_BYTES = 1024
 """Size in bytes of the largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""Longest time of requests that run in the event loop; see `RequestSlots`."""
+"""Longest processor time of requests that run in the event loop."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -115,12 +116,10 @@ _POLLS = 10
 
 
 class LoopTurns(asyncio.Lock):
-    """Lets the event loop poll its sockets between two requests.
+    """Lets the event loop poll its sockets between two requests."""
 
-    Each poll accepts many HTTP requests, but only one gRPC call. If all HTTP
-    requests ran before the next poll, gRPC calls would take 16 times as long
-    (measured with 32 clients of each protocol).
-    """
+    # A poll accepts many HTTP requests, but only one gRPC call. Without turns,
+    # gRPC calls took 16 times as long (with 32 clients of each protocol).
 
     async def next(self) -> None:
         """Waits until the caller may run its request in the event loop."""
@@ -135,14 +134,9 @@ class LoopTurns(asyncio.Lock):
 
 
 class RequestSlots(Executor):
-    """Runs the requests of one protocol; at most `max_requests` run or wait.
+    """Runs the requests of one protocol, in threads or in the event loop.
 
-    Requests run in threads, so a slow model does not delay other requests. But
-    a request runs in the event loop if the last request with the same key took
-    at most `QUICK_SECONDS`. If a request takes more than 10 times as long,
-    requests with the same key run in threads for a minute. A request holds its
-    slot until it ends, even if the client disconnects. Only the thread of the
-    event loop may use the object.
+    Only the thread of the event loop may use the object.
     """
 
     def __init__(
@@ -171,10 +165,7 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request, in a thread if `key` is `None`.
-
-        Requests with the same key take similar times.
-        """
+        """Runs a request, in a thread unless requests with `key` are quick."""
         if key is None:
             return await asyncio.wrap_future(self.submit(work))
         if self._loop_times.get(key, math.inf) <= time.monotonic():
@@ -200,6 +191,8 @@ class RequestSlots(Executor):
         start = time.thread_time()
         result = work()
         seconds = time.thread_time() - start
+        # After a quick request, requests with this key run in the event loop.
+        # After a very slow request, they run in threads for a minute.
         if seconds <= QUICK_SECONDS:
             if len(self._loop_times) < _MAX_KEYS:
                 self._loop_times.setdefault(key, 0.0)
@@ -213,7 +206,6 @@ class RequestSlots(Executor):
 class Arrivals:
     """Limits the number of arriving requests, and the time of each arrival.
 
-    If more than `maximum` requests are arriving, the oldest of them is refused.
     Only the thread of the event loop may use the object.
     """
 

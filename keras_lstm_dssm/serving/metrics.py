@@ -24,17 +24,13 @@ _COUNTED = ("Predict", "Embeddings", "Embed", "Rerank")
 
 
 class RequestMetrics:
-    """Holds the metrics of one server; threads may share it.
-
-    Some metrics also have TF Serving's names (`servables/tensorflow/util.cc`),
-    for dashboards of TF Serving. Unknown models and signatures count as "", so
-    that wrong requests cannot add time series without a limit.
-    """
+    """Holds the metrics of one server; threads may share it."""
 
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        # Labels -> counters, and histograms with their units per second.
+        # Labels -> counters, and histograms with their number of units in a
+        # second.
         self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}
@@ -53,6 +49,8 @@ class RequestMetrics:
             registry=self._registry,
             buckets=_BUCKETS,
         )
+        # These names are TF Serving's (`servables/tensorflow/util.cc`), for
+        # dashboards of TF Serving.
         self._tf_serving_requests = self._prometheus.Counter(
             _TF_SERVING_COUNT,
             "The total number of requests.",
@@ -92,11 +90,13 @@ class RequestMetrics:
     ) -> None:
         """Counts a request that began when `time.perf_counter` was `start`."""
         seconds = time.perf_counter() - start
+        # Unknown names count as "". Otherwise wrong requests could add time
+        # series without a limit.
         model, signature = self._models.known(model, signature)
         if method != "Predict":
             signature = ""
         labels = (protocol, method, model, signature, code)
-        # The metrics are cached, because prometheus-client finds them slowly.
+        # A cache, because prometheus-client finds the metrics of labels slowly.
         if labels not in self._by_labels:
             counters = [self._requests.labels(*labels)]
             timers = [(self._seconds.labels(*labels[:-1]), 1.0)]

@@ -65,20 +65,17 @@ _NOTHING = Available({}, {})
 
 
 class ModelVersions:
-    """Holds the versions of one model; only one thread may change them.
-
-    `load` prepares new versions, `serve` makes the new versions available, and
-    `unload` ends old versions. `available` is replaced as a whole, so each
-    request sees consistent versions and labels.
-    """
+    """Holds the versions of one model; only one thread may change them."""
 
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
+        # Replaced as a whole, so that each request sees consistent versions and
+        # labels.
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
-        # Version that did not load -> time of the last change of its files.
+        # Version that did not load -> time when its files last changed.
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
@@ -180,18 +177,15 @@ class ModelVersions:
 
 @contextmanager
 def _verified(folder: Path) -> Iterator[None]:
-    """Checks that the files loaded in the `with` block match the manifest.
-
-    Files could change between the check and the block. Therefore their inodes,
-    sizes and times must be equal before and after. No program can forge the
-    time of an inode's last change.
-    """
+    """Checks that the files loaded in the `with` block match the manifest."""
     real, models_dir = folder.resolve(), folder.parent.parent.resolve()
     if not real.is_relative_to(models_dir):
         raise _data_loss(
             f"{folder}: found a link to {real}, which is outside {models_dir};"
             " copy the version there"
         )
+    # Files could change after the check. No program can forge the time of an
+    # inode's last change.
     states_before = _file_states(folder)
     try:
         verify_manifest(folder)
@@ -215,7 +209,7 @@ def _file_states(folder: Path) -> list[tuple[int, ...]]:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns the time of the last change of a file in a folder, in ns."""
+    """Returns when a file in a folder last changed, in nanoseconds."""
     try:
         return max(mtime for *_, mtime, _ in _file_states(folder))
     except OSError:  # a file is being removed
@@ -239,12 +233,7 @@ def _status_code(error: BaseException) -> int:
 
 
 class ModelRegistry:
-    """Holds the models of a folder, with their served versions in memory.
-
-    `models.config` lists the models, versions and labels to serve. The entries
-    `base_path` are ignored, because they are paths in a container. If the file
-    is missing, the `versions` newest versions of every model are served.
-    """
+    """Loads the models of a folder, and keeps served versions in memory."""
 
     def __init__(
         self,
@@ -262,6 +251,7 @@ class ModelRegistry:
         self._lock = threading.Lock()
         self._has_garbage = False
         model_folders(self.models_dir)  # raises InputError without a model
+        # Any `base_path` is ignored, because it is a path in a container.
         self._configs = read_configs(self.models_dir / MODELS_CONFIG)
         if self._configs is not None and not self._configs:
             raise InputError(
@@ -285,8 +275,7 @@ class ModelRegistry:
     def refresh(self) -> None:
         """Loads new versions, and unloads old versions.
 
-        Logs each version that does not load. Raises `InputError` if a folder or
-        `models.config` is wrong; then the last correct `models.config` applies.
+        Raises `InputError` if a folder or `models.config` is wrong.
         """
         with self._lock:
             if self._has_garbage:
@@ -356,10 +345,6 @@ class ModelRegistry:
         return problems
 
     def _may_be_model(self, path: Path) -> bool:
-        """Returns whether `models.config` lists a folder.
-
-        Without the file, returns whether the folder has or had a version.
-        """
         name = path.name
         if not path.is_dir():
             return False
@@ -367,6 +352,7 @@ class ModelRegistry:
             return name in self._configs
         if name.startswith("."):
             return False
+        # A folder that had a version is still a model.
         return name in self._models or bool(version_folders(path))
 
     def _errors(self) -> set[str]:

@@ -55,8 +55,8 @@ MAX_MESSAGES = 64
 """Maximum number of gRPC messages that arrive at the same time."""
 
 CONNECTION_SECONDS = 60.0
-"""Age after which a gRPC connection accepts no more calls. At twice this age,
-the connection is closed."""
+"""Age in seconds after which a gRPC connection accepts no more calls. At twice
+this age, the connection is closed."""
 
 _HTTP_MODULES = ("orjson", "prometheus_client", "starlette", "uvicorn")
 
@@ -107,8 +107,8 @@ class PredictionServer:
         InputError: The folder has no model, a model does not load, a number is
             out of range, the extra `http` is missing, or other machines can
             reach `host` without protection, see `Security.check`. The `with`
-            statement raises it for a port that is taken, and for a click log
-            that cannot be written.
+            statement raises the error if a port is taken, or if the click log
+            cannot be written.
 
     Example:
         >>> with PredictionServer("models", port=0) as server:
@@ -168,7 +168,12 @@ class PredictionServer:
         self._serving = threading.Thread(target=self._run, daemon=True)
 
     def poll(self) -> None:
-        """Checks for new versions now; see `ModelRegistry.refresh`."""
+        """Checks for new versions now.
+
+        Raises:
+            InputError: A folder or `models.config` is wrong. The last correct
+                `models.config` still applies.
+        """
         try:
             self.models.refresh()
         finally:

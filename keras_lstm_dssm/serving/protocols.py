@@ -196,7 +196,6 @@ _FORMS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def _name(servable: Servable) -> str:
-    """Returns `NAME@VERSION`."""
     return f"{servable.name}@{servable.version}"
 
 
@@ -214,11 +213,7 @@ def _check_width(
 def rerank(
     version: int, models: ModelRegistry, bounds: Bounds, request: Request
 ) -> Any:
-    """Ranks documents for a query: `POST /v1/rerank` and `/v2/rerank`.
-
-    Version 1 is the protocol of Jina, and of Cohere's older API. Documents may
-    be objects with `text`. By default, only version 1 returns the documents.
-    """
+    """Ranks documents for a query: `POST /v1/rerank` and `/v2/rerank`."""
     query, values = string_of(request, "query"), request.get("documents")
     if isinstance(values, list):
         values = [
@@ -232,6 +227,7 @@ def rerank(
     returns_documents = request.get("return_documents")
     if returns_documents not in (None, True, False):
         raise InvalidError("'return_documents' must be true or false")
+    # Only version 1, which is Jina's protocol, returns documents by default.
     if returns_documents is None:
         returns_documents = version == 1
     name = request.get("model")
@@ -305,8 +301,8 @@ def _run(
 ) -> np.ndarray:
     """Runs a model on columns of texts, in chunks of `max_rows` rows."""
     rows = list(zip(*columns.values(), strict=True))
-    # Equal rows run once, to get equal results: a row's position in a batch may
-    # change the last digits.
+    # Equal rows run once, because a row's position in a batch may change the
+    # last digits of the result.
     first, row_of = distinct_values(rows)
     sizes = [sum(map(len, rows[index])) for index in first]
     inputs = {name: text_array(texts)[first] for name, texts in columns.items()}

@@ -260,7 +260,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
 
 
 def _unequal(value: list[Any], number: int) -> _ElementError:
-    """Returns the error for an element whose shape is not that of element 0."""
+    """Returns the error for an element that differs in shape from the first."""
     expected, shape = _shape(value[0]), _shape(value[number])
     size, other = math.prod(expected), math.prod(shape)
     problem = f"Expecting tensor size: {size} but got: {other}"
@@ -346,7 +346,7 @@ def _decimal(value: Any, dtype: str) -> float:
     if isinstance(value, int) and abs(value) < 2**64:
         maximum: float = 2 ** (limits.nmant + 1) - 1  # exact up to this integer
     else:
-        # The largest float32 is rounded up in nine digits: 3.40282347e38.
+        # JSON may round the largest float32 up, to 3.40282347e38.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
         raise InvalidError(
@@ -374,12 +374,7 @@ _BYTES_SUFFIX = "_bytes"
 
 
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
-    """Returns the body of a reply: `predictions` by row, or `outputs` by name.
-
-    Outputs with names that end in `_bytes` are encoded in base64. Numbers are
-    written with the fewest digits that identify them. NaN and Infinity, which
-    JSON does not allow, are written as TF Serving writes them.
-    """
+    """Returns the JSON of a reply: `predictions` by row, or named `outputs`."""
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")
     batch_size = -1
@@ -404,6 +399,7 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
     arrays = [a for a in columns.values() if hasattr(a, "dtype")]
     if all(np.isfinite(array).all() for array in arrays):
         return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+    # TF Serving writes NaN and Infinity, but orjson would write null.
     return json.dumps(
         body, ensure_ascii=False, separators=(",", ":"), default=_plain
     ).encode()

@@ -107,17 +107,14 @@ def word_similarity(
 ) -> np.ndarray:
     """Returns similarities from 0 to 1, float64 `[query words, title words]`.
 
-    A query word counts as misspelled if no title has the word, but a title has
-    a word with similar letters. Misspelled words are compared by letters, and
-    other words by `cosines` of the encoders. Without `cosines`, all words are
-    compared by letters. Letter similarities below `MIN_SHARED`, and cosines
-    below `MIN_COSINE`, are set to 0.
+    Misspelled words are compared by letters, and other words by `cosines`.
     """
     letters = letter_similarity(query_words, title_words)
     letters[letters < MIN_SHARED] = 0
     if cosines is None:
         return letters
     equal = letters == 1
+    # No title has a misspelled word, but a title has a word of similar letters.
     misspelled = letters.any(axis=1) & ~equal.any(axis=1)
     near = np.where(cosines < MIN_COSINE, 0, np.minimum(cosines, 1))
     return np.where(misspelled[:, np.newaxis], letters, np.maximum(near, equal))
@@ -128,11 +125,7 @@ def nearest_words(
     title_words: Sequence[str],
     similarity: np.ndarray,
 ) -> dict[str, list[str]]:
-    """Maps each query word that is in no title to the nearest title words.
-
-    `similarity` is the result of `word_similarity`. A query word without
-    similar words has an empty list.
-    """
+    """Maps each query word that is in no title to the nearest title words."""
     known = {*title_words}
     return {
         word: [
@@ -148,11 +141,7 @@ def nearest_words(
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray
 ) -> dict[str, float]:
-    """Returns the largest similarity of each title word to a query word.
-
-    `similarity` is the result of `word_similarity`. Words that are similar to
-    no query word are left out.
-    """
+    """Returns similar title word -> largest similarity to a query word."""
     largest = similarity.max(axis=0, initial=0)
     return {
         word: float(value)
@@ -171,11 +160,7 @@ _PART_LABELS = {
 
 
 def reasons(hit: ExplainedHit) -> list[str]:
-    """Returns a line for each positive part of a score, the largest first.
-
-    A line has the part's share of the sum of these parts, in percent, and the
-    part's words without stop words.
-    """
+    """Returns a line for each positive part of a score, the largest first."""
     parts = {name: share for name, share in hit.parts.items() if share > 0}
     lines = []
     for name in sorted(parts, key=lambda name: -parts[name]):
@@ -196,8 +181,7 @@ def highlighted(
 ) -> list[dict[str, Any]]:
     """Divides a title into words that match the query, and other text.
 
-    Returns parts with `text` and `strength`, 0 for other text. `similarities`
-    is the result of `word_similarities`.
+    A part has `text`, and a `strength` from 0 (other text) to 1.
     """
     parts: list[dict[str, Any]] = []
     end = 0
@@ -218,17 +202,15 @@ _PART = re.compile("[^ ]+")
 def _matching_spans(
     title: str, similarities: Mapping[str, float]
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Yields start, end and words of the spans of a title to highlight.
-
-    Text between two spaces is divided into spans of one word, or left out if no
-    word is similar. "½", normalised to the words 1 and 2, is not divided.
-    """
+    """Yields the start, the end and the words of each span to highlight."""
     for match in _PART.finditer(title):
         start, end = match.span()
         words = _words_of(match[0])
         if similarities.keys().isdisjoint(words):
             continue
         while words and end - start <= _MAX_WORD_LETTERS:
+            # Without a place to divide, as in "½" (the words 1 and 2), the span
+            # has all words.
             stop, first = end, words
             for middle in range(start + 1, end):
                 if _words_of(title[middle:end]) == words[1:]:
@@ -278,13 +260,7 @@ class SearchPage:
         self._cards: dict[tuple[str, int], dict[str, Any]] = {}
 
     def models(self) -> dict[str, Any]:
-        """Returns the retrievers as `models`, and whether `clicks` are logged.
-
-        Each model has `name` and `versions`, newest first. It also has facts of
-        the newest version: `card`, from its model card; `examples`, queries
-        with `text` and `misspelled`; and `tags`, name -> values, for names with
-        fewer than `MAX_TAG_VALUES` values.
-        """
+        """Describes the served retrievers, and whether clicks are logged."""
         listed = []
         for name in self._models.names():
             retrievers = {
@@ -333,7 +309,7 @@ class SearchPage:
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
-        """Makes queries from first words of titles; the last is misspelled."""
+        """Makes queries from first words of titles, and misspells the last."""
         call = servable.default(_INPUTS)
         assert call is not None
         hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)
@@ -350,17 +326,7 @@ class SearchPage:
         return examples
 
     def search(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Searches one model for `text`; returns the results as JSON.
-
-        `tags` restrict the search; see `Client.search`. With `letters`, words
-        are compared by letters only. The page sets `letters` to show two models
-        side by side, because one model may have no encoders.
-
-        In the reply, `words` is the result of `nearest_words`, and `more` says
-        whether a larger k may find more hits. The lines `why` of a hit explain
-        its score. A hit has `weak` if the model marks weak matches, and the
-        token `click` if clicks are logged.
-        """
+        """Searches one model for `text`; returns the hits, with reasons."""
         text, model = string_of(request, "text"), string_of(request, "model")
         if len(text) > MAX_LETTERS:
             raise InvalidError(f"'text' has more than {MAX_LETTERS:,} letters")
@@ -393,6 +359,8 @@ class SearchPage:
             check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
         cosines = None
+        # The page sends `letters` to show two models side by side, because one
+        # model may have no encoders.
         if not request.get("letters"):
             cosines = self._cosines(servable.version, query_words, words)
         similarity = word_similarity(query_words, words, cosines)
@@ -480,12 +448,7 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Writes the clicked result with the token `click` to the click log.
-
-        Returns whether a line was written; each token is written at most once.
-        Raises `StatusError` if the token is wrong or too old, or if the server
-        logs no clicks. Raises `OSError` if writing fails.
-        """
+        """Logs the result with the token `click`; returns whether it did so."""
         token = string_of(request, "click")
         if self._clicks is None:
             raise InvalidError("this server writes no clicks")
@@ -545,11 +508,7 @@ HEADERS = {
 
 
 def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
-    """Returns the routes of the page; models run in `threads`.
-
-    `GET /` and the routes of the page's files return files. `GET /page/models`,
-    `POST /page/search` and `POST /page/click` return JSON.
-    """
+    """Returns the routes of the page; models run in `threads`."""
 
     async def run(call: Callable[[], Any]) -> Response:
         loop = asyncio.get_running_loop()

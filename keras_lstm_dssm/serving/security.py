@@ -257,10 +257,8 @@ class Security(NamedTuple):
     def allows_host(self, host: str, header: bytes) -> bool:
         """Returns whether an HTTP request may have the header `Host: HEADER`.
 
-        The check prevents "DNS rebinding": a malicious site makes its name
-        resolve to 127.0.0.1, and its page sends requests to this server. The
-        header `Host` of these requests has the site's name. If tokens or TLS
-        are in use, they already prevent the attack, and any header is allowed.
+        On a local `host`, the names of other machines are refused, to prevent
+        DNS rebinding. With tokens, TLS or `insecure`, any header is allowed.
         """
         if self.insecure or self.tokens or self.tls or not is_loopback(host):
             return True

@@ -41,11 +41,7 @@ _MESSAGE_BYTES = 1024  # TF Serving truncates longer messages
 
 
 class StatusError(Exception):
-    """Raised if a call fails with a gRPC status.
-
-    Codes and messages equal TF Serving's, so clients can be tested with this
-    server. `details` is the message, cut to 1024 bytes as in TF Serving.
-    """
+    """Raised if a call fails, with a gRPC status code and a message."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details)
@@ -69,7 +65,7 @@ Check = Callable[[Mapping[str, np.ndarray]], None]
 _DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-"""Number of a status -> gRPC's status code. TensorFlow has the same numbers."""
+"""Number of a status, in gRPC and in TensorFlow -> gRPC's status code."""
 
 
 class SignatureCall(SavedSignature):

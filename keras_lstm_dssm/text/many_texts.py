@@ -38,7 +38,7 @@ def run_batches(
 ) -> Iterator[tuple[B, R]]:
     """Yields each batch and its result, computed by two threads.
 
-    The progress bar starts at `done`, the number of batches computed before.
+    The progress bar also counts `done` batches that were computed before.
     """
     with ThreadPoolExecutor(_WORKERS) as pool:
         bar = tqdm(
@@ -72,11 +72,7 @@ def arrays_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts in batches of similar length, which need little padding.
-
-    `encode` maps texts to vectors `[batch, d]`; two threads call it. A batch
-    has at most half a megabyte of text, unless it is a single text.
-    """
+    """Encodes texts in batches of similar length; two threads call `encode`."""
     strings = as_bytes(texts)
     lengths = np.array([len(text) for text in strings], int)
     order = np.argsort(lengths, kind="stable")
@@ -105,11 +101,9 @@ def score_in_batches(
     batch_size: int,
     progress: bool = False,
 ) -> np.ndarray:
-    """Scores examples in batches of similar length.
+    """Scores examples in batches of similar length; two threads call `score`.
 
-    `lengths` has the length of each example. `score` maps indices of examples,
-    int `[n]`, to scores `[n]`; two threads call `score`. Returns the scores in
-    the order of the examples.
+    `score` maps indices of examples, int `[n]`, to scores `[n]`.
     """
     check_at_least(1, batch_size=batch_size)
     # With short batches last, both threads end at about the same time.
@@ -131,13 +125,7 @@ def score_in_batches(
 
 
 class DataFunction:
-    """Runs a Python function in `tf.data` without blocking process exit.
-
-    `tf.data` calls functions in its own threads. The exiting interpreter stops
-    these threads, but `tf.data` waits for their calls: the process would hang.
-    An `atexit` handler therefore first waits until all running calls return.
-    Later calls raise `StopIteration`, which ends the dataset.
-    """
+    """Runs a Python function in `tf.data` without blocking process exit."""
 
     def __init__(
         self, function: Callable[..., Any], types: tf.DType | Sequence[tf.DType]
@@ -164,6 +152,8 @@ class _Calls:
         self._running = 0
         self._any_begun = False
         self._exiting = False
+        # The interpreter stops threads at exit, but `tf.data` would wait for
+        # calls in these threads forever.
         atexit.register(self._wait)
 
     def __enter__(self) -> None:
@@ -190,7 +180,7 @@ _CALLS = _Calls()
 
 
 MAX_BYTES = 1 << 25
-"""Default limit of a cache, in bytes of texts: 500,000 titles of 64 letters."""
+"""Default limit of a cache in bytes of text, enough for 500,000 titles."""
 
 Fields = tuple[np.ndarray, ...]
 """The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
@@ -203,7 +193,7 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces `function(texts, *rules)` once for equal `rules`; texts `[n]`."""
+    """Traces `function` for texts `[n]`, once for equal `rules`."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -212,10 +202,7 @@ def _traced(function: Callable[..., Any], *rules: Any) -> Any:
 class HashedTextCache:
     """Hashes texts as `LetterTrigrams.distinct` does, and caches their words.
 
-    Training reads each text once an epoch. Reading a cached text takes less
-    than a third of the time of hashing. The texts in the cache have at most
-    `max_bytes` bytes; the cache needs six times as much memory. Once the cache
-    is full, a batch with a new text is hashed as a whole.
+    `max_bytes` limits the texts. The cache needs six times as much memory.
     """
 
     def __init__(
@@ -248,10 +235,9 @@ class HashedTextCache:
         return batch_of_fields(hashed(texts))
 
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
-        """Hashes an array of `bytes`, outside a graph.
+        """Hashes an array of `bytes`; returns fields and ids of distinct texts.
 
-        Returns the fields of a `WordBatch`, and the cache's ids of the distinct
-        texts (`None` if a text does not fit into the cache).
+        The ids are `None` if a text does not fit into the cache.
         """
         with self._lock:
             ids = self._text_ids(texts.tolist())
@@ -272,7 +258,7 @@ class HashedTextCache:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns fields and distinct text ids, both with long texts first."""
+        """Returns fields and ids of distinct texts, the longest text first."""
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -336,7 +322,7 @@ def batch_of_fields(fields: Sequence[tf.Tensor]) -> WordBatch:
 
 
 class _Rows:
-    """A growing ragged array of integers: flat values, and the ends of rows."""
+    """A ragged array of integers, to which rows can be added."""
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)
@@ -347,7 +333,7 @@ class _Rows:
         return self._rows
 
     def add(self, values: np.ndarray, lengths: np.ndarray) -> None:
-        """Adds rows of these lengths, from their concatenated values."""
+        """Adds rows, given their concatenated values and their lengths."""
         start = int(self._ends[self._rows])
         self._values = store_rows(self._values, start, values)
         ends = start + np.cumsum(lengths)
@@ -382,7 +368,7 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Does what `tf.unique` does, for int32 numbers below `size`."""
     positions = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
-    # For a repeated index NumPy keeps the last value, here the first position.
+    # In reverse, so that NumPy keeps the first position of a repeated value.
     first[values[::-1]] = positions[::-1]
     first = first[values]
     is_first = first == positions
@@ -392,7 +378,7 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _stable_argsort(values: np.ndarray, size: int) -> np.ndarray:
     """Computes the indices that sort numbers below `size`, int32 `[n]`."""
-    if size <= 1 << 16:  # NumPy uses radix sort for 16 bits: by far the fastest
+    if size <= 1 << 16:  # NumPy has a fast radix sort only for 16 bits
         values = values.astype(np.uint16)
     return np.argsort(values, kind="stable").astype(np.int32)
 
@@ -405,10 +391,7 @@ def _assign_ids(id_of: dict[bytes, int], strings: list[bytes]) -> list[bytes]:
 
 
 class NormalizedTextCache:
-    """Normalises texts as `normalize_texts` does, and caches the results.
-
-    Once the cache has `max_bytes` bytes of texts, it takes no new texts.
-    """
+    """Normalises texts as `normalize_texts` does, and caches the results."""
 
     def __init__(
         self, split: str = "space", max_bytes: int = MAX_BYTES
@@ -440,16 +423,9 @@ class NormalizedTextCache:
 
 
 class RepresentedTexts:
-    """Computes and caches the arrays that represent texts in a pair scorer.
+    """Caches the arrays that represent texts in a pair scorer.
 
-    The cache is emptied when a weight has changed. Once the cache has
-    `max_bytes`, further texts are not cached. May be called from several
-    threads.
-
-    Args:
-        represent: Function that returns an array `[rows, width]` for each text.
-        weights: The weights that `represent` reads.
-        max_bytes: Maximum size of all cached arrays. Default 256 MB.
+    Threads may share the cache, which is emptied if one of `weights` changes.
     """
 
     def __init__(
@@ -467,7 +443,7 @@ class RepresentedTexts:
         self._bytes_left = 0
 
     def __call__(self, texts: list[bytes]) -> list[np.ndarray]:
-        """Returns the array of each text."""
+        """Returns the array of each text, `[rows, width]`."""
         with self._lock:
             self._check_weights()
             cached = self._cached
@@ -484,12 +460,8 @@ class RepresentedTexts:
         return [represented[text] for text in texts]
 
     def _check_weights(self) -> None:
-        """Empties the cache if a weight has changed.
-
-        `self._values` refers to the memory of the weights, and TensorFlow never
-        overwrites memory that NumPy refers to. A weight with the same address
-        is therefore unchanged, and its values need not be compared.
-        """
+        # TensorFlow never overwrites memory that NumPy refers to, so a weight
+        # with an equal address is unchanged.
         values = [np.asarray(tf.convert_to_tensor(w)) for w in self._weights]
         unchanged = len(values) == len(self._values) and all(
             new.ctypes.data == old.ctypes.data or np.array_equal(new, old)

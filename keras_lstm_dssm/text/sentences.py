@@ -12,6 +12,7 @@ MAX_SENTENCE_WORDS = 60
 
 # Characters of white space, without line feeds and the paragraph separator.
 _SPACE = "\t\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000"
+# _END marks the end of a sentence. _STOP replaces an abbreviation's full stop.
 _END, _STOP = "\x01", "\x02"
 _ABBREVIATIONS = (
     r"e\.g|i\.e|a\.k\.a|w\.r\.t|al|approx|cf|ca|resp|vs|[Ff]igs?|[Ee]qs?"
@@ -21,10 +22,9 @@ _CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
 # Characters that cannot begin a sentence.
 _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
-# Each step replaces a pattern. _END marks the end of a sentence, and _STOP
-# replaces full stops of abbreviations. TensorFlow's RE2 has no look-around, and
-# classes such as \s mean something else in RE2 and `re`. The first step reduces
-# white space to single spaces, so the time of `re` is linear.
+# Each step replaces a pattern. TensorFlow's RE2 has no look-around, and classes
+# such as \s differ between RE2 and `re`. The first step leaves single spaces:
+# `re` then needs linear time.
 _STEPS = (
     (f"[{_END}{_STOP}{_SPACE}]+", " "),
     # An empty line, or a paragraph separator.
@@ -50,7 +50,7 @@ def split_sentences(
     ends after `.`, `!`, `?` or `…` and white space, unless a lower-case letter,
     a digit or one of `,;:.!?)` comes next. Abbreviations such as `e.g.` and
     initials do not end a sentence. A sentence with more than `max_words` words
-    is cut. White space within a sentence becomes a single space, and invalid
+    is divided. White space within a sentence becomes a single space. Invalid
     UTF-8 becomes U+FFFD.
 
     Args:
@@ -83,11 +83,7 @@ def split_sentences(
 def graph_sentences(
     texts: tf.Tensor, max_words: int = MAX_SENTENCE_WORDS
 ) -> tf.RaggedTensor:
-    """Splits documents as `split_sentences` does, in a TensorFlow graph.
-
-    Takes strings `[batch]`, which may have any bytes. Returns ragged strings
-    `[batch, (sentences)]` with at least one sentence in each row.
-    """
+    """Splits documents `[batch]` into sentences, `[batch, (sentences)]`."""
     _check(max_words)
     documents = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="replace"

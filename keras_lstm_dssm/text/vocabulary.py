@@ -30,9 +30,9 @@ _TEXTS_AT_ONCE = 10_000
 class Vocabulary(tf.Module):
     """Maps words to ids, in the TensorFlow graph.
 
-    The first word has the id 1; unknown words have the id 0. Results are equal
-    in eager calls, `Dataset.map`, a `tf.function` and a SavedModel. The root
-    object of a SavedModel must have the vocabulary as an attribute.
+    The first word has the id 1, and unknown words have the id 0. The vocabulary
+    works eagerly, in `Dataset.map`, in a `tf.function` and in a SavedModel. The
+    root object of a SavedModel must have the vocabulary as an attribute.
 
     Args:
         words: Distinct words, normalised by `normalize_texts` with the same
@@ -58,7 +58,7 @@ class Vocabulary(tf.Module):
         _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
-        # The words are one string: `tf.Module` would search a list.
+        # One string, because `tf.Module` would search a list for variables.
         self._joined = " ".join(words)
         # `keras.layers.StringLookup` would pad each word to the longest word,
         # and lose NULs at the end of a word.

@@ -27,17 +27,15 @@ from lstm_dssm_client.words import (
 
 
 def as_strings(texts: Any) -> tf.Tensor:
-    """Converts a tensor, or iterable of str or bytes, to strings `(batch,)`.
-
-    Raises `InputError` for other types. A graph checks the rank when it runs,
-    because TF Serving does not, and some kernels of TF.Text crash on a scalar.
-    """
+    """Converts a tensor, or an iterable of texts, to strings `(batch,)`."""
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
             raise InputError(
                 "expected a tensor of strings [batch], got "
                 f"{texts.dtype.name} {texts.shape}"
             )
+        # TF Serving does not check ranks, and some kernels of TF.Text crash on
+        # scalars.
         return tf.ensure_shape(texts, [None])
     encoded = as_bytes(texts)
     return tf.constant(encoded, tf.string, shape=[len(encoded)])
@@ -58,7 +56,7 @@ def check_string_input(reader: str, inputs: Any) -> None:
         )
 
 
-# (pattern, replacement); a space or the end of the text follows each ending.
+# Each rule is (pattern, replacement). `( |$)` matches the end of a word.
 _ENDINGS = (
     (r"([^ea ])ies( |$)", r"\1y\2"),
     (r"(x|ch|sh|ss|z)es( |$)", r"\1\2"),
@@ -70,8 +68,8 @@ _ENDINGS = (
 def stem_words(texts: tf.Tensor) -> tf.Tensor:
     """Removes English endings of plurals and verbs from normalised words.
 
-    The rules are the S stemmer (Harman 1991, "How effective is suffixing?")
-    and rules for -es, -ing and -ed. A stem need not be a word.
+    The rules are the S stemmer of Harman 1991, "How effective is suffixing?",
+    and rules for -es, -ing and -ed.
     """
     for ending, replacement in _ENDINGS:
         texts = tf.strings.regex_replace(texts, ending, replacement)
@@ -89,7 +87,7 @@ _SPACES = {
 
 
 def split_without_stems(split: str) -> str:
-    """Returns `"alphanumeric"` for `"stems"`, other rules unchanged."""
+    """Returns the rule that separates words like `split`, without stemming."""
     return "alphanumeric" if split == "stems" else split
 
 
@@ -108,8 +106,8 @@ def normalize_texts(
 
     Args:
         texts: String tensor `[batch]`, any bytes.
-        max_words: If set, texts are cut to `max_words * MAX_BYTES_PER_WORD`
-            bytes, to limit time and memory. Default `None`: no limit.
+        max_words: If set, only the first `64 * max_words` bytes of a text are
+            read. Default `None`: all bytes.
         split: `"space"`: the paper's rule, the default. `"alphanumeric"`: words
             are runs of letters, digits and marks. `"stems"`: alphanumeric words
             without English endings, see `stem_words`.
@@ -131,7 +129,7 @@ def normalize_texts(
 
 
 def normalize_single_text(text: tf.Tensor, split: str) -> tf.Tensor:
-    """Does what `normalize_texts` does, for one text `[1]`, but faster."""
+    """Normalises one text `[1]` as `normalize_texts` does, but faster."""
     folded = tf.cond(
         tf.reduce_all(tf.strings.regex_full_match(text, PLAIN)),
         lambda: tf.strings.lower(text),
@@ -149,11 +147,8 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 
 
 def _folded(texts: tf.Tensor) -> tf.Tensor:
-    """Unifies signs, compatible forms and the case of strings `[batch]`.
-
-    Texts without signs skip steps. If they are ASCII, they take a fifth of the
-    time of texts with signs; otherwise they take half of this time.
-    """
+    """Unifies signs, compatible forms and the case of strings `[batch]`."""
+    # Texts without signs skip steps, and take at most half of the time.
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
     kind = 2 - tf.cast(is_plain, tf.int32) - tf.cast(has_no_sign, tf.int32)
@@ -209,10 +204,7 @@ def normalize(texts: Iterable[str | bytes], split: str = "space") -> list[str]:
 def normalize_and_split(
     texts: tf.Tensor, max_words: int | None = None, split: str = "space"
 ) -> tf.RaggedTensor:
-    """Splits strings `[batch]` into normalised words, `[batch, (words)]`.
-
-    Each text has at least one word, and at most `max_words`.
-    """
+    """Splits strings `[batch]` into normalised words, `[batch, (words)]`."""
     words = split_normalized(normalize_texts(texts, max_words, split))
     return words if max_words is None else words[:, :max_words]
 
@@ -228,20 +220,9 @@ def split_normalized(texts: tf.Tensor) -> tf.RaggedTensor:
 def trigram_ids(
     words: tf.Tensor, oov_buckets: int = 0
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the letter trigrams of each word.
+    """Hashes words to letter trigrams, such as `good` to `#go goo ood od#`.
 
-    A word of n letters, wrapped in `#`, has n trigrams, one centred on each
-    letter: `good` -> `#go goo ood od#`. The trigram of letters with the codes
-    c1, c2 and c3 has the id (c1 * 37 + c2) * 37 + c3, without collisions.
-
-    With `oov_buckets=0`, as in the paper and in the presets that reproduce it,
-    letters other than a-z and 0-9 count as `#`. Otherwise a trigram with such a
-    letter has an id from 50,653 on, hashed from its three code points. Letters
-    after the first `MAX_LETTERS` of a word are ignored.
-
-    Returns:
-        `(ids, word)`, both int32 `[m]`: the ids of the trigrams of all words,
-        and the index of each trigram's word, ascending.
+    Returns trigram ids, and the index of each id's word; both int32 `[m]`.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
@@ -263,16 +244,15 @@ def trigrams_of_letters(
 ) -> tf.Tensor:
     """Computes the id of the trigram centred on each letter, int32 `[m]`.
 
-    `points` has the code points of all letters, int32 `[m]`; `word` has the
-    index of each letter's word, int32 `[m]`, ascending.
+    `points` are code points. `word` has the index of each letter's word.
     """
-    # Item i says whether letters i - 1 and i are of one word, `[m + 1]`.
+    # Item i says whether letters i - 1 and i are in the same word, `[m + 1]`.
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
     # `tf_text.ngrams` would take three times as long, and hashes of its strings
     # would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the values before, at and after each letter; 0: no letter."""
+        """Returns the values before, at and after letters; 0 outside words."""
         windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
         before, at, after = tf.unstack(windows, axis=1)
         inner = tf.cast(is_inner, values.dtype)
@@ -300,13 +280,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def traced_once(function: F) -> F:
-    """Decorates a function of texts, to trace the function once for all graphs.
+    """Decorates a function of texts `[batch]`, to trace it once for all graphs.
 
-    Each dataset and each model has its own graph, and tracing takes longer than
-    hashing a small batch. The first argument of the function is a string tensor
-    `[batch]`; its other arguments are hashable.
+    The other arguments of the function must be hashable.
     """
 
+    # Each dataset and each model has a graph. Tracing takes longer than hashing
+    # a small batch.
     @functools.cache
     def traced(*arguments: Any, **named: Any) -> Any:
         return tf.function(
@@ -327,20 +307,18 @@ def traced_once(function: F) -> F:
 class WordBatch(NamedTuple):
     """Holds a batch as ids; each distinct text, word and trigram occurs once.
 
-    A batch of 1,024 titles has some 12,000 words, 3,000 distinct words, and
-    fewer distinct trigrams. Two texts are distinct if their normalised words
-    differ (see `normalize_texts`). All fields but `untrained` are int32.
+    Two texts are distinct if their normalised words differ (see
+    `normalize_texts`). All fields but `untrained` are int32.
 
     Attributes:
         trigrams: `[r]`, the ids of the distinct trigrams. Batches of
             `VocabularyVectors` have the ids of distinct words here.
-        trigram_index: `[m]`, for each trigram of each distinct word its index
-            in `trigrams`.
+        trigram_index: `[m]`, the trigrams of all distinct words, as indices in
+            `trigrams`.
         word_index: `[m]`, for each item of `trigram_index` the index of its
             distinct word, ascending.
         words: `[u, time]`, the indices of the words of each distinct text,
-            padded with 0. The longest text is first, so that a recurrence can
-            skip the padding.
+            padded with 0. The longest text is first.
         lengths: `[u]`, number of words of each distinct text, descending, at
             least 1.
         text_index: `[batch]`, for each text of the batch the index of its
@@ -408,13 +386,11 @@ def distinct_words(
 def distinct_texts(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    """Splits each distinct text into its normalised words.
+    """Splits each distinct text into normalised words, the longest text first.
 
-    Returns the words, with the longest text first, as ragged strings `[texts,
-    (words)]`; and the index of each string's distinct text, int32 `[batch]`.
+    Returns words `[texts, (words)]`, and the index of each string's text.
     """
-    # First removes strings with equal bytes, which is cheap. Then removes
-    # strings with equal normalised texts.
+    # Equal strings are removed first, because normalising takes longer.
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
@@ -437,11 +413,7 @@ def distinct_texts(
 def text_fingerprints(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tf.Tensor:
-    """Hashes each text to int64, `[batch]`, equally in all processes.
-
-    Texts with equal normalised words have equal hashes. A text collides with
-    one of a million other texts with probability 1e-13.
-    """
+    """Hashes normalised texts to int64 `[batch]`, equally in all processes."""
     distinct_bytes, index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     return tf.gather(tf.strings.to_hash_bucket_fast(normal, 2**63 - 1), index)
@@ -474,10 +446,9 @@ def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
 def hash_single_text(
     text: tf.Tensor, oov_buckets: int = 0, split: str = "space"
 ) -> WordBatch:
-    """Hashes one short text, with a third of `distinct_words`' operations.
+    """Hashes one short text, with fewer operations than `distinct_words`.
 
-    The `WordBatch` has a repeated word twice, which changes no vector. The
-    static shape [1, None] of `words` tells layers that there is no padding.
+    A repeated word occurs twice in the `WordBatch`, which changes no vector.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values
@@ -491,6 +462,7 @@ def hash_single_text(
         trigrams,
         trigram_index,
         word,
+        # The static shape [1, None] tells layers that there is no padding.
         tf.range(count)[tf.newaxis],
         count[tf.newaxis],
         tf.constant([0]),
