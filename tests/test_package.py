@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[1]
 PIP = [sys.executable, "-m", "pip", "--quiet", "--no-input"]
@@ -187,6 +188,33 @@ def test_keras_with_holes_in_loading_is_left_out(sdist):
     assert len(pinned) == 2
     for version in ("3.12.3", *pinned):
         assert version in keras.specifier
+
+
+def test_pins_allow_each_supported_python():
+    """What an installed package of the pinned version says of Python."""
+    pyproject = (ROOT / "pyproject.toml").read_text()
+    versions = re.findall(r"Python :: (3\.\d+)", pyproject)
+    assert versions == ["3.10", "3.11", "3.12", "3.13"]
+    compared, refused = 0, []
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        pin = Requirement(line)
+        try:
+            package = metadata.metadata(pin.name)
+        except metadata.PackageNotFoundError:
+            continue
+        if package["Version"] not in pin.specifier:
+            continue  # the pin of another Python
+        compared += 1
+        allowed = SpecifierSet(package["Requires-Python"] or "")
+        for version in versions:
+            here = {"python_version": version}
+            if pin.marker is None or pin.marker.evaluate(here):
+                # The bounds of packages name minor versions, not patches.
+                if f"{version}.20" not in allowed:
+                    refused.append(f"{line}: not on {version}")
+    assert compared > 50 and not refused
 
 
 def test_the_workflow_tests_the_oldest_and_the_newest_python():
