@@ -446,8 +446,9 @@ class ClickFrequencies:
     `log_q` from the scores in training (Bengio and Senecal 2008; Yi et al.
     2019).
 
-    Clicks are counted in buckets, by a hash of the title's normalised words.
-    Titles in one bucket share a count.
+    Clicks are counted in buckets, by a hash of the title's normalised words,
+    so that memory does not grow with the log. Titles in one bucket share a
+    count.
 
     Args:
         titles: The clicked titles, repeated for each click.
