@@ -274,7 +274,7 @@ class UntrainedColumnCache:
         ).get_concrete_function(*FIELD_SPECS)
 
     def clear_if_stale(self) -> None:
-        """Clears the cache if untrained weights have changed, as by `adapt`."""
+        """Clears the cache if weights have changed; call it after `adapt`."""
         variables = [
             variable
             for part in self.encoder.untrained
