@@ -130,7 +130,7 @@ SPAN_WORDS = 3, 9
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
     """Yields up to `count` random spans of words of each title."""
-    random = Random(0)  # a call that goes on needs the spans of the first call
+    random = Random(0)  # so that a call can go on where another call stopped
     for title in titles:
         words = title.split()
         for _ in range(count):

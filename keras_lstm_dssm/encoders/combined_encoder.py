@@ -326,7 +326,7 @@ class UntrainedColumnCache:
             fields, order = self.cache.fields_of(numbers[missing])
             computed = self._compute(*fields).numpy()
             result[missing] = computed[WordBatch(*fields).text_index]
-            # The columns of further texts are computed each time.
+            # In a full cache, the columns of new texts are not stored.
             stored = order[: self._max_rows - len(row_of)].tolist()
             self._columns = store_rows(
                 self._columns, len(row_of), computed[: len(stored)]

@@ -132,7 +132,7 @@ def open_table(
     """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
     A first line with one of the `known` names of columns is a header. Files
-    in other encodings are copied to `folder` in UTF-8.
+    that are not in UTF-8 are copied to `folder`, in UTF-8.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
