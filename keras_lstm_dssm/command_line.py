@@ -303,7 +303,7 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens a `LocalModel`, or without a portable file a `SavedRetriever`."""
+    """Opens a `LocalModel`; without a portable file, a `SavedRetriever`."""
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 

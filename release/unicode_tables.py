@@ -52,7 +52,9 @@ def tables() -> dict[str, Any]:
     }
 
 
-def _signs(compatible: Mapping[str, str]) -> dict[str, set[str]]:
+def _signs(
+    compatible: Mapping[str, str],  # character -> its NFKC, if that differs
+) -> dict[str, set[str]]:
     """Returns the characters of each argument of `SignRules`."""
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))

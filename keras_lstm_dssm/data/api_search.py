@@ -202,7 +202,7 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Queries that differ only in punctuation get the split of the first query.
+    # Queries that differ only in punctuation get the split of the first one.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)

@@ -25,7 +25,7 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Later requirements. The data of the published results are without them.
+# Newer requirements: the data of the published results are without them.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.
@@ -274,6 +274,7 @@ def documented() -> Iterator[Definition]:
                     getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
+    # Methods come again, now with names such as "Path.open".
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions

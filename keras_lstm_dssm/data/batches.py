@@ -284,9 +284,9 @@ def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
 class GivenNegatives(DrawnNegatives):
     """Adds negatives, drawn from titles that you give for each query.
 
-    Titles may be judged not relevant, or mined from the log (`mine_negatives`).
-    `TwoTower` compares the clicked title with the drawn negatives and with the
-    negatives from the batch.
+    The titles are, for example, judged not relevant, or mined from the log
+    (`mine_negatives`). `TwoTower` compares the clicked title with the drawn
+    negatives and with the negatives from the batch.
 
     For each click, k titles of the click's query are drawn with replacement. If
     a query has no titles, k copies of the clicked title are taken; the loss
@@ -446,8 +446,9 @@ class ClickFrequencies:
     `log_q` from the scores in training (Bengio and Senecal 2008; Yi et al.
     2019).
 
-    Clicks are counted in buckets, by a hash of the title's normalised words.
-    Titles in one bucket share a count.
+    Clicks are counted in buckets, by a hash of the title's normalised words,
+    so that memory does not grow with the log. Titles in one bucket share a
+    count.
 
     Args:
         titles: The clicked titles, repeated for each click.

@@ -116,8 +116,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab. Only lines that are too long, or that have a
-        # field with white space (or nothing) at its start, can be bad.
+        # Each line has one tab. Only a line that is too long, or has a field
+        # that is empty or starts with white space, can be bad.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()

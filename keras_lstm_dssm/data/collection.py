@@ -29,7 +29,8 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Parts of a test split by date: queries with and without training clicks."""
+"""Parts of a test split that has the clicks after a date: the queries with
+training clicks, and the queries without."""
 
 
 def find_file(folder: str, name: str) -> str | None:

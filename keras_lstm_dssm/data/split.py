@@ -52,7 +52,7 @@ def split_by_groups(
     limits = {name: share * len(groups) for name, share in shares.items()}
     filled = dict.fromkeys(limits, 0)
     split_of_group = dict.fromkeys(sizes, "train")
-    # The hash gives a random order that is the same in each run.
+    # The hashes of keys give a random order that is the same in each run.
     for group in sorted(sizes, key=lambda group: _hash(keys[group])):
         for split, limit in limits.items():
             # No group may fill more than a fifth of a split.

@@ -73,7 +73,10 @@ def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
 def clicked_lists(
     log: ClickLog, top: int = 4, index: Any = None, seed: int = 0
 ) -> Iterator[JudgedList]:
-    """Yields each query's clicked titles, and `top` mined negatives."""
+    """Yields each query's clicked titles, and up to `top` mined negatives.
+
+    A title that was clicked n times occurs n times in the positives.
+    """
     check_at_least(1, top=top)
     pairs, pair_weights = [], []
     for pair, line in log.lines():
@@ -262,12 +265,13 @@ class Triples:
     ) -> "Triples":
         """Takes clicked titles as positives, and mines negatives.
 
-        Negatives are the titles nearest to the query, without a click for the
-        query. If too few titles match, random titles are added.
+        Negatives are the titles nearest to the query among the titles that
+        were not clicked for the query. If too few titles match, random titles
+        are added.
 
         Args:
             log: The click log.
-            top: The number of negatives of each query. Default 4.
+            top: Largest number of negatives of a query. Default 4.
             index: An `Index` of the titles, to search in. Default `None`: BM25.
             seed: Any int; another seed gives other random titles. Default 0.
 

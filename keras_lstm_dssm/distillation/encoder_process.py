@@ -65,7 +65,8 @@ def receive(stream: IO[bytes]) -> bytes:
 def main() -> None:
     """Replies to requests until standard input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    # An encoder may print and read: it gets standard error and an empty input.
+    # Only frames may use the pipes. An encoder that prints writes to standard
+    # error, and an encoder that reads gets an empty input.
     requests, replies = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)

@@ -234,8 +234,8 @@ def open_outside_encoder(
 ) -> OutsideEncoder:
     """Loads a pretrained sentence encoder, which runs in a separate process.
 
-    The process ends when the returned function is deleted. The encoder prints
-    on standard error.
+    The process ends when the returned function is deleted, or when the calling
+    process ends. The encoder prints on standard error.
 
     Models of sentence-transformers need the extra `teacher`.
     Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084

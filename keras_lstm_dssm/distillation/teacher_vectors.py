@@ -60,7 +60,7 @@ def teach(
         data: Click files, a BEIR folder or `"api"`, see `dssm.train`; or `None`
             for `titles` only.
         encoder: Name of the encoder, see `open_outside_encoder`.
-        output: Folder for the vectors, see `TeacherFolder`.
+        output: Folder for `teacher.json`, `texts.jsonl.gz` and the vectors.
         titles: Further titles. Default: none.
         words: Whether to encode each word of the texts as a further text, as
             the preset `word_sum` needs. Default `False`.
@@ -130,7 +130,7 @@ SPAN_WORDS = 3, 9
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
     """Yields up to `count` random spans of words of each title."""
-    random = Random(0)  # gives a stopped call the same spans again
+    random = Random(0)  # so that a call can go on where another call stopped
     for title in titles:
         words = title.split()
         for _ in range(count):

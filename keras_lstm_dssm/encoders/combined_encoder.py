@@ -274,7 +274,7 @@ class UntrainedColumnCache:
         ).get_concrete_function(*FIELD_SPECS)
 
     def clear_if_stale(self) -> None:
-        """Clears the cache if untrained weights have changed, as by `adapt`."""
+        """Clears the cache if weights have changed; call it after `adapt`."""
         variables = [
             variable
             for part in self.encoder.untrained
@@ -307,7 +307,8 @@ class UntrainedColumnCache:
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
         # With padding, a text has equal columns in any batch. Without padding,
-        # scalar instructions, which round differently, may compute the last.
+        # scalar instructions, which round differently, may compute the last
+        # rows.
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
         padding = [[0, -texts % _PADDED_ROWS], [0, 0]]
@@ -325,6 +326,7 @@ class UntrainedColumnCache:
             fields, order = self.cache.fields_of(numbers[missing])
             computed = self._compute(*fields).numpy()
             result[missing] = computed[WordBatch(*fields).text_index]
+            # In a full cache, the columns of new texts are not stored.
             stored = order[: self._max_rows - len(row_of)].tolist()
             self._columns = store_rows(
                 self._columns, len(row_of), computed[: len(stored)]

@@ -32,6 +32,9 @@ class HybridPart(NamedTuple):
 class HybridEncoder:
     """Encodes texts into weighted, concatenated vectors of towers and words.
 
+    The part `"towers"` has the trained columns of an encoder. The part
+    `"words"` has columns that were fitted to a teacher.
+
     Example:
     >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})
     >>> encoder.encode(["hex bolt"]).shape

@@ -395,7 +395,7 @@ def run_network(
     words: WordBatch,
     training: bool,
 ) -> tf.Tensor:
-    """Returns a recurrent layer's output at the last word of each text."""
+    """Returns a layer's output at the last word of each distinct text."""
     if words.words.shape[0] == 1 and not training:
         # A batch of one text has no padding.
         projected = layer.project(embedding(words))

@@ -41,9 +41,9 @@ class ModelKind:
         training: The `Training` that opens the data and compiles the model.
         graphs: Function (model, documents, `vectors`, `max_k`, `progress`) ->
             what is exported, see `export_models`.
-        check: Function that checks the class names in a recipe.
+        check: Function that checks the class names in a recipe. Default: none.
         report: Function that reports on a run. Default: `report_on_run`.
-        table: Function that prepares the row of a paper's table.
+        table: Function that prepares the row of a paper's table. Default: none.
         presets: Name -> recipe, for `lstm-dssm-train --preset`.
         reads: What models rank: titles or documents.
         options: Fields of `TrainingConfig` and `ReportSettings` that this kind

@@ -50,7 +50,7 @@ class ModelRecipe(Settings):
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns name -> the recipe's value, for unset training options."""
+        """Returns name -> value for the unset options of a `TrainingConfig`."""
         return {}
 
 

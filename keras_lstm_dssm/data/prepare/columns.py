@@ -44,7 +44,7 @@ def find_columns(
     needed: tuple[str, ...],
     optional: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Finds the column of each role by the settings, or by usual names."""
+    """Returns role -> column, found by the settings or by usual names."""
     columns: dict[str, str] = {}
     names = {normal(name): name for name in table.columns}
     for role in (*needed, *optional):

@@ -12,7 +12,7 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     """Makes the view `row` and the table `click`; `split` is SQL."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
-    # A double click follows an equal click in the same session too soon.
+    # A double click follows an equal click of the client within `seconds`.
     con.execute(f"""
         CREATE TABLE doubled AS
         WITH clicked AS MATERIALIZED (
@@ -97,7 +97,9 @@ def make_grades(con: Any) -> None:
     """Makes the table `grade` of the dev and test queries.
 
     For a query with shown products, the grade is round(2 * clicks / expected
-    clicks), at most 4. For other queries see `click_grades`.
+    clicks), at most 4. The expected clicks are the sum of the click-through
+    rates of the positions at which the product was shown. Each client counts
+    once. For other queries see `click_grades`.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks.

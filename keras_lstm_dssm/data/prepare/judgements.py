@@ -67,8 +67,8 @@ def read_judgements(
             f"{source}: found no column of grades, expected query, product and"
             " grade: name the column by --grade"
         )
-    # E, S, C and I are labels of ESCI. If grades exceed 4, or are fractions of
-    # at most 1, they are rescaled.
+    # E, S, C and I are labels of ESCI. If a grade exceeds 4, or if the grades
+    # are fractions from 0 to 1, all grades are rescaled to 0 to 4.
     con.execute(f"""
         CREATE TABLE judged AS
         WITH texts AS (
@@ -115,7 +115,7 @@ def _first(table: Table, names: Iterable[str]) -> str | None:
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Gives usual names to the columns of OpenSearch, TREC, and plain texts."""
+    """Gives usual names to the columns of OpenSearch, TREC and plain TSV."""
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""

@@ -145,7 +145,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last."""
-    # Until `data.json` names the new sources, `--append` can be repeated.
+    # After an interruption `data.json` lacks the new sources, so that the same
+    # `--append` can be run again.
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
         flush_to_disk(path)
@@ -181,7 +182,7 @@ class _Builder:
         import duckdb
 
         self.settings, self.report, self.work = settings, report, work
-        # The folder to append to, and its `data.json`.
+        # The output folder, and its `data.json` before an `--append`.
         self.before, self.data = before, data or {}
         self.con = duckdb.connect()
         self.con.execute(

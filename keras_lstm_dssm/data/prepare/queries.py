@@ -29,7 +29,8 @@ def read_queries(con: Any, seed: int) -> None:
         SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,
           max(text) AS text  -- "bolt" rather than "Bolt"
         FROM spelled WHERE key <> '' GROUP BY key""")
-    # A row for each spelling `q`; `n` is the first row of `entry` with it.
+    # A row for each spelling `q`. `n` is the number of the first row of `entry`
+    # with this spelling.
     con.execute("""
         CREATE TABLE written AS
         SELECT s.*, a.number AS query

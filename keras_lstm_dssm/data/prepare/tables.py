@@ -131,7 +131,8 @@ def open_table(
 ) -> Table:
     """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
-    A first line with one of the `known` names of columns is a header.
+    A first line with one of the `known` names of columns is a header. Files
+    that are not in UTF-8 are copied to `folder`, in UTF-8.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
@@ -330,7 +331,7 @@ def _unquoted(name: str) -> str:
 
 
 def json_rows(file: File) -> str:
-    """Returns SQL for a file's `(row, line)`; a bad `line` has the row NULL."""
+    """Returns SQL for `(row, line)` of a file; `row` is NULL for a bad line."""
     path = quoted(file.path)
     if file.form == "parquet":
         return f"""

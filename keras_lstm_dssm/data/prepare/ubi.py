@@ -54,7 +54,7 @@ def define_functions(con: Any) -> None:
 def read_ubi(
     con: Any, files: Sequence[File], source: str, settings: PrepareSettings
 ) -> Log:
-    """Reads pages of results, and clicks without a page."""
+    """Reads pages (the products shown for a `query_id`), and other clicks."""
     for file in files:
         if file.form == "text":
             raise InputError(
