@@ -91,7 +91,8 @@ def letter_grams(word: str) -> list[str]:
 def number_forms(word: str) -> list[str]:
     """Lists the forms by which a word may match as a number.
 
-    A word without digits may be a Roman numeral, and therefore has a form, too.
+    A word without digits may be a Roman numeral, and has a form, too:
+    `Postings.term_of` maps "=iv" to the term of the number 4.
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")

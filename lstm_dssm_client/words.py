@@ -107,7 +107,10 @@ _AREA = (
 
 
 def _without_thousands(
-    separators: str, decimal: str, end: str, prefix: str = ""
+    separators: str,  # of thousands
+    decimal: str,  # decimal separators
+    end: str,  # pattern of the text after such a number
+    prefix: str = "",  # pattern of the text before any other number
 ) -> Rule:
     """Returns the rule that removes separators from numbers below 10^15."""
     group = f"[{separators}]([{_DIGITS}]{{3}})"

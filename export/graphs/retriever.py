@@ -291,8 +291,8 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
     """Divides documents into blocks of at most `BLOCK`; returns the edges.
 
     Documents that share a vector are in one block, so that their scores are
-    equal. More than `BLOCK` such documents get several blocks, without others.
-    `vector_of` is ascending, see `EqualVectors`.
+    equal. If they are more than `BLOCK`, they get several blocks, without other
+    documents. `vector_of` is ascending, see `EqualVectors`.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -350,8 +350,8 @@ def best_rows(
         return block + 1, scores, tf.gather(numbers, best, batch_dims=1)
 
     batch = tf.shape(queries)[0]
-    # Only one block at a time: all scores of a million documents and 512
-    # queries would take 2 GB.
+    # The loop needs no tensor of all scores: for a million documents and 512
+    # queries, this tensor would have 2 GB.
     _, scores, numbers = tf.while_loop(
         lambda block, *_: block < len(edges) - 1,
         add_block,
