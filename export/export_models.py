@@ -98,7 +98,7 @@ def export_models(
             encoder is exported.
         queries: Training queries, for `hybrid`. Without queries, hubness has no
             weight. The retriever stores the stems of all words of titles and
-            queries.
+            queries, because graphs cannot compute stems.
 
     Returns:
         The folders of the new versions.

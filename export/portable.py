@@ -92,9 +92,10 @@ def export_portable(
     Raises:
         InputError: The model is no `TwoTower`; an encoder is a `LayerEncoder`
             or of another package; `weights` or `vectors` is unknown; a weight
-            is not finite; there are no titles; the numbers of ids and titles
-            differ; `hybrid` is given without documents; or the file cannot be
-            written.
+            is not finite; there are no titles; the numbers of ids, tags and
+            titles differ; an id is empty; a tag is blank or has a comma; a
+            title has more than 32 tags; `hybrid` is given without documents; or
+            the file cannot be written.
 
     Example:
     >>> export_portable(model, "shop.safetensors", Documents(titles, titles))
@@ -156,14 +157,17 @@ def export_portable(
 
 
 def portable_part(
-    encoder: Any,
+    encoder: Any,  # a `TextEncoder`, a `HybridEncoder` or None
     rows: DocumentRows,
     stored: StoredVectors | None,
     hybrid: HybridSettings | None = None,
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
-    """Returns a writer of `PORTABLE_PART`, if `LocalModel` has the encoder."""
+    """Returns a function that writes `PORTABLE_PART` into a version's folder.
+
+    Returns `None` if `LocalModel` cannot compute the encoder's vectors.
+    """
     towers = [encoder]
     if isinstance(encoder, HybridEncoder):
         towers = [part.encoder for part in encoder.parts.values()]
@@ -297,6 +301,7 @@ def _stored_weights(
             rows, start = layer.changed_rows(), (0, 0.0)
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
+            # `PortableFile.table` expects one row or more.
             rows = rows if len(rows) else np.array([0])
             # int8 is too coarse for rows whose sum is a part of the vector.
             is_sum = layer is getattr(tower, "bag_embedding", None)

@@ -91,7 +91,8 @@ def letter_grams(word: str) -> list[str]:
 def number_forms(word: str) -> list[str]:
     """Lists the forms by which a word may match as a number.
 
-    A word without digits may be a Roman numeral, and therefore has a form, too.
+    A word without digits may be a Roman numeral, and has a form, too:
+    `Postings.term_of` maps "=iv" to the term of the number 4.
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
@@ -121,13 +122,13 @@ def word_forms(
 
 
 def idf(frequency: Any, count: int) -> np.ndarray:
-    """Returns Lucene's IDF of terms in `frequency` of `count` texts."""
+    """Returns Lucene's IDF of terms that `frequency` of `count` texts have."""
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
 def term_shares(
-    counts: np.ndarray,
-    lengths: np.ndarray,
+    counts: np.ndarray,  # how often a term occurs in a document
+    lengths: np.ndarray,  # number of terms in the document
     mean_length: float,
     k1: float,
     b: float,
@@ -208,7 +209,9 @@ class Match(NamedTuple):
 
     word: str  # of the query
     term: int  # index of `Postings.bounds`
-    scale: np.float32  # factor of the term's scores
+    # Factor of the term's scores: 1 / (sum of the query's IDFs), or for a
+    # number 1 / (count of the query's numbers).
+    scale: np.float32
 
 
 TERM_PARTS = ("bm25", "numbers")
@@ -216,7 +219,15 @@ TERM_PARTS = ("bm25", "numbers")
 
 
 class TermScores:
-    """Computes weighted scores of documents from BM25 and matching numbers."""
+    """Computes the weighted scores of documents for the terms of a query.
+
+    For the terms t of a query and a document D, the parts are
+
+        bm25     sum_t BM25(t, D) / sum_t IDF(t)
+        numbers  share of the query's numbers that occur in D
+
+    before they are multiplied by their weights.
+    """
 
     def __init__(
         self, postings: Postings, kind: str, weights: Mapping[str, float]
@@ -247,7 +258,8 @@ class TermScores:
                 term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
-        # The parts are from 0 to 1: IDFs are upper bounds of BM25 scores.
+        # The sum of the IDFs is an upper bound of BM25, and includes terms that
+        # no document has. A document with one of several words scores low.
         max_bm25 = np.float32(sum(self.idf[term] for _, term in words))
         return [
             Match(word, term, np.float32(1) / np.float32(total))

@@ -2,9 +2,9 @@
 
 `tensorflow_serving.apis` has the API's protobuf messages, but imports
 TensorFlow, which takes seconds. This module therefore declares the messages
-again, with only the fields that clients use. The package name
-`lstm_dssm_client` and a separate descriptor pool avoid conflicts with
-TensorFlow's messages.
+again, with the API's field numbers, but only the fields that clients use. The
+package name `lstm_dssm_client` and a separate descriptor pool avoid conflicts
+with TensorFlow's messages.
 
 Sources: `tensorflow_serving/apis/*.proto` and `util/status.proto` of
 https://github.com/tensorflow/serving; `core/framework/tensor.proto`,
@@ -562,7 +562,9 @@ class AsyncClient(AsyncTextClient):
 class Client(TextClient):
     """Sends texts to a server's models over gRPC; threads may share a client.
 
-    Inputs are checked against the model's signature before they are sent.
+    Inputs are checked against the model's signature before they are sent. The
+    client reads the signature before the first request for a model, and again
+    after a new version has answered.
 
     Args:
         target: The server's gRPC address, for example `127.0.0.1:8500`.

@@ -17,7 +17,7 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST_SHARE = 5e-5
-"""Explanations omit a word if its contribution is smaller and rounds to 0."""
+"""Explanations omit words with smaller contributions, which round to 0.0000."""
 
 
 def probability(log_odds: Any) -> Any:
@@ -50,7 +50,16 @@ def _are_in_range(numbers: np.ndarray, least: int, end: int) -> bool:
 
 
 class Hybrid:
-    """Ranks documents by the log-odds of `HybridSettings`; explains scores."""
+    """Ranks by the log-odds that a document is relevant, and explains scores.
+
+    The log-odds of a document D for a query Q are
+
+        base + w_towers cos_towers(Q, D) + w_words cos_words(Q, D)
+             + terms(Q, D) - w_hubness hubness(D)
+
+    `TermScores` computes terms(Q, D). The hubness is the mean cosine of D and
+    the nearest training queries.
+    """
 
     def __init__(
         self, file: PortableFile, count: int, encoder: WeightedParts | None
@@ -71,7 +80,11 @@ class Hybrid:
             hubness = file.array(HUBNESS, count)
             self._hubness = np.float32(weights[HUBNESS]) * hubness
 
-    def scores(self, text: bytes, cosines: np.ndarray | None) -> np.ndarray:
+    def scores(
+        self,
+        text: bytes,
+        cosines: np.ndarray | None,  # of all documents; None without an encoder
+    ) -> np.ndarray:
         """Returns all documents' log-odds without `base`, float32 `[count]`."""
         scores: Any = np.float32(0)
         if self.terms is not None:
@@ -87,8 +100,8 @@ class Hybrid:
         self,
         text: bytes,
         rows: np.ndarray,
-        query: np.ndarray | None,
-        vectors: np.ndarray | None,
+        query: np.ndarray | None,  # the query's vector; None without an encoder
+        vectors: np.ndarray | None,  # the vectors of these documents, or None
     ) -> list[tuple[dict[str, float], dict[str, dict[str, float]]]]:
         """Returns `ExplainedHit.parts` and `.words` of the documents `rows`."""
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}

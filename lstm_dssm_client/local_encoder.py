@@ -170,10 +170,10 @@ and are updated in place."""
 
 def run_steps(
     inputs: np.ndarray,  # in the order of `by_time`; are overwritten
-    counts: Sequence[int],
-    kernel: np.ndarray,
+    counts: Sequence[int],  # number of inputs of each time step
+    kernel: np.ndarray,  # W_rec, [units, width]
     step: Step,
-    outputs: np.ndarray | None = None,  # to be filled with every y
+    outputs: np.ndarray | None = None,  # [n, units], to be filled with every y
 ) -> np.ndarray:
     """Runs a recurrent layer; returns the last y of each sequence."""
     y = np.zeros((counts[0], len(kernel)), inputs.dtype)
@@ -234,10 +234,13 @@ def _lstm(
 
 
 def lstm_step(
-    cells: int, gates: str, peepholes: Mapping[str, np.ndarray]
+    cells: int,
+    gates: str,  # in the order of the weights' columns, such as "ifgo"
+    peepholes: Mapping[str, np.ndarray],  # gate -> matrix or diagonal
 ) -> tuple[Step, np.ndarray, np.ndarray]:
     """Returns an LSTM's step, and the order and the signs of z's columns."""
-    # One call of `_sigmoid`, which takes -z, computes several adjacent gates.
+    # Gates with a sigmoid are adjacent: one call of `_sigmoid` computes them.
+    # Their signs are negative, because `_sigmoid` takes -z.
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]

@@ -55,7 +55,8 @@ def write_portable(
             arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
         )
     }
-    # A SavedModel contains some arrays: only their offsets are stored.
+    # If `path` is in the folder of a SavedModel, the file has only the offsets
+    # of arrays that the SavedModel's file `VARIABLES` contains.
     shared = _shared_arrays(_variables_of(path), arrays)
     text = json.dumps({"format": FORMAT, **header, "variables": shared})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
@@ -153,7 +154,7 @@ class Table(NamedTuple):
 
 
 class PortableFile:
-    """Reads a portable model and checks each array; used within `reading`."""
+    """Reads and checks a portable model; `reading` converts its errors."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         with safe_open(path, "np") as file:
@@ -278,7 +279,7 @@ START_BITS = 23
 """An initial value is limit * k / 2^23, with an integer k."""
 
 _BLOCK = 1 << 17
-"""Number of initial values to compute at once, which fits into a cache."""
+"""Number of initial values to compute at once; so many fit into a cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:

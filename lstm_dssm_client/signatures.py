@@ -310,7 +310,8 @@ def hits_from_outputs(
 ) -> list[list[Hit]]:
     """Returns the hits in a retriever's outputs `[batch, width]`."""
     shown_titles = ids if titles is None else titles
-    # The outputs are wider than k if another request of a batch has a larger k.
+    # The outputs are wider than k if the server has batched this request with a
+    # request for a larger k.
     rows = (ids[:, :k], scores[:, :k].tolist(), shown_titles[:, :k])
     return [
         [
@@ -551,8 +552,8 @@ def slices_of_size(
         yield slice(start, len(sizes))
 
 
-# Limits of one request. Exported graphs allow larger requests, because a server
-# that batches adds rows as padding.
+# Limits of one request. Exported graphs allow at least twice as many hits and
+# explanations, because a server that batches adds rows as padding.
 _ROWS = 512  # texts
 _BYTES = 1 << 19  # of all texts
 _HITS = 1 << 18  # in the reply

@@ -88,7 +88,10 @@ class PredictReply(Protocol):
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
-        """Decodes outputs by name; None if `signature` has other outputs."""
+        """Decodes outputs by name; None if `signature` has other outputs.
+
+        Only replies over HTTP need the signature.
+        """
 
 
 class Metadata(NamedTuple):
@@ -154,8 +157,8 @@ class AsyncTextClient:
                 newest version.
             tags: Searches only documents with these tags, by default all
                 documents. A document must have every listed tag without a
-                colon. Of several tags `name:value` with the same name, a
-                document must have one. The retriever must have been exported
+                colon. Of the tags `name:value` with the same name, a document
+                must have at least one. The retriever must have been exported
                 with tags.
 
         Returns:

@@ -20,8 +20,9 @@ class Part(NamedTuple):
 class WeightedParts:
     """Concatenates unit vectors; inner products are weighted sums of cosines.
 
-    The vectors of part i are multiplied by sqrt(w_i / W), where W is the sum of
-    the weights w_i.
+    The unit vectors of part i are multiplied by sqrt(w_i / W), where W is the
+    sum of the weights w_i. The inner product of the vectors of a query Q and a
+    document D is therefore sum_i w_i cos_i(Q, D) / W.
 
     Example:
     >>> encode = lambda texts: np.ones((len(texts), 1))
@@ -31,7 +32,8 @@ class WeightedParts:
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
-        self.vectors = [part for part in parts if part.weight]
+        self.vectors = [part for part in parts if part.weight]  # not arrays
+        # W, the sum of the weights.
         self.vector_weight = math.fsum(part.weight for part in self.vectors)
         self.scales = [
             np.float32(np.sqrt(part.weight / self.vector_weight))

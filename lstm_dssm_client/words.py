@@ -89,8 +89,8 @@ class Rule(NamedTuple):
     replacement: str
 
 
-# Repetitions have a maximum: Python retries a match from each character, and
-# unlimited repetitions would take quadratic time.
+# Repetitions have a maximum where Python would retry a failed match from each
+# of the repeated characters, which would take quadratic time.
 def _number(digits: str, others: str) -> str:
     return f"[{others}]{{0,3}}[{digits}][{digits}{others}]*"
 
@@ -107,7 +107,10 @@ _AREA = (
 
 
 def _without_thousands(
-    separators: str, decimal: str, end: str, prefix: str = ""
+    separators: str,  # of thousands
+    decimal: str,  # decimal separators
+    end: str,  # pattern of the text after such a number
+    prefix: str = "",  # pattern of the text before any other number
 ) -> Rule:
     """Returns the rule that removes separators from numbers below 10^15."""
     group = f"[{separators}]([{_DIGITS}]{{3}})"
@@ -448,7 +451,9 @@ def normalizer() -> Normalizer:
 def split_words(
     text: str | bytes, split: str, max_words: int | None = None
 ) -> list[str]:
-    """Splits a text into normalised words, as `normalize_texts` does.
+    """Splits a text into normalised words; returns [] if there are none.
+
+    `keras_lstm_dssm.text.normalize_texts` explains `split` and `max_words`.
 
     Example:
     >>> split_words("Quikrete™ mix, 3½ lb.", "alphanumeric")
@@ -500,7 +505,10 @@ def _stem(word: str) -> str:
 def trigram_ids(
     words: list[str], oov_buckets: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the trigram ids of words, and their bounds, `[words + 1]`."""
+    """Returns the ids of the words' letter trigrams, word after word.
+
+    Also returns the bounds of each word's ids, `[words + 1]`.
+    """
     if max(map(len, words)) > MAX_LETTERS:
         words = [word[:MAX_LETTERS] for word in words]
     text = " ".join(["", *words, ""])

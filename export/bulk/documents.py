@@ -147,8 +147,9 @@ def read_documents(
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
             `.parquet` file with the column `title` and, optionally, `id` and
-            `tags`; several files or globs, with commas between them; a folder
-            of documents; or a data folder, see `prepare`.
+            `tags` (lists, or strings with commas); several files or globs,
+            with commas between them; a folder of documents; or a data folder,
+            see `prepare`.
         fields: Which product fields to read, if `path` is a data folder; see
             `Recipe.fields`.
 
@@ -220,7 +221,8 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    Readers that share `distinct` skip documents that one of them has read.
+    `distinct` maps ids to the documents that were read. Readers that share
+    `distinct` skip these documents. With `None`, no document is skipped.
     """
 
     def __init__(
@@ -247,7 +249,7 @@ class DocumentReader(ABC):
         """Whether there are no more lines or rows."""
 
     def _is_new(self, row: _Row) -> bool:
-        """Returns whether no earlier document has this id."""
+        """Returns whether a row is new; rejects two documents with one id."""
         if self._distinct is None:
             return True
         earlier_row = self._distinct.setdefault(row[0], row)

@@ -196,7 +196,7 @@ def encode_with_ray(
     load_encoder: LoadEncoder,
     job: PartJob,
     workers: int,
-    address: str | None = None,
+    address: str | None = None,  # of a Ray cluster; None starts Ray here
 ) -> Iterator[PartResult]:
     """Encodes all parts with `workers` Ray actors of one CPU each."""
     ray = import_optional("ray", "ray")
@@ -262,7 +262,7 @@ class PartEncoder:
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes n parts; returns `PartResult` fields and `error`, `[n]`."""
+        """Encodes n parts; returns `PartResult` and `error` as arrays `[n]`."""
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(

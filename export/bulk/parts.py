@@ -164,7 +164,7 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads all parts; skips repeated rows, rejects conflicting rows."""
+        """Reads all parts; skips equal rows, rejects unequal rows of one id."""
         ids: list[str] = []
         titles: list[str] = []
         tags: list[tuple[str, ...]] = []

@@ -41,7 +41,7 @@ class GraphEncoder(Protocol):
 
 
 class EncoderModule(EncodingModule):
-    """A trained encoder; `encode_all` prefers the vectors of the teacher."""
+    """A trained encoder; `encode_all` returns the teacher's vectors, if any."""
 
     def __init__(
         self, encoder: GraphEncoder, teacher: TeacherVectors | None = None
@@ -98,7 +98,8 @@ class HybridEncoderModule(EncoderModule):
     ) -> np.ndarray:
         vectors = super()._encode_distinct(texts, progress)
         if self._words_teacher is not None:
-            # The teacher's vectors replace the part `words`, which is last.
+            # If the teacher has a vector for a text, this vector replaces the
+            # part `words`, which is last.
             rows = self._words_teacher.rows(texts)
             known_vectors = self._words_teacher.vectors[rows[rows >= 0]]
             width = known_vectors.shape[1]

@@ -44,7 +44,10 @@ SETTINGS_FILE = Path("assets.extra", "hybrid.json")
 
 
 class HybridModule(SearchModule):
-    """Ranks all documents by the probability that they are relevant."""
+    """Ranks all documents by the probability that they are relevant.
+
+    `lstm_dssm_client.hybrid.Hybrid` has the equation.
+    """
 
     def __init__(
         self,
@@ -114,7 +117,11 @@ class HybridModule(SearchModule):
     def explained(
         self, text: tf.Tensor, k: tf.Tensor, tags: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Signature `explained`: finds documents, and explains their scores."""
+        """Signature `explained`: finds documents, and explains their scores.
+
+        `ExplainedHit` explains the outputs `parts`, `words` (JSON) and `weak`.
+        If `tags` is "", all documents are searched.
+        """
         return self._search(text, k, tags, explained=True)
 
     def _search(

@@ -54,7 +54,10 @@ class KeyVecModule(EncodingModule):
 
     @signature(text=tf.string, n=tf.int32)
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Signature `keys`: finds key sentences and key words of documents."""
+        """Signature `keys`: finds key sentences and key words of documents.
+
+        The outputs are `[batch, largest n]`, the most probable first.
+        """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
         text, width = refuse_many_hits(text, width, MAX_N, "n")

@@ -84,8 +84,12 @@ class DocumentTags(tf.Module):
         )
 
     def mask(self, tags: tf.Tensor) -> "TagMask":
-        """Returns a function that finds the documents with a query's tags."""
-        # Tags have commas between them; without tags, all documents match.
+        """Returns a function that finds the documents with a query's tags.
+
+        `tags`, strings `[batch]`, have commas between them; "" admits all
+        documents. Of all tags of a query with the same `tag_name`, a document
+        must have one. An unknown tag admits no document.
+        """
         query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
         values = tf.strings.strip(query_tags.values)
         is_tag = values != ""
@@ -136,8 +140,9 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 class EqualVectors(NamedTuple):
     """Sorts documents so that documents with equal vectors are adjacent."""
 
-    # A shared vector is multiplied once, because the last bits of a product
-    # depend on the position of a row: equal documents get equal scores.
+    # A shared vector is multiplied only once, so that its documents have equal
+    # scores: the last bits of a product depend on the position of the row.
+    # Distinct vectors are in the order of their first documents.
     order: np.ndarray  # position -> document, integers [n]
     vector_of: np.ndarray  # position -> distinct vector, int32 [n]
     first: np.ndarray  # distinct vector -> first document with this vector
@@ -148,6 +153,7 @@ class EqualVectors(NamedTuple):
         keys = np.array([hash(row.tobytes()) for row in vectors], np.int64)
         _, first, key = np.unique(keys, return_index=True, return_inverse=True)
         order = np.argsort(first[key], kind="stable")
+        # Vectors with equal hashes may differ.
         is_new = np.ones(len(vectors), bool)
         same_key = 1 + np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
         before, after = order[same_key - 1], order[same_key]
@@ -235,7 +241,7 @@ class Float32Vectors(DocumentVectors):
 
 
 class Int8Vectors(DocumentVectors):
-    """Stores vectors as integers from -127 to 127, int8."""
+    """Stores vectors as int8 codes and a scale, see `int8_codes`."""
 
     def _store(self, *arrays: np.ndarray) -> None:
         codes, scales = arrays
@@ -282,9 +288,13 @@ BLOCK = 16_384
 
 
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
-    """Divides documents into blocks of at most `BLOCK`; returns the edges."""
+    """Divides documents into blocks of at most `BLOCK`; returns the edges.
+
+    Documents that share a vector are in one block, so that their scores are
+    equal. If they are more than `BLOCK`, they get several blocks, without other
+    documents. `vector_of` is ascending, see `EqualVectors`.
+    """
     count = len(vector_of)
-    # Up to `BLOCK` documents with one vector get equal scores in one block.
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
     starts = np.append(starts, count)
     edges = [0]
@@ -309,14 +319,17 @@ MASKED = float(np.finfo(np.float32).min)
 
 
 def best_rows(
-    # Returns scores `[batch, stop - start]`, given `start` and `stop`.
+    # Start and stop of a block -> scores `[batch, stop - start]`.
     scores_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     queries: tf.Tensor,
-    edges: np.ndarray,
+    edges: np.ndarray,  # of the blocks, see `block_edges`
     width: tf.Tensor,
     mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the largest scores and their documents, `[batch, width]`."""
+    """Returns the largest scores and their documents, `[batch, width]`.
+
+    The scores are descending. Documents outside of the mask are last.
+    """
 
     def add_block(
         block: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor
@@ -337,7 +350,8 @@ def best_rows(
         return block + 1, scores, tf.gather(numbers, best, batch_dims=1)
 
     batch = tf.shape(queries)[0]
-    # All scores of a million documents and 512 queries would take 2 GB.
+    # The loop needs no tensor of all scores: for a million documents and 512
+    # queries, this tensor would have 2 GB.
     _, scores, numbers = tf.while_loop(
         lambda block, *_: block < len(edges) - 1,
         add_block,
@@ -503,6 +517,7 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
+    # Returns the function that writes the file for `LocalModel`.
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
     """Returns the retriever of documents; no model if `documents` is `None`."""

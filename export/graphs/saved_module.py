@@ -58,9 +58,9 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         @functools.wraps(function)
         def checked(*arguments: Any) -> Any:
-            # TF Serving checks no shapes, and some kernels of TF.Text crash the
-            # server for a scalar.
             owner = arguments[: -len(dtypes)]
+            # TF Serving checks no shapes, and a scalar makes some kernels of
+            # TF.Text crash the server.
             inputs = [
                 tf.ensure_shape(tensor, [None])
                 for tensor in arguments[-len(dtypes) :]
@@ -93,7 +93,11 @@ class ServedModule(tf.Module):
 
 
 class ServedWeights:
-    """The variables of exported models, without unchanged rows of tables."""
+    """The variables of exported models.
+
+    If less than half of a trigram table's rows have changed, only these rows
+    are stored. Graphs compute the other rows, which have their initial values.
+    """
 
     def __init__(self, *models: Any) -> None:
         # A module must keep this list as an attribute: TF Serving restores no

@@ -99,7 +99,10 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns terms, words, and 1.0 for numbers or 0.0 for other words."""
+        """Returns terms and words of possible numbers, and which are numbers.
+
+        A word without digits is a number only if it is a known Roman numeral.
+        """
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
         lengths = digits.row_lengths()
@@ -126,7 +129,11 @@ class TermGraph(tf.Module):
         return tf.reshape(flat, [batch, self.count])
 
     def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the scores of k documents, `[terms, k]`, by `TERM_PARTS`."""
+        """Returns what the terms of one query add to the scores of k documents.
+
+        `numbers` are the documents. The result has an array `[terms, k]` for
+        each of `TERM_PARTS`.
+        """
         k = tf.size(numbers)
         # Columns 0 to k - 1 are the k documents; other documents get column k.
         columns = tf.tensor_scatter_nd_update(
@@ -147,8 +154,8 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
-        # Each posting's index in `matches.terms`, and document -> cell. A cell
-        # is an index of the result.
+        # (Index in `matches.terms`, document) of each posting -> the posting's
+        # cell, which is an index of the result.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
@@ -204,7 +211,10 @@ def unaccented(words: tf.Tensor) -> tf.Tensor:
 
 
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the letter trigrams of words, and the word of each trigram."""
+    """Lists the letter trigrams of unaccented words, and each trigram's word.
+
+    `bm25.letter_grams` lists the same trigrams.
+    """
     split = tf.strings.unicode_split(words, "UTF-8")
     letters = split.flat_values
     word_of = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]
@@ -219,7 +229,10 @@ def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
-    """Returns JSON for each column of `shares`, such as `{"bolt": 0.2500}`."""
+    """Returns JSON for each column of `shares`, such as `{"bolt": 0.2500}`.
+
+    `shares` is `[words, k]`. Contributions of equal words are added.
+    """
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
     # JSON allows no plain quotes, backslashes or control characters.

@@ -288,7 +288,10 @@ MOST_CHANGED = 0.2
 
 
 def check_ids(path: str | os.PathLike[str], ids: Iterable[str]) -> None:
-    """Raises `InputError` if too many ids differ from the served ids."""
+    """Raises `InputError` if too many ids differ from the served ids.
+
+    `path` is the folder of a retriever or of one version.
+    """
     folder = served_version(path) or Path(path)
     if not (folder / IDS_FILE).exists():
         return
