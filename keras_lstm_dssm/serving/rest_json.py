@@ -370,7 +370,7 @@ def _type_error(value: Any, dtype: str) -> InvalidError:
     )
 
 
-_BYTES_SUFFIX = "_bytes"
+_BYTES_SUFFIX = "_bytes"  # of names of outputs that are sent in base64
 
 
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
