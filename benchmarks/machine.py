@@ -51,7 +51,8 @@ def gemm_rate(threads: int) -> float:
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # Several products run at once, because one product may run in one thread.
+    # Several products run at once, because TensorFlow may compute one product
+    # in a single thread.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
@@ -109,7 +110,8 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
         + 4 * steps * width  # gates' inputs of all time steps, and gradients
         + 2 * steps * (width + 2 * cells)  # activations
     )
-    # The three matrix products are y(t-1) W_rec, dz W_rec' and y' dz.
+    # Each of the matrix products y(t-1) W_rec, dz W_rec' and y' dz takes
+    # 2 * steps * cells * width operations.
     return StepWork(6 * steps * cells * width, _FLOAT_BYTES * floats)
 
 
@@ -118,8 +120,8 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives."""
     towers = [tower_work(words, cells, gates) for words in (query, document)]
-    # Cosines take three matrix products. Cosines, softmax and gradient are each
-    # written and read once.
+    # The cosines take three matrix products, with their gradients. Cosines,
+    # softmax and gradient are each written and read once.
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))
     return StepWork(
         sum(work.flops for work in towers) + 6 * cosines * cells,

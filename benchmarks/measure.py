@@ -193,7 +193,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender; its process gets name -> work from `function`."""
+    """Returns a contender whose process calls `function` for name -> work."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -219,7 +219,10 @@ def peer(
 def compare(
     contenders: Mapping[str, Contender], work: str, rounds: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns each contender's median result, and its fastest environment."""
+    """Runs a work in each contender's fastest environment, in turn.
+
+    Returns name -> median result, and name -> environment.
+    """
     fastest = {
         name: best_environment(contender, work)
         for name, contender in contenders.items()

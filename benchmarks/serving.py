@@ -131,7 +131,8 @@ def measure_load(
 ) -> dict[str, Any]:
     """Times requests of one client and of many clients to `lstm-dssm-serve`.
 
-    While many clients send requests, new versions of the model are published.
+    While many clients send requests, a new version of the model is published
+    every `swap_seconds`.
     """
     requests = [_request(query) for query in as_bytes(queries)]
     bodies = http_bodies(as_bytes(queries))
@@ -213,7 +214,10 @@ def send_requests(
     http_target: str = "",
     bodies: Sequence[bytes] = (),
 ) -> LoadResult:
-    """Sends requests of concurrent clients; half use `http_target` if given."""
+    """Sends requests of concurrent clients; half use `http_target` if given.
+
+    Each client waits for a reply before it sends the next request.
+    """
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
     requests, bodies = list(requests), list(bodies)
@@ -240,7 +244,7 @@ async def _run_client(
     target: str, requests: Sequence[PredictRequest], end: float, log: LoadResult
 ) -> None:
     options = [
-        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.use_local_subchannel_pool", 1),  # a connection for each client
         ("grpc.enable_retries", 0),
     ]
     async with grpc.aio.insecure_channel(target, options=options) as channel:

@@ -40,12 +40,12 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Name of a result -> model. The result `keras` is the faster of both."""
+"""Name of a result -> model. The result `keras` is the faster of the two."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `THREADS`. `torch` is the faster of both."""
+"""Name of a result -> key of `THREADS`. `torch` is the faster of the two."""
 
 _COUNTED_BATCHES = 8  # batches whose estimated minimum times are averaged
 
@@ -218,7 +218,7 @@ def tower_works(
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
-    """Returns all rates, and `ratio_NAME`, our rate divided by a peer's."""
+    """Returns all rates, and our rate divided by each peer's: `ratio_NAME`."""
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
         forms = [rates[name] for name in names if name in rates]
@@ -250,7 +250,7 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Returns milliseconds of steps by size, and of each kind of operation."""
+    """Times steps of several sizes, and each kind of operation, in ms."""
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {

@@ -167,6 +167,7 @@ def scorer_works(
             scorer.score(query, texts)
 
         cached_times = percentiles_and_cpu(score_texts, [candidates] * CALLS)
+        # Empties both caches of texts, so that documents are new.
         scorer.hasher.cache = scorer.words.cache()
         del scorer._documents
         score_texts(["one"])  # reads the vocabulary
@@ -180,7 +181,8 @@ def scorer_works(
         exported_times = percentiles_and_cpu(
             score_exported, [candidates] * CALLS
         )
-        # Each kind of times has p50, p99 and processor time, in milliseconds.
+        # In milliseconds: p50, p99 and processor time of each kind of call, and
+        # the time of the first call.
         return [*cached_times, *new_times, *exported_times, *first]
 
     return {

@@ -109,8 +109,8 @@ def main(_: list[str]) -> None:
     from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
-    # Otherwise the garbage collection after an unloaded version would scan
-    # imported modules, and stop all requests for 0.25 s.
+    # Garbage is collected after a version is unloaded. Without `freeze`, this
+    # would scan all imported modules, and stop all requests for 0.25 s.
     gc.freeze()
     # Each connection is an open file, and the soft limit is often 1,024.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # an excluded bound is moved, because absl includes bounds
+_SMALLEST = 1e-9  # moves an excluded bound, because absl includes bounds
 _MOST = 1e30  # float32 overflows at 3e38
 
 
@@ -27,7 +27,8 @@ def define_settings(
 ) -> None:
     """Defines a flag for each field; the help is in the docstring of its class.
 
-    Fields that are not in `named` are set by `--set`. `only` selects fields.
+    `classes` has the name of each class in the help. Fields that are not in
+    `named` are set by `--set`. `only` selects fields.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}

@@ -98,7 +98,8 @@ def answer_as_towers(
 ) -> None:
     """Runs the works `train` and `encode` of two towers, see `answer`.
 
-    `prepare` makes a tower's input. `train` returns the time that it took.
+    `prepare` makes a tower's input. `train` returns the seconds of a step.
+    `encode` is timed here.
     """
     pairs, titles = (
         [

@@ -30,7 +30,7 @@ class Distinct(NamedTuple):
     word_index: np.ndarray
     words: np.ndarray  # int32 `[time, u]`, word indices of the distinct texts
     lengths: np.ndarray  # int32 `[u]`, number of words; 0 for padding
-    text_index: np.ndarray  # int32 `[batch]`, distinct text of each text
+    text_index: np.ndarray  # int32 `[batch]`, each text's column in `words`
     word_range: np.ndarray  # int32 `[n]`; its length tells n to `jit`
 
 

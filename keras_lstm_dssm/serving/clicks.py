@@ -149,9 +149,9 @@ class ClickWriter:
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        # Numbers of clicked results, which are removed when tokens expire.
+        # Numbers of clicked results, which are kept until their tokens expire.
         self._clicked: set[int] = set()
-        self._expiries: deque[tuple[float, int]] = deque()
+        self._expiries: deque[tuple[float, int]] = deque()  # (time, number)
 
     def show(
         self,
@@ -170,7 +170,11 @@ class ClickWriter:
         return urlsafe_b64encode(self._signature(payload) + payload).decode()
 
     def write(self, token: str) -> bool:
-        """Writes a clicked result to disk once; returns whether it did so."""
+        """Writes a clicked result to disk once; returns whether it did so.
+
+        Raises `TokenError` for a wrong or old token, and `OSError` if writing
+        fails.
+        """
         number, pair = self._verified(token)
         line = self._line(pair)
         if line is None:
@@ -260,7 +264,7 @@ class UbiWriter(ClickWriter):
         if query:
             with self._lock:
                 self._queries.append(_encoded(row), sync=False)
-        # These tokens have JSON in place of the title, which `_line` reads.
+        # The tokens have JSON instead of the title. `_line` reads the JSON.
         return [
             self.issue(query, json.dumps([query_id, document_id, ordinal]))
             for ordinal, document_id in enumerate(ids, 1)
@@ -284,6 +288,7 @@ class UbiWriter(ClickWriter):
         )
 
     def _append(self, line: bytes) -> None:
+        # A click on disk must refer to a search on disk.
         self._queries.sync()
         super()._append(line)
 

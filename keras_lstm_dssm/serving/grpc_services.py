@@ -173,8 +173,9 @@ class Health(HealthServicer):
 class Calls(grpc.aio.ServerInterceptor):
     """Checks tokens, and limits the time and the number of gRPC calls."""
 
-    # grpc.aio has no time limit for messages (`test_calls_without_a_message`).
-    # For a message that cannot be parsed, grpc.aio would send a traceback.
+    # The class reads and parses messages itself. grpc.aio has no time limit for
+    # messages (`test_calls_without_a_message`), and sends a traceback if a
+    # message cannot be parsed.
 
     def __init__(
         self,

@@ -32,7 +32,8 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
 REQUEST_SECONDS = 30.0
-"""Seconds in which the head of a request must arrive, and then the body."""
+"""Time limit in seconds for the head of a request to arrive, and again for the
+body."""
 
 REPLY_SECONDS = 30.0
 """Seconds in which a client must read a reply."""
@@ -69,7 +70,7 @@ class Connection(H11Protocol):
         """Adds the connection to the scope of requests; called by asyncio."""
         super().connection_made(transport)
         self.app_state = {"connection": self}
-        # With 1, asyncio calls `pause_writing` as soon as a byte waits.
+        # asyncio then calls `pause_writing` if a part of a reply must wait.
         transport.set_write_buffer_limits(high=1)
         self._await_head()
 

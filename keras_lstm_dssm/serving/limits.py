@@ -47,9 +47,10 @@ class Bounds(ServerBounds):
     def check(self, request: PredictRequest) -> None:
         """Checks the shapes of a message, before memory is allocated.
 
-        Raises `InvalidError` for too many rows or a too large tensor.
+        Raises `InvalidError` if there are too many rows or a tensor is too
+        large.
         """
-        # The last value of a message stands for all missing values, so a few
+        # The last value of a tensor stands for all missing values, so a few
         # bytes can describe a tensor of any size.
         shapes = [proto.tensor_shape.dim for proto in request.inputs.values()]
         self.check_rows(max((dim[0].size for dim in shapes if dim), default=0))
@@ -136,7 +137,8 @@ class LoopTurns(asyncio.Lock):
 class RequestSlots(Executor):
     """Runs the requests of one protocol, in threads or in the event loop.
 
-    Only the thread of the event loop may use the object.
+    At most `max_requests` run or wait. Only the thread of the event loop may
+    use the object.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class RequestSlots(Executor):
     ) -> None:
         self._threads, self._max_requests = threads, max_requests
         self._turns = turns
+        # A request stays here until it ends, even if the client disconnects.
         self._jobs: set[Future[Any]] = set()
         self._in_loop = 0
         # Key -> time from which requests with this key may run in the loop.

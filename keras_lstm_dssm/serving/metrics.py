@@ -29,8 +29,8 @@ class RequestMetrics:
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        # Labels -> counters, and histograms with their number of units in a
-        # second.
+        # Labels -> counters, and (histogram, its units per second). A cache,
+        # because prometheus-client finds the metrics of labels slowly.
         self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}
@@ -96,7 +96,6 @@ class RequestMetrics:
         if method != "Predict":
             signature = ""
         labels = (protocol, method, model, signature, code)
-        # A cache, because prometheus-client finds the metrics of labels slowly.
         if labels not in self._by_labels:
             counters = [self._requests.labels(*labels)]
             timers = [(self._seconds.labels(*labels[:-1]), 1.0)]

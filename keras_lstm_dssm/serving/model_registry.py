@@ -184,8 +184,8 @@ def _verified(folder: Path) -> Iterator[None]:
             f"{folder}: found a link to {real}, which is outside {models_dir};"
             " copy the version there"
         )
-    # Files could change after the check. No program can forge the time of an
-    # inode's last change.
+    # Files could change after the check, so their states must stay the same. No
+    # program can forge `st_ctime_ns`, the time of an inode's last change.
     states_before = _file_states(folder)
     try:
         verify_manifest(folder)
@@ -233,7 +233,11 @@ def _status_code(error: BaseException) -> int:
 
 
 class ModelRegistry:
-    """Loads the models of a folder, and keeps served versions in memory."""
+    """Loads the models of a folder, and keeps served versions in memory.
+
+    Without a policy in `models.config`, the `versions` newest versions of a
+    model are served.
+    """
 
     def __init__(
         self,

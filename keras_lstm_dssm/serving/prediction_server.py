@@ -168,7 +168,7 @@ class PredictionServer:
         self._serving = threading.Thread(target=self._run, daemon=True)
 
     def poll(self) -> None:
-        """Checks for new versions now.
+        """Checks for new versions now; logs versions that do not load.
 
         Raises:
             InputError: A folder or `models.config` is wrong. The last correct

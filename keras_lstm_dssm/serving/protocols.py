@@ -227,7 +227,7 @@ def rerank(
     returns_documents = request.get("return_documents")
     if returns_documents not in (None, True, False):
         raise InvalidError("'return_documents' must be true or false")
-    # Only version 1, which is Jina's protocol, returns documents by default.
+    # Version 1 is also Jina's protocol, which returns documents by default.
     if returns_documents is None:
         returns_documents = version == 1
     name = request.get("model")
@@ -301,8 +301,8 @@ def _run(
 ) -> np.ndarray:
     """Runs a model on columns of texts, in chunks of `max_rows` rows."""
     rows = list(zip(*columns.values(), strict=True))
-    # Equal rows run once, because a row's position in a batch may change the
-    # last digits of the result.
+    # Equal rows run once, so that their results are equal. A row's position in
+    # a batch may change the last digits.
     first, row_of = distinct_values(rows)
     sizes = [sum(map(len, rows[index])) for index in first]
     inputs = {name: text_array(texts)[first] for name, texts in columns.items()}

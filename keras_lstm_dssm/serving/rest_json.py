@@ -346,7 +346,7 @@ def _decimal(value: Any, dtype: str) -> float:
     if isinstance(value, int) and abs(value) < 2**64:
         maximum: float = 2 ** (limits.nmant + 1) - 1  # exact up to this integer
     else:
-        # JSON may round the largest float32 up, to 3.40282347e38.
+        # JSON may have the largest float32 rounded up, as 3.40282347e38.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
         raise InvalidError(
@@ -370,7 +370,7 @@ def _type_error(value: Any, dtype: str) -> InvalidError:
     )
 
 
-_BYTES_SUFFIX = "_bytes"
+_BYTES_SUFFIX = "_bytes"  # of names of outputs that are sent in base64
 
 
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:

@@ -114,7 +114,8 @@ def word_similarity(
     if cosines is None:
         return letters
     equal = letters == 1
-    # No title has a misspelled word, but a title has a word of similar letters.
+    # A query word counts as misspelled if no title has the word, but a title
+    # has a word with similar letters.
     misspelled = letters.any(axis=1) & ~equal.any(axis=1)
     near = np.where(cosines < MIN_COSINE, 0, np.minimum(cosines, 1))
     return np.where(misspelled[:, np.newaxis], letters, np.maximum(near, equal))
@@ -123,7 +124,7 @@ def word_similarity(
 def nearest_words(
     query_words: Sequence[str],
     title_words: Sequence[str],
-    similarity: np.ndarray,
+    similarity: np.ndarray,  # `[query words, title words]`
 ) -> dict[str, list[str]]:
     """Maps each query word that is in no title to the nearest title words."""
     known = {*title_words}
@@ -202,15 +203,18 @@ _PART = re.compile("[^ ]+")
 def _matching_spans(
     title: str, similarities: Mapping[str, float]
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Yields the start, the end and the words of each span to highlight."""
+    """Yields the start, the end and the words of spans that may match.
+
+    If possible, a span has one word.
+    """
     for match in _PART.finditer(title):
         start, end = match.span()
         words = _words_of(match[0])
         if similarities.keys().isdisjoint(words):
             continue
         while words and end - start <= _MAX_WORD_LETTERS:
-            # Without a place to divide, as in "½" (the words 1 and 2), the span
-            # has all words.
+            # "½" has the words 1 and 2, but cannot be divided. The span of
+            # such a text has all words.
             stop, first = end, words
             for middle in range(start + 1, end):
                 if _words_of(title[middle:end]) == words[1:]:
@@ -359,8 +363,8 @@ class SearchPage:
             check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
         cosines = None
-        # The page sends `letters` to show two models side by side, because one
-        # model may have no encoders.
+        # The page sends `letters` for two models side by side. One of them may
+        # have no encoders, so words are compared by letters for both models.
         if not request.get("letters"):
             cosines = self._cosines(servable.version, query_words, words)
         similarity = word_similarity(query_words, words, cosines)
@@ -448,7 +452,10 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Logs the result with the token `click`; returns whether it did so."""
+        """Logs the result with the token `click`; returns whether it did so.
+
+        Raises `OSError` if the log cannot be written.
+        """
         token = string_of(request, "click")
         if self._clicks is None:
             raise InvalidError("this server writes no clicks")

@@ -258,7 +258,9 @@ class Security(NamedTuple):
         """Returns whether an HTTP request may have the header `Host: HEADER`.
 
         On a local `host`, the names of other machines are refused, to prevent
-        DNS rebinding. With tokens, TLS or `insecure`, any header is allowed.
+        DNS rebinding: a web site makes its name resolve to 127.0.0.1, so that
+        its page can send requests to this server. With tokens, TLS or
+        `insecure`, any header is allowed.
         """
         if self.insecure or self.tokens or self.tls or not is_loopback(host):
             return True

@@ -65,7 +65,7 @@ Check = Callable[[Mapping[str, np.ndarray]], None]
 _DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-"""Number of a status, in gRPC and in TensorFlow -> gRPC's status code."""
+"""Status number, equal in gRPC and TensorFlow -> gRPC's status code."""
 
 
 class SignatureCall(SavedSignature):

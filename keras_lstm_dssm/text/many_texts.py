@@ -22,7 +22,7 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 from lstm_dssm_client.signatures import as_bytes, slices_of_size
 
-_BATCH_BYTES = 1 << 19
+_BATCH_BYTES = 1 << 19  # maximum size of a batch with several texts
 _WORKERS = 2  # one thread hashes a batch while the other encodes a batch
 
 B = TypeVar("B")
@@ -159,7 +159,8 @@ class _Calls:
     def __enter__(self) -> None:
         with self._changed:
             if self._exiting:
-                raise StopIteration  # any other error would be logged
+                # Ends the dataset. Any other error would be logged.
+                raise StopIteration
             self._any_begun = True
             self._running += 1
 
@@ -202,7 +203,8 @@ def _traced(function: Callable[..., Any], *rules: Any) -> Any:
 class HashedTextCache:
     """Hashes texts as `LetterTrigrams.distinct` does, and caches their words.
 
-    `max_bytes` limits the texts. The cache needs six times as much memory.
+    The texts in the cache have at most `max_bytes` bytes. The cache needs six
+    times as much memory. A full cache takes no new texts.
     """
 
     def __init__(
@@ -460,8 +462,8 @@ class RepresentedTexts:
         return [represented[text] for text in texts]
 
     def _check_weights(self) -> None:
-        # TensorFlow never overwrites memory that NumPy refers to, so a weight
-        # with an equal address is unchanged.
+        # `self._values` refers to the memory of the weights, so TensorFlow does
+        # not overwrite it. A weight with an equal address is unchanged.
         values = [np.asarray(tf.convert_to_tensor(w)) for w in self._weights]
         unchanged = len(values) == len(self._values) and all(
             new.ctypes.data == old.ctypes.data or np.array_equal(new, old)

@@ -22,9 +22,9 @@ _CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
 # Characters that cannot begin a sentence.
 _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
-# Each step replaces a pattern. TensorFlow's RE2 has no look-around, and classes
-# such as \s differ between RE2 and `re`. The first step leaves single spaces:
-# `re` then needs linear time.
+# Each step replaces a pattern. The patterns have no look-around, because RE2
+# has none, and no classes such as \s, which differ between RE2 and `re`. The
+# first step leaves single spaces, so that `re` needs linear time.
 _STEPS = (
     (f"[{_END}{_STOP}{_SPACE}]+", " "),
     # An empty line, or a paragraph separator.
@@ -83,7 +83,10 @@ def split_sentences(
 def graph_sentences(
     texts: tf.Tensor, max_words: int = MAX_SENTENCE_WORDS
 ) -> tf.RaggedTensor:
-    """Splits documents `[batch]` into sentences, `[batch, (sentences)]`."""
+    """Splits documents `[batch]` as `split_sentences` does, in a graph.
+
+    Returns `[batch, (sentences)]`, with at least one sentence in each row.
+    """
     _check(max_words)
     documents = tf.strings.unicode_transcode(
         texts, "UTF-8", "UTF-8", errors="replace"

@@ -27,15 +27,18 @@ from lstm_dssm_client.words import (
 
 
 def as_strings(texts: Any) -> tf.Tensor:
-    """Converts a tensor, or an iterable of texts, to strings `(batch,)`."""
+    """Converts a tensor, or an iterable of texts, to strings `(batch,)`.
+
+    Raises `InputError` for other types.
+    """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
             raise InputError(
                 "expected a tensor of strings [batch], got "
                 f"{texts.dtype.name} {texts.shape}"
             )
-        # TF Serving does not check ranks, and some kernels of TF.Text crash on
-        # scalars.
+        # A graph checks the rank when it runs. TF Serving does not check ranks,
+        # and some kernels of TF.Text crash on scalars.
         return tf.ensure_shape(texts, [None])
     encoded = as_bytes(texts)
     return tf.constant(encoded, tf.string, shape=[len(encoded)])
@@ -222,7 +225,8 @@ def trigram_ids(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Hashes words to letter trigrams, such as `good` to `#go goo ood od#`.
 
-    Returns trigram ids, and the index of each id's word; both int32 `[m]`.
+    Returns trigram ids, and the index of each id's word, ascending; both int32
+    `[m]`.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
@@ -244,7 +248,9 @@ def trigrams_of_letters(
 ) -> tf.Tensor:
     """Computes the id of the trigram centred on each letter, int32 `[m]`.
 
-    `points` are code points. `word` has the index of each letter's word.
+    `points` are code points. `word` has the index of each letter's word,
+    ascending. With `oov_buckets=0`, as in the paper, letters outside of
+    `LETTERS` count as `#`.
     """
     # Item i says whether letters i - 1 and i are in the same word, `[m + 1]`.
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
@@ -264,6 +270,7 @@ def trigrams_of_letters(
     ids = (first * len(LETTERS) + second) * len(LETTERS) + third
     if not oov_buckets:
         return ids
+    # Trigrams with other letters are hashed to ids from `TRIGRAMS` on.
     windows = neighbours(tf.cast(points, tf.int64))
     mixed = tf.add_n(
         [f * p for f, p in zip(TRIGRAM_FACTORS, windows, strict=True)]
@@ -390,7 +397,7 @@ def distinct_texts(
 
     Returns words `[texts, (words)]`, and the index of each string's text.
     """
-    # Equal strings are removed first, because normalising takes longer.
+    # Equal strings are removed first, so that fewer strings are normalised.
     distinct_bytes, bytes_index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     distinct, normal_index = tf.unique(normal)
@@ -413,7 +420,11 @@ def distinct_texts(
 def text_fingerprints(
     texts: tf.Tensor, max_words: int | None, split: str
 ) -> tf.Tensor:
-    """Hashes normalised texts to int64 `[batch]`, equally in all processes."""
+    """Hashes texts by their normalised words, int64 `[batch]`.
+
+    Hashes are equal in all processes. A text collides with one of a million
+    other texts with probability 1e-13.
+    """
     distinct_bytes, index = tf.unique(texts)
     normal = normalize_texts(distinct_bytes, max_words, split)
     return tf.gather(tf.strings.to_hash_bucket_fast(normal, 2**63 - 1), index)
