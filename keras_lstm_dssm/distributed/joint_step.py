@@ -61,7 +61,7 @@ class JointStep(OneProcess):
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
         self.collectives = collectives
         self.cluster = collectives.cluster
-        self.most_rows = self.cluster.share(batch_size, 0)
+        self.most_rows = self.cluster.share(batch_size, 0)  # of any worker
         # A worker sets `stop_wanted` to 1 to stop all workers. After the step,
         # `stops` is above 0 on all workers.
         self.stop_wanted = tf.Variable(0, trainable=False, dtype=tf.int32)

@@ -90,7 +90,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields the worker's runs of `_RUN` lines: every n-th run of n workers."""
+    """Yields one of every n runs of `_RUN` lines, for n workers."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):
