@@ -40,7 +40,12 @@ class Cluster(NamedTuple):
 
 
 class Collectives:
-    """Exchanges tensors among workers, which must all make the same calls."""
+    """Exchanges tensors among all workers.
+
+    All workers must call the same methods in the same order, because each call
+    waits for the calls of all workers. If a worker is lost, calls raise
+    `tf.errors.OpError`.
+    """
 
     def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
@@ -136,7 +141,11 @@ class JointError(InputError):
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function on each worker; all get the results, or `JointError`."""
+    """Calls a function on each worker, and returns all results, by rank.
+
+    The results must be JSON values. If a worker raises an `InputError` or an
+    `OSError`, all workers raise `JointError`.
+    """
     outcome: dict[str, Any] = {}
     try:
         outcome["result"] = function()
@@ -168,11 +177,15 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
 
 
 def connect() -> Collectives:
-    """Connects the workers of `TF_CONFIG`, before TensorFlow runs anything."""
+    """Connects this worker with the other workers of `TF_CONFIG`.
+
+    Must be called before TensorFlow runs anything else.
+    """
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
     # The strategy only starts this worker's server and watches other workers.
-    # TensorFlow waits forever for a missing worker: Ray must kill this process.
+    # If a worker never starts, TensorFlow waits forever. Another process, such
+    # as Ray, must then kill this process.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     collectives = Collectives(Cluster(tuple(workers), rank), strategy)
     collectives.barrier()

@@ -33,10 +33,15 @@ class JointRows(NamedTuple):
 
 
 class JointBatch(NamedTuple):
-    """Table rows, titles and pairs of all workers' batches."""
+    """Table rows, titles and pairs of all workers' batches.
+
+    All workers have the distinct titles in the same order: titles of worker 0,
+    then further titles of worker 1, and so on.
+    """
 
     rows: list[JointRows]  # for each tower, the rows that batches read
-    contributed: tf.Tensor  # int32, titles that no earlier worker has
+    # int32, indices of this worker's titles that no earlier worker has
+    contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
@@ -44,19 +49,30 @@ class JointBatch(NamedTuple):
 
 
 class JointStep(OneProcess):
-    """Connects the training steps of all workers to one joint step."""
+    """Connects the training steps of all workers to one joint step.
+
+    Negatives also come from other workers' titles; each distinct title counts
+    once. Workers exchange data four times in a step: in `join`, in
+    `share_titles`, in the gradient of `share_titles`, and in `sum`. The weights
+    are bit-equal on all workers, and equal (up to rounding) to the weights of
+    one process that trains on the whole batch.
+    """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
         self.collectives = collectives
         self.cluster = collectives.cluster
-        self.most_rows = self.cluster.share(batch_size, 0)
+        self.most_rows = self.cluster.share(batch_size, 0)  # of any worker
         # A worker sets `stop_wanted` to 1 to stop all workers. After the step,
         # `stops` is above 0 on all workers.
         self.stop_wanted = tf.Variable(0, trainable=False, dtype=tf.int32)
         self.stops = tf.Variable(0, trainable=False, dtype=tf.int32)
 
     def join(self, model: TwoTower, batch: HashedPairs) -> HashedPairs:
-        """Joins the batch with the titles and table rows of other workers."""
+        """Joins the batch with the titles and table rows of other workers.
+
+        In the returned batch, `candidates` and `log_q` refer to the distinct
+        titles of all workers.
+        """
         if batch.fingerprints is None:
             raise InputError(
                 "found batches that were hashed without fingerprints, expected"
@@ -161,8 +177,12 @@ class JointStep(OneProcess):
     def share_titles(
         self, titles: Sequence[tf.Tensor], batch: HashedPairs
     ) -> Sequence[tf.Tensor]:
-        """Returns the vectors of the distinct titles of all workers."""
-        if batch.joint is None:  # as in an evaluation
+        """Returns the vectors of the distinct titles of all workers.
+
+        `titles` and the result are blocks of columns (`TextEncoder.blocks`).
+        Only the first block has a gradient.
+        """
+        if batch.joint is None:  # not joined, as in an evaluation
             return titles
         contributed, counts = batch.joint.contributed, batch.joint.counts
         trained, *untrained = titles

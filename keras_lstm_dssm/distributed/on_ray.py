@@ -42,14 +42,15 @@ _ENVIRONMENT = {
 def ray_cluster(
     ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
 ) -> Iterator[None]:
-    """Connects to the Ray cluster at `address`, or starts Ray here."""
+    """Connects to a Ray cluster, or starts Ray here with options `local`."""
     if ray.is_initialized():
         yield
         return
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
-        # Everyone who can reach Ray can run programs: only this machine may.
+        # Only this machine may connect, because everyone who can reach Ray can
+        # run programs.
         with nullcontext() if address else ray_on_loopback():
             _connect(ray, address, minutes, local)
             yield

@@ -29,8 +29,8 @@ class ShardedClickLog(ClickLog):
         max_bad_lines: int = 0,
         cut: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
-        # All workers read equally many whole files. The other files are divided
-        # by lines.
+        # All workers read equally many whole files. The remaining files, and
+        # all files of `cut`, are divided by lines.
         whole = len(paths) - len(paths) % workers
         files = list(paths[:whole][rank::workers])
         self._cut_bad = BadLines(max_bad_lines)
@@ -90,7 +90,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields every n-th run of `_RUN` lines, for n workers."""
+    """Yields one of every n runs of `_RUN` lines, for n workers."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):

@@ -68,7 +68,10 @@ class StopTogether(keras.callbacks.Callback):
 
 
 class JointMetrics(keras.callbacks.Callback):
-    """Replaces an epoch's metrics by the metrics over all workers' pairs."""
+    """Replaces an epoch's metrics by the metrics over all workers' pairs.
+
+    List this callback before callbacks that read the logs.
+    """
 
     def __init__(self, collectives: Collectives) -> None:
         super().__init__()
@@ -113,7 +116,7 @@ class JointEvaluation(BestEpoch):
         self, collectives: Collectives, evaluation: BestEpoch | None
     ) -> None:
         self.collectives = collectives
-        self.evaluation = evaluation
+        self.evaluation = evaluation  # `None` on workers 1, 2, ...
         settings = collectives.gather_objects(
             evaluation
             and [
@@ -219,6 +222,7 @@ class Workers(Processes):
 
         def read() -> dict[str, Any]:
             if model is None:  # a model is needed to hash words
+                # Like a resumed run, this worker reads what worker 0 wrote.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
@@ -315,7 +319,11 @@ def train_worker(
     save_minutes: float | None,
     threads: int,
 ) -> None:
-    """Trains two towers together with the other workers of `TF_CONFIG`."""
+    """Trains two towers together with the other workers of `TF_CONFIG`.
+
+    An existing run continues from its last checkpoint. Raises `JointError` or
+    `Stopped` on all workers, or `InputError` if another worker is lost.
+    """
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     collectives = connect()
     cluster, run = collectives.cluster, RunFolder(output)

@@ -27,8 +27,8 @@ def find_recipe(recipe: str | ModelRecipe) -> Any:
     """Returns a checked recipe; `recipe` may be the name of a preset.
 
     Raises:
-        InputError: There is no such preset, encoder or matcher; or the encoder
-            or matcher does not take an argument.
+        InputError: There is no such preset, encoder or matcher; or the recipe
+            has a wrong argument of the encoder or matcher.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
@@ -53,9 +53,11 @@ def build_model(
         seed: Seed of the weights and of the random negatives. Default 0.
         **arguments: A pair scorer or a `KeyVec` takes `vocabulary`, a list of
             words, and `vectors`, the initial word vectors `[words,
-            word_dimension]`. Default: random vectors. If the recipe has
-            `words="stems"`, a `KeyVec` also takes `stems`, and the vectors
-            are vectors of the stems.
+            word_dimension]`. Default: random vectors. Recipes with
+            `words="trigrams"` ignore `vectors`. If the recipe has
+            `words="stems"`, the vectors are vectors of stems: a pair scorer
+            takes the stems as `vocabulary`, and a `KeyVec` as `stems`. Two
+            towers take arguments of both encoders, such as `known_words`.
 
     Returns:
         A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
@@ -119,7 +121,8 @@ def check_arguments(
 
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
-    """Returns the registered subclass of `base` that a recipe's field names."""
+    """Returns the registered subclass of `base` with the name `class_name`."""
+    # Classes of other packages have names such as `my_package>GRUEncoder`.
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls
         for full_name, cls in keras.saving.get_custom_objects().items()
@@ -149,7 +152,10 @@ def check_towers(recipe: Recipe) -> None:
 
 
 def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
-    """Builds two towers; `sizes` are arguments of both encoders."""
+    """Builds two towers with random weights.
+
+    `sizes` are arguments of both encoders, such as `known_words`.
+    """
     encoder_class = registered_class("encoder", recipe.encoder, TextEncoder)
     config = {**recipe.encoder_config, **sizes}
     with seeded_initializers(seed):

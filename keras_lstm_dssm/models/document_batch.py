@@ -23,14 +23,15 @@ from lstm_dssm_client.signatures import as_bytes
 class DocumentBatch(NamedTuple):
     """Holds hashed documents."""
 
-    # `text_index` lists the sentences of all documents, `[sentences]`.
+    # The distinct sentences. `text_index`, `[sentences]`, lists the sentences
+    # of all documents, one document after the other.
     sentences: WordBatch
     # Number of sentences of each document, at least 1, int32 `[documents]`.
     lengths: tf.Tensor
 
     @property
     def document(self) -> tf.Tensor:
-        """The index of each sentence's document, int32 `[sentences]`."""
+        """The document of each sentence, int32 `[sentences]`, ascending."""
         return tf.repeat(tf.range(tf.size(self.lengths)), self.lengths)
 
 
@@ -64,7 +65,11 @@ class DocumentHasher(Hasher):
         salient: tf.RaggedTensor,
         key_words: tf.RaggedTensor,
     ) -> HashedDocuments:
-        """Hashes the documents of a batch and looks up their key words."""
+        """Hashes the documents of a batch and looks up their key words.
+
+        `documents` has strings and `salient` bools `[batch, (sentences)]`;
+        `key_words` has strings `[batch, (words)]`.
+        """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         row_check = check_rows(
             documents=lengths,
@@ -149,6 +154,7 @@ def document_batches(
     columns = _three_lists(x)
     rows = tf.data.Dataset.range(len(x[0]))
     if shuffle_seed is not None:
+        # Each pass over the dataset has a different order.
         rows = rows.shuffle(max(len(x[0]), 1), shuffle_seed)
     return rows.batch(batch_size or 32).map(
         lambda indices: tuple(tf.gather(column, indices) for column in columns)

@@ -45,9 +45,9 @@ class KeyVec(TextModel):
     probability that sentence i is a key sentence. The vector of the document is
     tanh(W_d m + b_d), where m is the mean of the states weighted by p_i.
 
-    Training teaches p_i to identify key sentences, and the vector to predict
-    key words. Both targets come from summaries. A trained model needs no
-    summary.
+    In training, p_i learns to identify key sentences, and the vector learns to
+    predict key words. In the paper, key sentences and key words come from
+    summaries. A trained model needs no summary.
 
     A document is a list of sentences, or a string, which `split_sentences`
     splits. `words.max_words` limits the words of each sentence.
@@ -75,8 +75,8 @@ class KeyVec(TextModel):
             `False`, all p_i are 1 and L_read is 0.
         dropout: Dropout rate of the sentences' vectors, as in Kim 2014.
             Default 0.
-        max_sentences: Largest number of sentences that are read of a document.
-            Default 250; `None` for all.
+        max_sentences: Number of sentences that are read from the start of a
+            document. Default 250; `None` for all.
         seed: Seed of dropout and of shuffling lists in `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 

@@ -26,8 +26,12 @@ from keras_lstm_dssm.text.word_hashing import (
 def log_q_sums(
     log_q: tf.Tensor, candidates: tf.Tensor, title_count: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns for each title the sum of `log_q` and the count, `(titles,)`."""
-    # `log_q` has a number for each clicked title, or for each candidate.
+    """Sums `log_q` over the occurrences of each title; counts occurrences.
+
+    `candidates` are indices of titles, `(batch, 1 + k)`. Returns sums and
+    counts, both float32 `(titles,)`.
+    """
+    # `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)`.
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
     count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [title_count])
@@ -39,13 +43,17 @@ class HashedPairs(NamedTuple):
     """Holds a hashed batch of pairs, with each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
-    document: WordBatch  # its `text_index` has the clicked titles, `[batch]`
-    # Indices of titles: the clicked title, then k negatives, `[batch, 1 + k]`.
+    # Clicked titles and negatives; with tied towers also the queries. Its
+    # `text_index`, `[batch]`, has the clicked titles.
+    document: WordBatch
+    # Indices of titles, int32 `[batch, 1 + k]`: the clicked title, then k
+    # negatives.
     candidates: tf.Tensor
-    # Which texts of `document` are titles, int32 `[titles]`; `None`: all.
+    # Indices of the titles among the distinct texts of `document`, int32
+    # `[titles]`; `None` if all texts are titles.
     titles: tf.Tensor | None = None
-    log_q: tuple[tf.Tensor, tf.Tensor] | None = None  # see `log_q_sums`
-    fingerprints: tf.Tensor | None = None  # of the titles, int64 `[titles]`
+    log_q: tuple[tf.Tensor, tf.Tensor] | None = None  # from `log_q_sums`
+    fingerprints: tf.Tensor | None = None  # hashes of titles, int64 `[titles]`
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
     joint: Any = None  # a `JointBatch` if several workers train
 
@@ -80,7 +88,11 @@ class PairHasher(Hasher):
         extras: dict[str, tf.Tensor] | None = None,
         caches: tuple[Any, Any] | None = None,
     ) -> HashedPairs:
-        """Hashes a batch of pairs of strings, or of `WordBatch`es."""
+        """Hashes a batch of pairs of strings, or of `WordBatch`es.
+
+        `extras` is the third part of a batch, see `TwoTower`. The two `caches`
+        are for queries and documents.
+        """
         extras = extras or {}
         if isinstance(query, WordBatch):
             clicked = document.text_index
@@ -96,7 +108,8 @@ class PairHasher(Hasher):
         # A graph with caches cannot be saved, so caches are optional.
         hashing = caches or (self.query_hashing, self.document_hashing)
         if self.tied:
-            # Queries and titles share a batch: each table row is read once.
+            # Queries and titles are hashed together, so that a training step
+            # reads each row of the table once.
             documents = hashing[0].distinct(tf.concat([query, titles], axis=0))
             query_index, index = tf.split(
                 documents.text_index, [rows, tf.size(titles)]
@@ -159,7 +172,7 @@ class PairHasher(Hasher):
         caches: tuple[Any, Any] = self.query_cache, self.document_cache
         if untrained:
             self.clear_if_stale()
-            # These caches also store the vectors' columns that do not train.
+            # These caches also store the untrained columns of vectors.
             caches = self._training_caches
         return hashed_in_parallel(batches, partial(self, caches=caches))
 
@@ -202,7 +215,10 @@ def pair_batches(
 
 
 def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
-    """Splits two lists of pairs; the last `share` is for validation."""
+    """Splits two lists of pairs; the last `share` is for validation.
+
+    Returns the arguments x, y and `validation_data` of `fit`.
+    """
     if isinstance(x, tf.data.Dataset):
         raise InputError(
             "validation_split needs two lists, not a dataset: give "

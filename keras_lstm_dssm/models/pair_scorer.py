@@ -42,7 +42,8 @@ class HashedTriples(NamedTuple):
     """Holds a hashed batch of triples, with each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
-    document: WordBatch  # `text_index`: positives, negatives, `[2 * batch]`
+    # Its `text_index`, `[2 * batch]`, has the positives, then the negatives.
+    document: WordBatch
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
 
 
@@ -104,6 +105,7 @@ def triple_batches(
         columns = *columns, sample_weights(sample_weight, rows)
     triples = tf.data.Dataset.from_tensor_slices(columns)
     if shuffle_seed is not None:
+        # Each pass over the dataset has a different order.
         triples = triples.shuffle(max(rows, 1), shuffle_seed)
     return triples.batch(batch_size or 128)
 
@@ -150,9 +152,9 @@ class PairScorer(TextModel):
     sum(w loss) / sum(w).
 
     The loss is `PairwiseHinge`, or any Keras loss of `y_true` and `y_pred`,
-    both `(batch, 2)`. `y_true` has 1 and 0. `y_pred` has the scores of the
-    positive and the negative. Accuracy is the share of triples in which the
-    positive has a higher score than the negative.
+    both `(batch, 2)`. Each row of `y_true` is 1 and 0. Each row of `y_pred` has
+    the scores of the positive and the negative. Accuracy is the share of
+    triples in which the positive has a higher score than the negative.
 
     Args:
         words: Layer that turns the texts of queries and documents into word
@@ -258,9 +260,9 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 
-        If `matcher.scores_by_numpy` is true, two caches grow: representations
-        of documents (up to 256 MB) and words of texts (some 200 MB). Several
-        threads may call this method.
+        If `matcher.scores_by_numpy` is true, representations of documents are
+        cached in up to 256 MB of memory, and words of texts in up to some 200
+        MB. Several threads may call this method.
 
         Args:
             query: The query's text.

@@ -43,7 +43,10 @@ class Hasher:
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches, unless they are hashed already."""
+        """Hashes a dataset's batches, unless they are hashed already.
+
+        Only `PairHasher.dataset` uses `untrained`.
+        """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
         return hashed_in_parallel(batches, self)
@@ -90,14 +93,18 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 
 
 def check_rows(**parts: Any) -> Any:
-    """Checks that all parts of a batch have the same number of rows."""
+    """Checks that all parts of a batch have the same number of rows.
+
+    Raises `InputError` if known numbers differ. When the graph runs, the
+    returned operation checks the unknown numbers, and raises
+    `tf.errors.InvalidArgumentError`.
+    """
     message = "expected equal numbers of rows in the parts of a batch: found"
     counts = {name: part.shape[0] for name, part in parts.items()}
     if len({*counts.values()} - {None}) > 1:
         listed = ", ".join(f"{rows} {name}" for name, rows in counts.items())
         raise InputError(f"{message} {listed}")
     rows = tf.stack([tf.shape(part)[0] for part in parts.values()])
-    # Numbers that are still unknown are checked when the graph runs.
     return tf.Assert(
         tf.reduce_all(rows == rows[0]),
         [f"{message} {', '.join(parts)}:", rows],
@@ -182,7 +189,11 @@ class OneProcess:
 
 
 class TextModel(BuiltModel):
-    """Base class of the models `TwoTower`, `PairScorer` and `KeyVec`."""
+    """Base class of the models `TwoTower`, `PairScorer` and `KeyVec`.
+
+    A subclass implements `batch_loss`, `call` and `get_config`, and sets
+    `batches_of` or overrides `_batches`.
+    """
 
     kind: str  # the name of the `ModelKind`
     takes_metrics = False  # whether `compile` accepts further metrics
@@ -544,7 +555,8 @@ class TextModel(BuiltModel):
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # `fit` would wait at its end for the sleeping thread of the autotuner.
+        # With autotuning, some calls of `fit` would wait at the end for the
+        # autotuner's sleeping thread.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)

@@ -45,8 +45,9 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     ]
     if len(queries) == 1 or widths[0] != widths[1]:
         return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
-    # The cosine is the sum, because the blocks of a row together have norm 1.
-    # Separate products save the gradient of blocks that are not trained.
+    # The sum is the cosine, because the blocks of a row together have norm 1.
+    # The product of untrained blocks needs no gradient, and can run in parallel
+    # with the recurrence.
     return tf.add_n(
         [
             tf.matmul(query_block, title_block, transpose_b=True)
@@ -64,7 +65,15 @@ def random_negatives(
     all_clicked: tf.Tensor,
     first_row: tf.Tensor | int,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Draws n negatives for each query; returns cosines and labels."""
+    """Draws n negatives for each query; returns cosines and labels.
+
+    Negatives are clicked titles of other rows of the batch. `candidates`,
+    `(batch, 1 + k)`, has the clicked title and k further negatives of each
+    query. `all_clicked` has the clicked titles of all workers. The titles of
+    this worker begin at `first_row`. `candidates` and `all_clicked` have
+    indices of rows of `document`, `(titles, d)`. Cosines and labels are
+    `(batch, 1 + n + k)`, the clicked title first.
+    """
     batch = tf.shape(all_clicked)[0]
     # Offsets from 1 to batch - 1 never reach the same row.
     offset = tf.random.stateless_uniform(
@@ -83,7 +92,10 @@ def random_negatives(
 
 
 def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Returns for each query whether its clicked title is the nearest."""
+    """Returns for each query whether its clicked title is the nearest.
+
+    If a negative has the same cosine, the clicked title is not the nearest.
+    """
     if labels.shape.rank == 1:  # columns of the clicked titles
         clicked = tf.gather(cosines, labels, batch_dims=1)
         as_near = cosines >= clicked[:, tf.newaxis]
@@ -106,6 +118,7 @@ class EpochBounds(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Clears caches that were filled with other weights."""
         # Callbacks such as `BackupAndRestore` set weights when training begins.
+        # The caches may then already have rows.
         self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -178,12 +191,17 @@ class TwoTower(SyncedWeights, TextModel):
             dataset needs `CorpusNegatives`.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
+        **kwargs: Arguments of `keras.Model`.
 
     Call arguments:
         inputs: `(query, document)`, each strings `(batch,)` or `WordBatch`.
 
     Returns:
         The cosine R(Q, D) of each row, `(batch,)`, eq. (3).
+
+    Raises:
+        InputError: The encoders have vectors of different widths, or an
+            argument is not supported.
 
     Example:
     >>> model = dssm.build_model("lstm_96")
@@ -474,7 +492,12 @@ class TwoTower(SyncedWeights, TextModel):
     def _correct_log_q(
         self, cosines: tf.Tensor, batch: HashedPairs
     ) -> tf.Tensor:
-        """Applies the logQ correction (Yi et al. 2019) to the cosines."""
+        """Subtracts log(share of clicks) / gamma from each title's cosines.
+
+        In-batch negatives are sampled in proportion to their clicks. The logQ
+        correction gives the loss of uniformly sampled negatives (Yi et al.
+        2019).
+        """
         if batch.log_q is None:
             return cosines
         gamma: float | None = getattr(self.loss, "gamma", None)

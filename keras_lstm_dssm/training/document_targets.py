@@ -210,8 +210,8 @@ class DocumentTargets:
     def of(self, document: Document) -> Target:
         """Returns the target of a document.
 
-        Raises `InputError` if the document has no target, or if the number of
-        sentences differs from the target's.
+        Raises `InputError` if the document has no target, or if document and
+        target have different numbers of sentences.
         """
         target = self.targets.get(document.id)
         sentences = target and target.sentences

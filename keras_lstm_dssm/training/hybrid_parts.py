@@ -33,7 +33,10 @@ class HybridParts(NamedTuple):
     def of(
         cls, model: Any = None, teacher: TeacherVectors | None = None
     ) -> "HybridParts":
-        """Returns the parts of a trained `TwoTower`, a teacher, or both."""
+        """Returns the parts of a trained `TwoTower`, a teacher, or both.
+
+        Fits word vectors to the teacher if the model has no part `"words"`.
+        """
         if model is not None and not isinstance(model, TwoTower):
             raise InputError(
                 f"found a {kind_of(model).noun}, expected two towers, as a"
@@ -74,7 +77,7 @@ class HybridParts(NamedTuple):
         titles: Sequence[str],
         queries: Sequence[str] = (),
     ) -> HybridSettings:
-        """Completes settings by default weights and by BM25's terms."""
+        """Replaces default weights by `without_dev`, and adds BM25's terms."""
         names = self.names
         if not queries:
             names = tuple(name for name in names if name != HUBNESS)

@@ -21,7 +21,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model; for the model of a run, also the recipe and folder."""
+    """A trained model, and the recipe and folder of its run, if any."""
 
     model: Any
     recipe: ModelRecipe | None = None

@@ -41,7 +41,10 @@ from keras_lstm_dssm.training.train import Training
 def new_keyvec(
     recipe: KeyVecRecipe, seed: int, sentences: Sequence[str], documents: int
 ) -> KeyVec:
-    """Builds and compiles a `KeyVec` with the vocabulary of `sentences`."""
+    """Builds and compiles a `KeyVec` with the vocabulary of `sentences`.
+
+    `documents` is the number of training documents.
+    """
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
     )
@@ -169,8 +172,9 @@ class KeyVecTraining(Training):
         train = self.folder.of("train")
         sentences = [text for document in train for text in document.sentences]
         model = new_keyvec(recipe, seed, sentences, self.folder.count("train"))
-        # With zero biases, the document vectors would first learn the
-        # frequencies of key words: all cosines would be near 1.
+        # The biases start at the logarithms of the key words' frequencies. With
+        # zero biases, the document vectors would first learn the frequencies:
+        # after an epoch, all cosines of documents would be nearly 1.
         counts = self.key_word_counts
         shares = np.full(len(model.key_lookup) + 1, _UNSEEN)
         np.add.at(shares, model.key_word_ids(counts), list(counts.values()))

@@ -170,7 +170,7 @@ class HardNegatives:
     _normalized: NormalizedTextCache | None = field(default=None, init=False)
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the epoch of the next mining; epochs are counted from 0."""
+        """Returns the next epoch, counted from 0, that begins with mining."""
         return (epoch // self.recipe.mine_every + 1) * self.recipe.mine_every
 
     def of_epoch(

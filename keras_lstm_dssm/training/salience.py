@@ -34,7 +34,11 @@ def largest_salient(sentences: int) -> int:
 
 
 def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
-    """Chooses the threshold theta; Bi and Ma 2017 give no number."""
+    """Chooses the threshold theta; Bi and Ma 2017 give no number.
+
+    At least half of the documents with a summary have K/2 (rounded up) or more
+    sentences above the threshold. K is `largest_salient`.
+    """
     halves = []
     for similarity in similarities:
         if not np.isnan(similarity[0]):
@@ -46,7 +50,6 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             " which salient sentences and key words depend: add summaries, or"
             " take key words from all the text (recipe keyvec_document)"
         )
-    # At least half of these documents then have K / 2 salient sentences.
     median = sorted(halves)[(len(halves) - 1) // 2]
     # The threshold is just below the median: similarities must exceed it.
     return round(median - _SMALLEST_STEP / 2, 6)
@@ -112,15 +115,19 @@ class SalienceCounts:
 class Agreement(NamedTuple):
     """How well scores rank salient sentences: means over documents."""
 
-    precision: float  # at rank r if r sentences are salient
+    precision: float  # R-precision: at rank r if r sentences are salient
     average_precision: float
-    base_rate: float  # share of salient sentences
+    base_rate: float  # share of salient sentences: precision of random scores
 
 
 def agreement(
     salient: Sequence[np.ndarray], scores: Sequence[np.ndarray]
 ) -> Agreement:
-    """Measures how well the scores of documents rank salient sentences."""
+    """Measures how well scores rank salient sentences before other sentences.
+
+    Both arguments have an array `[sentences]` for each document. Each document
+    needs a salient sentence.
+    """
     run, qrels, precisions = {}, {}, []
     for index, (marks, values) in enumerate(zip(salient, scores, strict=True)):
         order = np.argsort(-values, kind="stable")
@@ -151,12 +158,16 @@ class SalienceTeacher:
     """Computes how similar sentences are to the summary of their document."""
 
     compare: Compare
-    theta: float | None = None  # `None`: `salience_threshold` chooses
+    theta: float | None = None  # `None`: `salience_threshold` chooses theta
 
     def similarities(
         self, documents: Iterable[Document]
     ) -> Iterator[np.ndarray]:
-        """Yields the similarities of each document's sentences, float64."""
+        """Yields the similarities of each document's sentences, float64.
+
+        The similarity to a summary is the maximum over the summary's sentences
+        (Bi and Ma 2017), except for `"lead"`. Without a summary, it is NaN.
+        """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
             with_summary = [document for document in block if document.summary]
@@ -199,7 +210,8 @@ class _BM25:
             for query in map(alphanumeric, document.summary):
                 scores = self._scores(query, [*sentences, query])
                 if scores[-1]:  # the query has a word
-                    # Scaled, because theta must fit queries of any length.
+                    # Dividing by the query's score for itself makes theta fit
+                    # queries of any length.
                     best = np.maximum(best, scores[:-1] / scores[-1])
             yield best
 

@@ -55,7 +55,11 @@ def skip_gram_vectors(
     seed: int = 0,
     split: str = "alphanumeric",
 ) -> np.ndarray:
-    """Trains vectors of words (Mikolov et al. 2013), `[words, dimension]`."""
+    """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
+
+    The method is that of Mikolov et al. 2013, with gensim's defaults. Words
+    after the first 10,000 of a text are ignored.
+    """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)
     import_optional("gensim.models.word2vec", "baselines")
@@ -100,7 +104,7 @@ def _train(
         "Word2Vec", sentences, "the sentences", sg=1, vector_size=dimension,
         window=window, min_count=1, epochs=epochs, seed=seed,
     ).wv  # fmt: skip
-    # Words that no text has keep random vectors.
+    # Words that occur in no text keep random vectors.
     random_vectors = np.random.default_rng(seed).uniform(
         -0.1, 0.1, (len(vocabulary), dimension)
     )

@@ -63,7 +63,8 @@ class Replay:
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
         requested = max(1, round(spec.share * new))
-        # Number of old clicks in an epoch; each click occurs at most once.
+        # Number of old clicks in an epoch with `new` new clicks. An old click
+        # occurs at most once in an epoch.
         self.rows = min(requested, self.log.count())
         self.seed = seed
         self.path = folder / _FILE
@@ -162,8 +163,10 @@ class TowerTraining(Training):
         )
         self.spec = self._source.spec
         self.log = self.clicks  # `prepare` adds synthetic pairs
-        self.rows = self.recipe.batch_size  # `Workers` sets fewer rows
-        self.joint_steps: int | None = None  # set by `Workers`
+        # `rows` is the number of pairs in a batch of this process. `Workers`
+        # sets `rows`, and `joint_steps`, the number of steps in an epoch.
+        self.rows = self.recipe.batch_size
+        self.joint_steps: int | None = None
         self.titles, self.judged = self._text_arguments()
         if self.recipe.judged_negatives and self.judged is None:
             self.judged = self.processes.on_each(
@@ -275,7 +278,8 @@ class TowerTraining(Training):
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
         if self.replay:
-            # Each epoch has other old clicks: the batches end with the epoch.
+            # Each epoch has other old clicks, so the dataset ends with the
+            # epoch of step `first`.
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
             if frequencies:

@@ -172,7 +172,8 @@ class Training(ABC):
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Returns batches for the validation loss after each epoch."""
-        # In random order, negatives are as different as in training.
+        # In a random order, the negatives in a batch are as different as in
+        # training.
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
@@ -469,16 +470,16 @@ def train(
 ) -> Any:
     """Builds and trains the model that a recipe describes.
 
-    Equal data, recipes and seeds give equal weights. On one kind of processor,
-    with the same settings of TensorFlow, all bits of the weights are equal.
+    On one kind of processor, with the same settings of TensorFlow, equal data,
+    recipes and seeds give bit-equal weights.
 
     Args:
         data: Clicks are given as files (paths or globs, separated by commas), a
             BEIR folder, `"api"`, `"api_sentences"`, a `ClickLog`, or any
             iterable of (query, clicked title). Documents of a `KeyVec` are
-            given as a folder, `"api_documents"` or a `DocumentFolder`. The
-            preset `word_sum` needs only `teacher`: give `None`. A
-            `TrainingConfig` has data, recipe and options.
+            given as a folder, `"api_documents"` or a `DocumentFolder`. For the
+            preset `word_sum`, which needs only `teacher`, give `None`. Or give
+            a `TrainingConfig`, which has data, recipe and options.
         recipe: Name of a preset, or a `Recipe` (two towers), a `ScorerRecipe`
             (pair scorer) or a `KeyVecRecipe`. Default: the recipe of the run
             `init`; without `init`, `"best"`.
@@ -548,8 +549,8 @@ def resume(
 ) -> Any:
     """Continues a training that was stopped or killed at any moment.
 
-    The final weights equal the weights of an uninterrupted run. On one kind of
-    processor, all bits of the weights are equal.
+    On one kind of processor, the final weights are bit-equal to the weights of
+    an uninterrupted run.
 
     Args:
         output: The run folder, `output` of `train`.
@@ -591,7 +592,11 @@ def run_training(
     saved: bool = True,
     processes: Processes = ONE_PROCESS,
 ) -> Any:
-    """Trains to the end; `stored` is the `config.json` of a resumed run."""
+    """Trains a model to the end, and writes the run folder if `saved`.
+
+    `stored` is the `config.json` of a resumed run, `None` for a new run. The
+    caller has locked the folder.
+    """
     if not processes.first:
         verbose = 0
     elif verbose == "auto":

@@ -63,7 +63,25 @@ class FittedWords(NamedTuple):
 def fit_words(
     folder: str | os.PathLike[str], hashing: LetterTrigrams
 ) -> FittedWords:
-    """Fits word vectors to the text vectors that `teach` has written."""
+    """Fits word vectors to the text vectors that `teach` has written.
+
+    A has a row for each query, title and span of a title: the counts of the
+    words times sqrt(IDF), scaled to length 1. T has the teacher's vectors of
+    these texts, scaled to length 1. W^2 is the diagonal matrix of the weights
+    of the texts.
+
+        X = argmin |W (A X - T)|^2 + STRENGTH |X - X_0|^2
+
+    A row of X_0 is the teacher's vector of the word if the word is a text by
+    itself, or else 0. The vector of a word is its row of X times sqrt(IDF). B
+    has the counts of the trigrams in each word:
+
+        U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
+
+    The vector of a trigram is its row of U times the largest sqrt(IDF).
+
+    Fitting takes memory for the vectors, and 12 bytes per word of each text.
+    """
     files = TeacherFolder(folder)
     # The texts are queries, then titles, then spans of titles, then words.
     settings, texts = files.read_settings(), files.read_texts()
@@ -81,7 +99,7 @@ def fit_words(
     titles = counts[queries:titles_end] if titles_end > queries else counts
     frequency = np.bincount(titles.indices, minlength=len(words))
     word_weights = np.sqrt(idf(frequency, titles.shape[0])).astype(np.float32)
-    # This matrix is A of docs/few_clicks.md. The texts' weights are W^2.
+    # `matrix` is A, and `text_weights` is the diagonal of W^2.
     matrix = _unit_rows(counts @ sparse.diags(word_weights)).tocsr()
     text_weights = np.ones(spans_end, np.float32)
     text_weights[:queries] = QUERY_WEIGHT
@@ -158,8 +176,11 @@ def ridge(
     strength: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimises |M X - T|^2 + strength |X - start|^2 by conjugate gradients."""
-    # `matrix` is M, and `projected` is M' T.
+    """Minimises |M X - T|^2 + strength |X - start|^2 by conjugate gradients.
+
+    `matrix` is M `[n, m]`, and `projected` is M' T `[m, d]`. `start` is 0 by
+    default. Returns X after `STEPS` steps, float32 `[m, d]`.
+    """
     result = np.zeros_like(projected) if start is None else start.copy()
     transposed = matrix.T.tocsr()
 
@@ -190,7 +211,12 @@ def ridge(
 def _hash_words(
     texts: Sequence[str], hashing: LetterTrigrams
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Hashes the words of texts, and the trigrams of the distinct words."""
+    """Hashes the words of texts, and the trigrams of the distinct words.
+
+    Returns the int64 keys of all words, text after text; the bounds of each
+    text in the keys; the trigram ids of the distinct words, sorted by key; and
+    the bounds of each word in the trigram ids.
+    """
     keys, lengths = [], []
     ids_of: dict[int, np.ndarray] = {}
     for start in range(0, len(texts), BLOCK):
@@ -230,7 +256,7 @@ def _targets(
     text_weights: np.ndarray,
     single: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Computes A' W^2 T and X_0 of docs/few_clicks.md, both `[words, d]`."""
+    """Computes A' W^2 T and X_0 of `fit_words`, both `[words, d]`."""
     for number, first in enumerate(range(0, len(single), BLOCK)):
         words = single[first : first + BLOCK]
         vectors = unit_vectors(files.read_block(number, len(words)), "text")
