@@ -33,20 +33,21 @@ _IMPRESSIONS = ("impression", "impressions", "view")
 
 def define_functions(con: Any) -> None:
     """Defines SQL functions to read UBI."""
+    # Comparisons bind tighter than `->>` in DuckDB 1, which Python 3.10 needs.
     con.execute(r"""
-        CREATE MACRO present(row, path) AS
-          CASE WHEN json_type(row, path) <> 'NULL'
-            THEN json_extract(row, path) END;
+        CREATE MACRO present(object, path) AS
+          CASE WHEN json_type(object, path) <> 'NULL'
+            THEN json_extract(object, path) END;
         -- An object, or a string that holds one as JSON.
-        CREATE MACRO object_in(row, path) AS
-          CASE json_type(row, path) WHEN 'VARCHAR'
-            THEN TRY_CAST(json_extract_string(row, path) AS JSON)
-            ELSE json_extract(row, path) END;
+        CREATE MACRO object_in(object, path) AS
+          CASE json_type(object, path) WHEN 'VARCHAR'
+            THEN TRY_CAST(json_extract_string(object, path) AS JSON)
+            ELSE json_extract(object, path) END;
         -- A list, a string that holds one as JSON, or "a,b,c".
         CREATE MACRO ids_in(x) AS
           CASE json_type(x) WHEN 'ARRAY' THEN from_json(x, '["VARCHAR"]')
             WHEN 'VARCHAR' THEN CASE
-              WHEN json_valid(x ->> '$') AND x ->> '$' LIKE '[%'
+              WHEN json_valid(x ->> '$') AND (x ->> '$') LIKE '[%'
               THEN from_json(CAST(x ->> '$' AS JSON), '["VARCHAR"]')
               ELSE string_split(x ->> '$', ',') END END""")
 
@@ -79,7 +80,7 @@ def read_ubi(
             item ->> '$.position.ordinal') AS DOUBLE) AS ordinal,
           seconds_of(coalesce(row ->> '$.timestamp',
             row ->> '$."@timestamp"')) AS time,
-          CASE WHEN row ->> '$.client_id' <> ''
+          CASE WHEN (row ->> '$.client_id') <> ''
             THEN hash(row ->> '$.client_id') END AS client
         FROM (SELECT row, line, object_in(row, '$.event_attributes') AS item
               FROM ({sql}))
