@@ -56,7 +56,7 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns which words, without punctuation, are NLTK's stop words."""
+    """Returns which words are stop words of NLTK, ignoring punctuation."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 
@@ -107,6 +107,7 @@ def remaining_cosine(
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
     """Computes the share of a cosine that remains with only chosen words."""
+    # If all candidates are chosen, a random choice cannot differ.
     rows = [
         row
         for row in range(len(texts))
@@ -241,6 +242,7 @@ def coherence(
     similarity = pairs * (vectors @ vectors.T)
 
     def mean(active: np.ndarray) -> float:
+        # How often each word is assigned to each cell.
         table = sparse.csr_array(
             (np.ones(len(column), np.float32), (active[text, slot], column)),
             shape=(assignments.cells, len(frequent)),

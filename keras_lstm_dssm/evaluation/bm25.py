@@ -101,7 +101,7 @@ class TokenizedTitles:
 
 
 def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts each id, from 0 to size - 1, in lists: CSR `[lists, size]`."""
+    """Counts each id below `size` in each list: float32 CSR `[lists, size]`."""
     from scipy import sparse
 
     # k-means of scikit-learn 1.7 requires indices of int32.
@@ -239,7 +239,7 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields positions of the k best titles that share a word with a text."""
+    """Yields positions of each text's k best titles, if they share a word."""
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):
         assert matching is not None

@@ -284,7 +284,7 @@ def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
 class ChosenWeights(NamedTuple):
     """The result of `choose_weights`."""
 
-    weights: dict[str, float]
+    weights: dict[str, float]  # name of a part -> weight
     value: float  # the mixture's measure on dev, from 0 to 1
     alone: dict[str, float]  # name of a part -> the part's measure on dev
 

@@ -70,7 +70,7 @@ def randomisation_test(
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Corrects p-values for the family-wise error rate (Holm 1979)."""
+    """Corrects p-values to bound the family-wise error rate (Holm 1979)."""
     order = np.argsort(p_values, kind="stable")
     factors = len(order) - np.arange(len(order))
     adjusted = np.empty(len(order))

@@ -241,7 +241,7 @@ class Mixed:
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does."""
 
-    towers: str | None = None  # row of the towers; None: only words and BM25
+    towers: str | None = None  # row of the towers; None: BM25 and word vectors
     group: ClassVar[str] = "baseline"
 
     @property
