@@ -1,4 +1,4 @@
-"""Compares claims of Palangi et al. 2016 about encoders with chance."""
+"""Tests claims of Palangi et al. 2016 about encoders against chance."""
 
 import string
 from collections import Counter
@@ -29,10 +29,10 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """A measure of what a model chose, and of random choices."""
+    """The value of a measure for a model's choice and for random choices."""
 
-    value: float  # the measure of the model's choice
-    chance: float  # the mean measure of random choices
+    value: float  # for the model's choice
+    chance: float  # the mean over random choices
     p: float  # the two-sided p-value
     number: int  # the number of texts or words that are compared
 
@@ -56,13 +56,13 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns which words, without punctuation, are NLTK's stop words."""
+    """Returns which words are stop words of NLTK, ignoring punctuation."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 
 
 def stop_word_share(
-    stop: Sequence[np.ndarray],  # bool `[words]` for each text
+    stop: Sequence[np.ndarray],  # all three: bool `[words]` for each text
     chosen: Sequence[np.ndarray],
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
@@ -85,6 +85,7 @@ def stop_word_share(
     total = int(sample_sizes.sum())
     if not total:
         return NO_COMPARISON
+    # A random choice draws as many of a text's candidates as the model chose.
     random_counts = np.random.default_rng(0).hypergeometric(
         stop_words, others, sample_sizes, (_CHANCE_DRAWS, len(sizes))
     )
@@ -101,11 +102,12 @@ _RANDOM_CHOICES = 4  # for each text
 def remaining_cosine(
     encoder: TextEncoder,
     texts: Sequence[Sequence[str]],
-    others: np.ndarray,  # unit vectors `[texts, dimension]`
+    others: np.ndarray,  # unit vectors `[texts, dimension]` to compare with
     chosen: Sequence[np.ndarray],  # bool `[words]` for each text
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
     """Computes the share of a cosine that remains with only chosen words."""
+    # If all candidates are chosen, a random choice cannot differ.
     rows = [
         row
         for row in range(len(texts))
@@ -145,7 +147,7 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """Words and cells: `word[i]` is assigned to `active[text[i], slot[i]]`."""
+    """Assigns `word[i]` to the cell `active[text[i], slot[i]]`."""
 
     active: np.ndarray  # int `[texts, slots]`: active cells of each text
     text: np.ndarray  # int `[n]`: row of `active`
@@ -185,9 +187,12 @@ def assign_words(
 
 
 def context_vectors(
-    contexts: Sequence[Sequence[str]],
+    contexts: Sequence[Sequence[str]],  # words that occur together
 ) -> Mapping[str, np.ndarray]:
-    """Computes unit vectors of words by LSA (Deerwester et al. 1990)."""
+    """Computes unit vectors of words by latent semantic analysis.
+
+    Source: Deerwester et al. 1990, "Indexing by Latent Semantic Analysis".
+    """
     text = import_optional("sklearn.feature_extraction.text", "analysis")
     decomposition = import_optional("sklearn.decomposition", "analysis")
     counts = Counter(word for words in contexts for word in set(words))
@@ -210,9 +215,9 @@ def coherence(
     encoder: TextEncoder,
     assignments: WordAssignments,
     word_vectors: Mapping[str, np.ndarray],
-    same_trigrams: bool = True,  # whether pairs that share trigrams count
+    same_trigrams: bool = True,  # whether pairs with a common trigram count
 ) -> ChanceComparison:
-    """Computes the mean cosine of different words that share a cell."""
+    """Computes the mean cosine of different words assigned to the same cell."""
     from scipy import sparse
 
     words, word_rows, counts = np.unique(
@@ -237,6 +242,7 @@ def coherence(
     similarity = pairs * (vectors @ vectors.T)
 
     def mean(active: np.ndarray) -> float:
+        # How often each word is assigned to each cell.
         table = sparse.csr_array(
             (np.ones(len(column), np.float32), (active[text, slot], column)),
             shape=(assignments.cells, len(frequent)),
@@ -246,6 +252,7 @@ def coherence(
 
     random = np.random.default_rng(0)
     active = assignments.active
+    # A random choice gives each text the active cells of another text.
     shuffled = [mean(random.permutation(active)) for _ in range(_DRAWS)]
     return compare_with_draws(np.array(shuffled), mean(active), len(frequent))
 
@@ -295,7 +302,7 @@ def measure_claims(
     model: Any,
     pairs: Sequence[tuple[str, str]],  # (query, title)
     contexts: Sequence[str],  # words of the same contexts count as similar
-    cells: int = ACTIVE_CELLS,
+    cells: int = ACTIVE_CELLS,  # for the last three arguments see `keywords`
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
@@ -306,6 +313,7 @@ def measure_claims(
             "measure the claims with: give other data"
         )
     keras.utils.set_random_seed(0)
+    # The untrained copy shows which effects do not come from training.
     models = {"trained": model, "untrained": untrained_copy(model)}
     queries, titles = (list(side) for side in zip(*pairs, strict=True))
     recurrent = all(tower.networks for tower in model.towers)
@@ -361,7 +369,7 @@ def _word_comparisons(
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]
-    # Rank 0 is the word of the least effect.
+    # The word with the least effect has rank 0.
     ranks = [
         np.argsort(np.argsort(effects, kind="stable"))
         for effects in each_change(encoder, split_texts)

@@ -36,10 +36,10 @@ class Curve(NamedTuple):
 def drawing(
     path: Path,
     columns: int = 1,
-    widths: Sequence[float] | None = None,
+    widths: Sequence[float] | None = None,  # relative widths of the axes
     **options: Any,  # arguments of matplotlib's `Figure`
 ) -> Iterator[list[Any]]:
-    """Yields axes side by side, then writes a PNG file."""
+    """Yields `columns` axes side by side, then writes a PNG file."""
     matplotlib = import_optional("matplotlib", "analysis")
     figures = import_optional("matplotlib.figure", "analysis")
     style = {
@@ -74,7 +74,7 @@ def add_legend(axis: Any, columns: int) -> None:
 
 def curve_chart(
     path: Path,
-    curves: Mapping[str, Curve],
+    curves: Mapping[str, Curve],  # by label
     x_label: str,
     y_label: str,
     **scales: Any,
@@ -122,7 +122,7 @@ def draw_activations(
 ) -> None:
     """Draws gates, states and outputs (Palangi et al. 2016, Figs. 4 and 5)."""
     arrays, networks = states.arrays, [states, *others]
-    # Equal limits and widths make the pictures of all networks comparable.
+    # The pictures of all networks have equal colours and numbers of columns.
     limit = max(
         np.abs(array).max() for n in networks for array in n.arrays.values()
     )
@@ -174,7 +174,10 @@ def draw_aligned(
     states: Sequence[Activations] = (),  # of both texts; empty: no cells
     cells: int = ACTIVE_CELLS,
 ) -> None:
-    """Draws the cosine after each word, and the cells that add most to it."""
+    """Draws the cosine after each word, and y(t) / |y(T)| of some cells.
+
+    The cells are those that add most to the final cosine.
+    """
     sides = (growing.query_words, growing.document_words)
     scaled = []
     for text in states:

@@ -252,13 +252,14 @@ def read_report_documents(
     max_bad_lines: int = 0,
     key_words_of: str = "summary",
 ) -> ReportDocuments:
-    """Reads the last split that has documents, and makes the targets."""
+    """Reads the last split that has documents, and computes the targets."""
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
     documents = list(folder.of(split))
     train = folder.of("train") if folder.count("train") else documents
     salience = salience_teacher(teacher, train)
     key_words = KeyWords(train, source=key_words_of)
+    # Without `theta`, the teacher's constant is used, if there is one.
     if theta is None and salience.theta is None:
         train_targets = DocumentTargets.from_teacher(train, salience, key_words)
         theta = train_targets.counts.theta

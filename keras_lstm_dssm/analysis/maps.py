@@ -38,6 +38,8 @@ def title_map(
     """Lays titles out on a plane, and clusters the positions by HDBSCAN."""
     positions = plane_positions(vectors, method)
     cluster = import_optional("sklearn.cluster", "analysis")
+    # Campello et al. 2013, "Density-Based Clustering Based on Hierarchical
+    # Density Estimates".
     clustering = cluster.HDBSCAN(
         max(5, len(titles) // 80),
         min_samples=min(5, len(titles)),
@@ -100,6 +102,7 @@ def plane_positions(
         layout = decomposition.PCA(2, random_state=0)
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
+        # van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
         # Unit vectors have the same neighbours by distance as by cosine.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0

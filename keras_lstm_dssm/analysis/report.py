@@ -49,7 +49,7 @@ def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
     """Returns data, `max_bad_lines`, `min_relevant` of settings or the run."""
-    # Other data do not use the run's `max_bad_lines` and `min_relevant`.
+    # The run's `max_bad_lines` and `min_relevant` are for the run's data only.
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -61,7 +61,7 @@ def report_data(
 def measured_sections(
     model: Any, collection: Collection, min_relevant: int, depth: int = 1000
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures BM25 and a model of titles; see `failing_queries`."""
+    """Measures BM25 and a model of titles, and calls `failing_queries`."""
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
     measured = measure_titles(model, collection, settings)
@@ -71,7 +71,7 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Returns `verdict` and `failures` of a model, and their sections."""
+    """Returns `verdict` and `failures`, see `evaluate_run`, and sections."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
     first, *others = failure_sections(measured, failures)

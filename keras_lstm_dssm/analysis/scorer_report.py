@@ -54,7 +54,7 @@ _PAIRS_AT_ONCE = 256
 class BestPositions(NamedTuple):
     """Where the two words of a pair's largest cell stand in their texts."""
 
-    pairs: int  # the number of pairs
+    pairs: int  # the number of pairs of a query and a right answer
     # Shares of the pairs in which the word is neither first nor last:
     query: float  # the word of the query
     document: float  # the word of the answer
@@ -111,7 +111,10 @@ class TwoScorers(NamedTuple):
 def compare_scorers(
     scorer: PairScorer, other: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[TwoScorers, list[JudgedList]]:
-    """Compares P@1, and returns the lists that only `scorer` answers right."""
+    """Compares P@1, and returns the lists that only `scorer` answers right.
+
+    The negative of a returned list is the one that `other` scores highest.
+    """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives
     ]
@@ -141,7 +144,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns which lists are answered right, and the best negatives."""
+    """Returns which lists are answered right, and each list's best negative."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -177,7 +180,7 @@ class ComparedQuery(NamedTuple):
 def example_answers(
     scorer: PairScorer,
     lists: Sequence[JudgedList],
-    titles: list[str],  # searched for negatives if a list has none
+    titles: list[str],  # BM25 finds negatives here if a list has none
     count: int = 3,
 ) -> list[ComparedQuery]:
     """Draws queries with a right and a wrong answer, by a fixed seed."""
@@ -268,7 +271,9 @@ class WordMatrix(NamedTuple):
     """The interaction matrix of a pair of texts, and its strongest cells.
 
     The contribution of a cell is its value times the derivative of the score by
-    the cell. The score is the sum of all contributions, plus `rest`.
+    the cell. The hidden layer has relus, so the score is piecewise linear in
+    the cells: the score is the sum of all contributions plus `rest`, which
+    comes from the biases.
 
     Attributes:
         query_words: The words of the query that the model reads.

@@ -145,7 +145,7 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a query and a title after each word of each text.
 
-    Encoders of all kinds are supported.
+    The first 1, 2, 3, ... words are encoded as a text, by any kind of encoder.
 
     Args:
         model: A `TwoTower`.
@@ -262,9 +262,9 @@ def frame(result: Any) -> Any:
         A `pandas.DataFrame` with a row for each record and a column for each
         field. Activations have a row for each cell at each word, in each
         direction of reading. Their columns are reverse, position (of the word),
-        word, cell, and a column for each gate and state of the network, such
-        as c and y. The result of `topics` has the columns cell, word, query;
-        the result of `growth` has side, word, cosine.
+        word, cell, and each of i, f, c, o, y that the network has. The result
+        of `topics` has the columns cell, word, query; the result of `growth`
+        has side, word, cosine.
 
     Raises:
         InputError: pandas is not installed.
@@ -328,7 +328,8 @@ def active_cells(
 ) -> list[ActiveCell]:
     """Returns the most active cells of one network at the end of a text.
 
-    Cells are ranked by the absolute value of y.
+    Cells are ranked by the absolute value of y, because strongly negative
+    outputs add as much to a cosine as strongly positive outputs.
 
     Args:
         states: The result of `activations`. For a bidirectional encoder, give
@@ -355,13 +356,14 @@ def assigned(
 ) -> np.ndarray:
     """Returns whether words are assigned to cells, bool `[words, cells]`.
 
+    A word is assigned to an active cell if |y(t) - y(t-1)| >= change |y(T)|.
     Section V-A2 of Palangi et al. 2016 asks for "a large enough change".
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)
     changes = np.abs(states.change[:, active])
     result[:, active] = changes >= change * np.abs(states.final_y[active])
-    result[states.first_read] = False
+    result[states.first_read] = False  # changes all cells from zero
     return result
 
 
@@ -472,6 +474,7 @@ def distinctive_words(
     total: Counter[str] = sum(counts, Counter())
 
     def rank(item: tuple[str, int]) -> tuple[float, str]:
+        # Words come first that are frequent in the group and rare in others.
         word, count = item
         return -(count**2) / (total[word] + 5), word
 

@@ -60,7 +60,7 @@ def tell_failures(
 
 
 def compare_with_bm25(measured: Measured) -> dict[str, Any]:
-    """Tests whether the evaluated system and BM25 differ significantly."""
+    """Tests if the evaluated system and BM25 differ; see `evaluate_run`."""
     name, by_query = measured.ranked, measured.by_query
     measure = MAIN_MEASURES[measured.mode]
     model, bm25, random_order = (

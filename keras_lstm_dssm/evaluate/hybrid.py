@@ -85,7 +85,7 @@ class HybridSystem(CorpusSystem):
 
     def __init__(
         self,
-        vectors: Mapping[str, DenseSystem],  # by "towers" or "words"
+        vectors: Mapping[str, DenseSystem],  # by name: "towers", "words"
         settings: HybridSettings,  # `bm25_words` must not be `None`
         queries: Sequence[str] = (),  # training queries, for the hubness
         fields: FieldTexts | None = None,
@@ -110,7 +110,10 @@ class HybridSystem(CorpusSystem):
     def parts(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[np.ndarray]:
-        """Yields each query's unweighted scores, float32 `[parts, titles]`."""
+        """Yields each query's unweighted scores, float32 `[parts, titles]`.
+
+        The parts are `HYBRID_PARTS`. The scores of a missing part are 0.
+        """
         indexes, terms = self._prepared(titles)
         title_hubness = self.hubness(titles) if self.settings.hubness else 0.0
         cosines = {
@@ -178,7 +181,12 @@ def measure_hybrid(
     stored: HybridSettings | None = None,  # of an earlier evaluation
     queries: Sequence[str] = (),  # of the training clicks
 ) -> Measured:
-    """Measures a hybrid of a `TwoTower` and BM25, and its parts alone."""
+    """Measures a hybrid of a `TwoTower` and BM25, and its parts alone.
+
+    The weights are fitted to dev. Without dev, `stored` or the defaults are
+    used. `Measured.about` has `hybrid_settings`, `calibration` and, if weights
+    are fitted, `hybrid_dev`.
+    """
     settings = with_mode(settings, collection)
     teacher, dev, split = settings.teacher, settings.dev, settings.split
     parts = HybridParts.of(
@@ -263,7 +271,7 @@ def fit_hybrid(
     vectors: Mapping[str, DenseSystem],
     settings: HybridSettings,
     dev: Task,
-    measure: str,
+    measure: str,  # for the results on dev only
     queries: Sequence[str] = (),
 ) -> FittedHybrid:
     """Fits the weights of a hybrid to dev, and scales scores to log-odds."""
@@ -279,7 +287,8 @@ def fit_hybrid(
     names = [*vectors, *TERM_PARTS]
     weights = _fit_parts(lists, names)
     if queries and vectors:
-        # Hubness depends on the weights of the vectors, which come first.
+        # Hubness depends on the weights of the vectors. With hubness as a
+        # further part, all weights are fitted again.
         names.append(HUBNESS)
         system.settings = settings.replace(**_named(weights))
         title_hubness = np.broadcast_to(system.hubness(titles), len(titles))
@@ -330,7 +339,10 @@ def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
 def _candidates(
     system: HybridSystem, task: Task
 ) -> list[tuple[np.ndarray, JudgedList]]:
-    """Returns indices and `JudgedList` of each query's candidate titles."""
+    """Returns indices and `JudgedList` of each query's candidate titles.
+
+    Candidates are the relevant titles, and the best titles of each part.
+    """
     titles = tuple(task.documents.values())
     row_of = {document_id: i for i, document_id in enumerate(task.documents)}
     candidates = []
@@ -364,7 +376,7 @@ def tuned_bm25(
 ) -> HybridSettings:
     """Chooses the terms, `k1` and `b` with which BM25 alone is best on dev."""
     values_of = dict(_BM25_VALUES)
-    if fixed_words:
+    if fixed_words:  # the terms are not changed
         del values_of["bm25_words"]
     elif find_spec("snowballstemmer") is None:
         values_of["bm25_words"] = BM25_TERMS[1:]  # all but "stems"

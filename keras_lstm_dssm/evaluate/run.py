@@ -85,14 +85,15 @@ def evaluate_run(
         `verdict`: a comparison with BM25 by one `measure`. It has the
             `difference` of the means; `interval`, half the width of the 95 %
             interval; `p` of a paired randomisation test; and a `sentence`.
-        `failures`: `worst` lists the worst queries. A query has the value of
-            the measure; `rank` of the first relevant title; `clicks`; relevant
-            titles, as `clicked`; and the first results, as `found`. With
-            numbers of clicks, `frequent` lists the most frequent queries.
-            `head` has the means over the most frequent queries, with half of
-            the clicks, and `tail` the means over all other queries. In
-            retrieval, `on_pages` lists the titles that are most often among
-            the first ten.
+        `failures`: `measure` is the name of the measure. `worst` lists the
+            worst queries. An entry has `query`; the value of the measure;
+            `rank` of the first relevant title; `clicks`; relevant titles, as
+            `clicked`; and the first results, as `found`. With numbers of
+            clicks, `frequent` lists the most frequent queries. `head` has
+            results on the most frequent queries, which have half of all
+            clicks: the number of `queries`, and the mean of each system.
+            `tail` has the same for all other queries. In retrieval, `on_pages`
+            lists the titles that are most often among the first ten.
 
     Raises:
         InputError: The run or the data cannot be read, the split has nothing
@@ -176,7 +177,11 @@ def measure_documents(
     progress: bool = False,
     report: Report = lambda line: None,
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
-    """Measures a `KeyVec`, and baselines trained on the split `train`."""
+    """Measures a `KeyVec`, and baselines trained on the split `train`.
+
+    Returns the tasks by name, and name of a task -> system -> measures of each
+    query. For clustering, seeds replace query ids.
+    """
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]
     if bad := folder.counts.bad_lines:

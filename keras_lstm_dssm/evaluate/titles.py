@@ -56,7 +56,7 @@ class Measured(NamedTuple):
 
     task: Task
     by_query: dict[str, QueryMeasures]  # by name of the system
-    about: dict[str, Any]  # facts to store with the results
+    about: dict[str, Any]  # facts to store, such as `bm25_words`
     ranked: str  # name of the evaluated system; the others are baselines
     run: Run  # the rankings of the evaluated system
 
@@ -77,7 +77,8 @@ def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
     """Chooses a mode by the judgements, if the settings have none."""
     if settings.mode is not None:
         return settings
-    # Without grade 0, all orders of the judged documents have equal MRR.
+    # Without grade 0, all orders of the judged documents have equal MRR and MAP
+    # (if `min_relevant` is 1).
     judged = collection.has_judged_negatives(split=settings.split)
     reranks = judged and not settings.hybrid
     return settings.replace(mode=RERANK if reranks else RETRIEVE)
@@ -96,7 +97,7 @@ def title_task(
 
 
 def given_weights(settings: TitleSettings) -> dict[str, float] | None:
-    """Checks the flags of a mixture; returns name -> weight, with sum 1."""
+    """Checks `mix` and `mix_weights`; returns name -> weight, with sum 1."""
     mix, weights = settings.mix, settings.mix_weights
     names = [MODEL, *mix]
     for name in mix:
@@ -129,7 +130,11 @@ def measure_titles(
     settings: TitleSettings,
     report: Report = lambda line: None,
 ) -> Measured:
-    """Measures a model, BM25, a random order, and a mixture if there is one."""
+    """Measures a model, BM25, a random order, and a mixture if there is one.
+
+    `Measured.about` has `bm25_words`. For a mixture it also has
+    `mixture_weights` and, if the weights are fitted to dev, `mixture_dev`.
+    """
     settings = with_mode(settings, collection)
     split, mix = settings.split, settings.mix
     task = title_task(settings, collection)

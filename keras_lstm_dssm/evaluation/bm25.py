@@ -44,13 +44,14 @@ def stemmed(text: str) -> list[str]:
 @functools.lru_cache(2**18)  # the stemmer is slow, and words repeat
 def english_stem(word: str) -> str:
     """Returns the stem of a normalised word by Porter2 (Snowball's English)."""
+    # https://snowballstem.org/algorithms/english/stemmer.html
     return _stemmer().stemWord(word)
 
 
 @functools.cache
 def _stemmer() -> Any:
-    # `snowballstemmer.stemmer` would return the stemmer of PyStemmer, if
-    # installed. Its stems may differ.
+    # `snowballstemmer.stemmer` would return the stemmer of PyStemmer if
+    # PyStemmer is installed. The stems of PyStemmer may differ.
     module = import_optional("snowballstemmer.english_stemmer", "baselines")
     return module.EnglishStemmer()
 
@@ -76,7 +77,7 @@ class TokenizedTitles:
         self,
         titles: Iterable[str],
         tokenizer: Tokenizer,
-        vocabulary: Mapping[str, int] | None = None,  # `None`: all words
+        vocabulary: Mapping[str, int] | None = None,  # `None`: of all words
     ) -> None:
         words_of_titles = map(tokenizer, titles)
         if vocabulary is None:
@@ -100,7 +101,7 @@ class TokenizedTitles:
 
 
 def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts the ids below `size` in each list, float32 CSR `[lists, size]`."""
+    """Counts each id below `size` in each list: float32 CSR `[lists, size]`."""
     from scipy import sparse
 
     # k-means of scikit-learn 1.7 requires indices of int32.
@@ -112,9 +113,14 @@ def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FieldTexts:
-    """The fields of titles, such as brand and colour, for BM25F."""
+    """The fields of titles, such as brand and colour, for BM25F.
 
-    weights: tuple[float, ...]  # factor of the word counts of each field
+    A word that occurs tf times in a field of weight w counts w * tf times.
+    Source: Robertson, Zaragoza and Taylor 2004, "Simple BM25 Extension to
+    Multiple Weighted Fields".
+    """
+
+    weights: tuple[float, ...]  # a weight above 0 for each field
     texts: Mapping[str, tuple[str, ...]]  # title -> the text of each field
 
 
@@ -233,7 +239,7 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields the positions of up to k titles for each text, best first."""
+    """Yields positions of each text's k best titles, if they share a word."""
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):
         assert matching is not None

@@ -21,7 +21,7 @@ _RANDOM_DRAWS = 20
 def cluster_measures(
     classes: Sequence[Hashable], clusters: Sequence[Hashable]
 ) -> dict[str, float]:
-    """Computes `CLUSTER_MEASURES` of clusters, given the documents' classes."""
+    """Computes the measures of `ClusterTask` from classes and clusters."""
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
             f"found {len(clusters)} clusters for {len(classes)} classes:"
@@ -45,7 +45,10 @@ def k_means(
     clusters: int,
     seed: int = 0,
 ) -> np.ndarray:
-    """Returns the k-means cluster of each vector, int `[n]`."""
+    """Scales vectors to length 1; returns their k-means clusters, int `[n]`.
+
+    With fewer distinct vectors than `clusters`, each of them is a cluster.
+    """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
             f"clusters is {clusters}: expected 1 to {vectors.shape[0]}, the"
@@ -72,7 +75,8 @@ class ClusterTask(NamedTuple):
     """Documents of known classes, to cluster by their vectors.
 
     The vectors of a system are scaled to unit length, and clustered by k-means
-    once for each seed. The number of clusters is the number of classes.
+    (the best of 10 starts) once for each seed. The number of clusters is the
+    number of classes. The measures compare clusters and classes:
 
     - `"f1"`: F1 of pairs of documents. A pair is relevant if its documents have
       the same class, and retrieved if they are in the same cluster.
@@ -195,7 +199,7 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Returns seed -> measure -> the mean over 20 random clusterings."""
+        """Returns seed -> measure -> the same mean of 20 random clusterings."""
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 

@@ -29,7 +29,7 @@ def sample(queries: Iterable[str]) -> list[str]:
 
 def hubness(
     titles: np.ndarray,  # unit vectors `[n, d]`
-    queries: np.ndarray,  # unit vectors `[m, d]`
+    queries: np.ndarray,  # unit vectors `[m, d]`, m above 0
 ) -> np.ndarray:
     """Returns each title's mean cosine with its `NEAREST` nearest queries."""
     count = min(NEAREST, len(queries))

@@ -34,11 +34,20 @@ def tie_groups(
 
 def expected_measures(
     groups: Iterable[TieGroup],  # best first
-    judged: Iterable[int],  # the grades of all judged documents
+    judged: Iterable[int],  # all grades; one or more must be relevant
     min_relevant: int = 1,
     depth: int | None = None,  # later ranks do not count
 ) -> dict[str, float]:
-    """Computes the exact mean of each measure over all orders of the groups."""
+    """Computes the exact mean of each measure over all orders of the groups.
+
+    A group has n documents, and r of them are relevant. At each rank of the
+    group, NDCG uses the mean gain of the group, and P and recall use r/n.
+
+    - RR: the sum over all ranks i of P(first relevant document at i) / i.
+    - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
+      divided by the number of relevant documents. Rank i is the j-th rank of
+      its group. R is the number of relevant documents in earlier groups.
+    """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)
     gains, relevance, first_relevant, precision = [], [], [], []
@@ -46,11 +55,9 @@ def expected_measures(
     for size, grades in groups:
         relevant = sum(grade >= min_relevant for grade in grades)
         last = size if depth is None else min(size, depth - ranks_before)
-        position = np.arange(last)  # j - 1 for rank j of the group
+        position = np.arange(last)  # j - 1
         gains.append(np.full(last, sum(map(gain, grades)) / size))
         relevance.append(np.full(last, relevant / size))
-        # If rank j has a relevant document, the other relevant documents are
-        # spread evenly over the other ranks of the group.
         relevant_above = position * (relevant - 1) / max(size - 1, 1)
         precision.append(relevance[-1] * (relevant_before + 1 + relevant_above))
         # P(none of the group's relevant documents is above rank j).
@@ -102,7 +109,7 @@ QueryMeasures = dict[str, dict[str, float]]
 
 LARGEST_GRADE = 5
 """The largest grade that is allowed. Larger grades are probably numbers of
-clicks, which must not be used as grades."""
+clicks: with the gain 2^grade - 1, a single document would determine NDCG."""
 
 
 def evaluate_queries(
@@ -285,14 +292,17 @@ MAX_GRADE = 4
 def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
     """Grades the documents of one query by their clicks.
 
-    A number of clicks must not be used as a grade, because the gain of NDCG is
-    2^grade - 1. With this formula the gain is approximately proportional to the
-    clicks:
+    The gain of NDCG is 2^grade - 1. So a number of clicks must not be used as a
+    grade: a document with 30 clicks would count a thousand times as much as a
+    document with 20 clicks. With this formula the gain, at most 15, is
+    approximately proportional to the clicks:
 
         grade = round(log2(1 + 15 * clicks / most clicks of the query))
 
-    A document with clicks has grade 1 or more, and a document without clicks
-    has grade 0. Grades of different queries are not comparable.
+    A document has grade 4 if it has at least 69 % of the clicks of the most
+    clicked document, grade 3 from 31 %, grade 2 from 12 %, grade 1 with fewer
+    clicks, and grade 0 without clicks. Grades of different queries are not
+    comparable.
 
     Args:
         clicks: Document id -> number of clicks for the query, or sum of the

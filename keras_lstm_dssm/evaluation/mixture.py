@@ -92,7 +92,7 @@ def mixture_part(name: str, system: Any) -> PartSystem:
 
 
 def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Maps the lowest score to 0 and the highest to 1."""
+    """Returns (s - lowest) / (highest - lowest) of each score s, or zeros."""
     scores = np.asarray(scores, np.float32)
     if not scores.size:
         return scores
@@ -284,7 +284,7 @@ def _union(matches: Sequence[np.ndarray | None], count: int) -> np.ndarray:
 class ChosenWeights(NamedTuple):
     """The result of `choose_weights`."""
 
-    weights: dict[str, float]
+    weights: dict[str, float]  # name of a part -> weight
     value: float  # the mixture's measure on dev, from 0 to 1
     alone: dict[str, float]  # name of a part -> the part's measure on dev
 
@@ -302,8 +302,8 @@ def choose_weights(
     The candidates of a query are the judged documents. If the task searches the
     corpus, the best `CANDIDATES` documents of each part are also candidates.
     The weights minimise the cross-entropy between the softmax of the
-    candidates' scores and a uniform distribution over the relevant candidates.
-    A small L2 penalty is added.
+    candidates' scores and a uniform distribution over the relevant candidates,
+    plus a small L2 penalty. Equal arguments give equal weights.
 
     Args:
         parts: Name -> part, see `Mixture`.

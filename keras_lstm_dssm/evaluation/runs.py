@@ -36,7 +36,7 @@ _SUBNORMAL = 0x007FFFFF
 
 
 class TieBreaker:
-    """Orders documents by score; a hash of the ids breaks ties."""
+    """Orders documents by score, ties by a hash of query and document id."""
 
     def __init__(self, document_ids: Sequence[str]) -> None:
         self._ids = np.array(document_ids, dtype=object)
@@ -57,7 +57,7 @@ class TieBreaker:
             positions = np.arange(len(self._ids))
         order = self.order(query_id, scores, depth, positions)
         ranked = self._ids[positions[order]].tolist()
-        # trec_eval would break ties by document id.
+        # If scores were tied, trec_eval would order them by document id.
         strict = strictly_descending(scores[order]).tolist()
         return dict(zip(ranked, strict, strict=True))
 
@@ -68,7 +68,7 @@ class TieBreaker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns the indices of the best `scores`, best first."""
+        """Returns indices of the n `scores`, `[min(n, depth)]`, best first."""
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
@@ -114,6 +114,7 @@ def strictly_descending(scores: np.ndarray) -> np.ndarray:
 
 
 def _hash(text: str) -> int:
+    # Unlike Python's `hash`, this hash is the same in every process.
     data = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 

@@ -9,9 +9,12 @@ _NORMAL_95 = 1.959964  # half width of a 95 % interval, in standard errors
 
 def spread_of(
     values: Mapping[str, Mapping[str, float]],
-    reference: Mapping[str, Mapping[str, float]] | None = None,
+    reference: Mapping[str, Mapping[str, float]] | None = None,  # subtracted
 ) -> dict[str, list[float]]:
-    """Returns measure -> [mean, half width of the 95 % interval]."""
+    """Returns measure -> [mean over queries, half width of 95 % interval].
+
+    The interval does not cover the variation between seeds of training.
+    """
     spreads = {}
     for measure in next(iter(values.values()), {}):
         column = np.array(
@@ -37,7 +40,10 @@ def randomisation_test(
     resamples: int = 100_000,
     seed: int = 0,
 ) -> np.ndarray:
-    """Tests if means are 0; returns two-sided p-values, float `[systems]`."""
+    """Tests if means are 0; returns two-sided p-values, float `[systems]`.
+
+    For the test (Smucker et al. 2007) see `compare_systems`.
+    """
     from scipy import stats
 
     differences = np.asarray(differences, np.float64)
@@ -64,7 +70,7 @@ def randomisation_test(
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Corrects p-values for the number of tests (Holm 1979)."""
+    """Corrects p-values to bound the family-wise error rate (Holm 1979)."""
     order = np.argsort(p_values, kind="stable")
     factors = len(order) - np.arange(len(order))
     adjusted = np.empty(len(order))
@@ -89,7 +95,7 @@ def compare_systems(
         p is the probability that the mean of differences with random signs is
         at least as far from zero as `difference`. p is exact if there are at
         most 100,000 assignments of signs. Otherwise p is estimated from 100,000
-        random assignments.
+        random assignments and the observed one.
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation";

@@ -32,7 +32,10 @@ that match the query, or `None` if all titles match."""
 
 
 class CorpusSystem(System):
-    """Reranks and retrieves by a score for each title of a corpus."""
+    """Reranks and retrieves by a score for each title of a corpus.
+
+    `rerank` and `retrieve` give a title the same score.
+    """
 
     parameters = 0  # number of learnt parameters
 
@@ -138,7 +141,8 @@ class PairSystem(System):
         score_pairs: Function from n queries and n titles to float `[n]`,
             such as `PairScorer.score_pairs`.
         first_stage: System that retrieves the candidates. Without a first
-            stage, `retrieve` raises `InputError`.
+            stage, `retrieve` raises `InputError`, because scoring all documents
+            of a corpus with each query is too slow.
 
     Example:
     >>> system = PairSystem(scorer.score_pairs, first_stage=BM25System())
@@ -231,7 +235,7 @@ def words_of(model: Any) -> str:
 
 
 class CachedEncoder:
-    """Caches the vectors of an encoder, whose weights must not change."""
+    """Keeps vectors in memory; the encoder's weights must not change."""
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode

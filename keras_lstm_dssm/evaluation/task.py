@@ -84,7 +84,8 @@ class Task(NamedTuple):
         """Selects the queries of a split that can distinguish systems.
 
         Queries without a relevant document are left out. The modes `"rerank"`
-        and `"lists"` also leave out queries with a single judged document.
+        and `"lists"` also leave out queries with a single judged document,
+        because the order of one document is always perfect.
 
         Args:
             collection: The collection. `Collection.graded_qrels` replaces
@@ -333,7 +334,7 @@ def document_tasks(
     seeds: int = K_MEANS_SEEDS,
     clustered: Sequence[str] = (),  # splits to cluster; by default `split`
 ) -> dict[str, AnyTask]:
-    """Makes the tasks `"retrieve"` and `"cluster"`, if a split allows them."""
+    """Makes the tasks `"retrieve"` (needs queries), `"cluster"` (classes)."""
     texts, classes = _split_texts(folder, [split])
     tasks: dict[str, AnyTask] = {}
     if split in folder.splits:

@@ -18,7 +18,13 @@ class JudgedList(NamedTuple):
 
 
 def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
-    """Fits weights of 0 or more that rank relevant candidates first."""
+    """Fits weights of 0 or more that rank relevant candidates first.
+
+    The loss of a query is the cross-entropy between the softmax of the
+    candidates' weighted sums and a uniform distribution over the relevant
+    candidates: ListNet (Cao et al. 2007, see `choose_weights`). Lists of only
+    relevant or only non-relevant candidates have no effect.
+    """
     from scipy.optimize import minimize
 
     used = [judged for judged in lists if 0 < judged.relevant.mean() < 1]
@@ -35,7 +41,7 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
         [judged.relevant / judged.relevant.sum() for judged in used]
     )
 
-    # The loss of ListNet, see `choose_weights`. `L2` keeps the weights finite.
+    # `L2` keeps the weights finite.
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         scores = parts @ weights
         scores -= np.maximum.reduceat(scores, first)[row]
@@ -54,10 +60,14 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
 
 
 def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
-    """Fits scale and base of P(relevant) = sigmoid(scale * score + base)."""
+    """Fits scale and base of P(relevant) = sigmoid(scale * score + base).
+
+    `relevant`, bool `[n]`, must contain true and false. The scale is above 0.
+    """
     from scipy.optimize import minimize
 
-    # Platt 1999: targets slightly off 0 and 1 avoid overfitting.
+    # Targets slightly off 0 and 1 avoid overfitting (Platt 1999, "Probabilistic
+    # Outputs for Support Vector Machines").
     count = relevant.sum()
     high, low = (count + 1) / (count + 2), 1 / (len(relevant) - count + 2)
     target = np.where(relevant, high, low)
@@ -82,9 +92,9 @@ def calibrate(scores: np.ndarray, relevant: np.ndarray) -> tuple[float, float]:
 class Reliability(NamedTuple):
     """How well predicted probabilities agree with relevance."""
 
-    error: float  # expected calibration error (Guo et al. 2017), from 0 to 1
-    # The mean probability, the share of relevant documents, and the number of
-    # documents of each bin.
+    error: float  # expected calibration error, from 0 to 1
+    # For each bin: the mean probability, the share of relevant documents, and
+    # the number of documents.
     bins: list[tuple[float, float, int]]
 
 
@@ -103,5 +113,7 @@ def reliability(
                 int(within.sum()),
             )
         )
+    # The expected calibration error of Guo et al. 2017, "On Calibration of
+    # Modern Neural Networks", https://arxiv.org/abs/1706.04599.
     error = sum(size * abs(p - share) for p, share, size in rows)
     return Reliability(error / max(1, len(relevant)), rows)

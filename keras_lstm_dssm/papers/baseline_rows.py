@@ -180,7 +180,7 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # known also if the training was cached
+            seconds = system.seconds  # also of a cached training
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
@@ -241,7 +241,7 @@ class Mixed:
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does."""
 
-    towers: str | None = None  # row of the towers; None: only words and BM25
+    towers: str | None = None  # row of the towers; None: BM25 and word vectors
     group: ClassVar[str] = "baseline"
 
     @property

@@ -161,7 +161,8 @@ class UnigramLMSystem(CorpusSystem):
     where p(w|C) is the share of word w among all words of the corpus. Words
     that do not occur in the corpus are dropped from queries.
 
-    Retrieval returns only documents that share a word with the query.
+    Retrieval returns only documents that share a word with the query: the model
+    would order other documents by length alone.
 
     Args:
         mu: Weight of the corpus model, as a number of words. Zhai and
@@ -246,11 +247,11 @@ class _GensimSystem(DenseSystem):
 class Doc2VecSystem(_GensimSystem):
     """Ranks by the cosine of paragraph vectors (PV-DM).
 
-    The vectors of queries and titles are inferred, and depend only on the text,
-    the seed and the training. A text without a known word has a zero vector.
-    The defaults are from Palangi et al. 2016. For the other arguments see
-    `Word2VecSystem`; the default of `min_count` is 1. Needs the extra
-    `[baselines]`.
+    The vectors of queries and titles are inferred, and are cached. A vector
+    depends only on the text, the seed and the training. A text without a known
+    word has a zero vector. The defaults are from Palangi et al. 2016. For the
+    other arguments see `Word2VecSystem`; the default of `min_count` is 1. Needs
+    the extra `[baselines]`.
 
     Args:
         window: Number of words on each side that predict a word.

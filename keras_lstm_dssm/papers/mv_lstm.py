@@ -130,7 +130,7 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Tables 3 and 5 as one table, and Table 2 if k varies."""
+    """Returns Tables 3 and 5 as one; Table 2 is empty if k is always 5."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [

@@ -156,14 +156,14 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Adapts a recipe to a table's settings; no arguments are added."""
+    """Adapts a recipe to a table; `train` needs no further arguments."""
     settings = data.settings
     recipe = recipe.replace(
         patience=0,  # the curves show all epochs
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        # Makes as many updates as training on `updates_of` clicks.
+        # Training makes as many updates as training on `updates_of` clicks.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts
         )

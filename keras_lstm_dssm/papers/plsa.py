@@ -27,9 +27,14 @@ def em_step(
     word_prior: float,
     topic_prior: float,
 ) -> np.ndarray:
-    """Updates `mixtures` in place by an EM step, and returns new topics."""
-    # The topics use the updated mixtures. No update lowers the posterior (ECM,
-    # Meng and Rubin 1993).
+    """Updates `mixtures` in place by an EM step, and returns new topics.
+
+        P(z|w, d) = P(w|z) P(z|d) / P(w|d), computed before each update
+        P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
+        P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
+
+    No update lowers the posterior (ECM, Meng and Rubin 1993).
+    """
     ratios = counts.copy()
     for titles, entries in _blocks(counts):
         word_counts = counts.data[entries]
@@ -104,7 +109,8 @@ class PLSASystem(CorpusSystem):
     P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors.
     P(z|d) of a title is estimated with P(w|z) fixed. A title without a known
     word has a uniform P(z|d). Unknown words are dropped from queries and
-    titles. Retrieval ranks all titles, also titles without a word of the query.
+    titles. Retrieval ranks all titles, because a title can match a query by its
+    topics without a common word.
 
     Args:
         topics: T, the number of topics.

@@ -247,7 +247,7 @@ def measure_table(
     measures: Sequence[str],
     *,
     names: Sequence[str] | None = None,
-    differences: Mapping[str, str] | None = None,  # key -> heading
+    differences: Mapping[str, str] | None = None,  # significance key -> heading
     published: Sequence[str] = (),  # headings of published values
     published_of: Callable[[str], Sequence[str]] = lambda name: (),
     first: str = "System",

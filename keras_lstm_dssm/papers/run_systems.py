@@ -40,7 +40,7 @@ class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for random order
-    parameters: int  # of one tower, of a matcher or of the whole system
+    parameters: int  # number in one tower, a matcher or the whole system
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without evaluation on dev
     titles_per_second: float | None = None  # speed of a document encoder
@@ -65,7 +65,10 @@ class RowSystem(Protocol):
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial; earlier trials have a dev measure, `dev`."""
+        """Returns the next trial on dev, or `None` after the last trial.
+
+        `tried` has the earlier trials, with their dev measure as `dev`.
+        """
 
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData

@@ -128,7 +128,10 @@ def make_table(
     seeds: int,
     pairs: tuple[int, ...] = (),
 ) -> tuple[Summary, dict[str, str]]:
-    """Runs the unfinished systems of a table, and writes the table's report."""
+    """Runs the unfinished systems of a table, and writes the table's report.
+
+    Returns the content of `table.json`, and failed system -> reason.
+    """
     for name, row in rows.items():
         if "teacher" in (name, *getattr(row.system, "parts", ())):
             settings.teacher_folder()  # raises before systems run for hours

@@ -229,7 +229,9 @@ def describe_words(
     return {
         "query_words": _mean([len(words) for words in queries]),
         "title_words": _mean([len(alphanumeric(t)) for t in titles]),
+        # The share of a query's distinct words that a relevant title has.
         "overlap": _mean(overlap),
+        # The share of the words that also occur in a training query.
         "seen": _mean([w in trained_words for words in queries for w in words]),
         "clicks_per_title": log.count() / max(len(clicked), 1),
     }

@@ -36,7 +36,8 @@ def train_with_one_gamma(
         for name in (_FIGURE_7_LSTM, _RNN)
         if name in results
     }
-    # Figure 7 compares costs, which grow with gamma by equation (4).
+    # Figure 7 compares costs. By equation (4), a cost grows with gamma, so both
+    # models need the same gamma.
     gammas = [r.seeds[0]["options"]["gamma"] for r in shown.values()]
     if len(set(gammas)) < 2:
         return shown, {}
