@@ -223,6 +223,7 @@ def run_on_rows(
     steps, positions = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]
     size = tf.shape(inputs[0])[0]
+    # `table` has `size` rows of inputs for each direction.
     rows = tf.gather(index, steps) + direction * size
 
     def run(

@@ -45,7 +45,7 @@ class PairedTexts(NamedTuple):
     vectors: tf.Tensor  # of all words of the texts, `(positions, d)`
     starts: tf.Tensor  # row of each text's first word, `(texts,)`
     lengths: tf.Tensor  # number of words of each text, `(texts,)`
-    rows: tf.Tensor  # the text of each pair, `(pairs,)`
+    rows: tf.Tensor  # index of the text of each pair, `(pairs,)`
 
     @property
     def pair_lengths(self) -> tf.Tensor:
@@ -97,7 +97,7 @@ def order_by_length(
 
 @register
 class PositionalBiLSTM(Configured, keras.layers.Layer):
-    """Computes p_t = [h_forward(t); h_backward(t)] of words, Wan et al. 2016."""
+    """Computes p_t = [h_forward(t); h_backward(t)], Wan et al. 2016."""
 
     def __init__(
         self,
