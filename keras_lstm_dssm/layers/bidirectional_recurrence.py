@@ -64,12 +64,12 @@ class FlatPacking(NamedTuple):
     """Lists the values of `FlatSequences` by time, as `PackedSequence` does."""
 
     counts: tf.Tensor  # int32 `(time,)`, number of sequences longer than t
-    # int32 `(2, values)`, value index of each step: forward, then backward
+    # int32 `(2, values)`, value index of each packed step: forward, backward
     steps: tf.Tensor
 
     @classmethod
     def from_lengths(cls, lengths: tf.Tensor) -> "FlatPacking":
-        """Computes the order from the lengths, int32 `(sequences,)`."""
+        """Packs sequences of these lengths, int32 `(sequences,)`."""
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         descending = tf.gather(lengths, order)
         starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
@@ -108,7 +108,11 @@ def loop_forward(
     counts: tf.Tensor,
     gates: Sequence[str],
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
-    """Runs the LSTMs of all directions over packed inputs `table[index]`."""
+    """Runs the LSTMs of all directions over packed inputs `table[index]`.
+
+    Returns the packed y of each direction. Also returns arrays of `gates` and
+    c, with elements `(directions, counts[t], units)`, unless `gates` is empty.
+    """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     zeros = tf.zeros([directions, counts[0], cell.units], dtype)
@@ -159,7 +163,7 @@ def loop_backward(
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Returns packed gradients of the inputs from gradients `errors[index]`."""
+    """Returns packed gradients of inputs; `errors[index]` are those of y."""
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     transposed = tf.unstack(tf.transpose(recurrent, [0, 2, 1]))
@@ -206,7 +210,10 @@ def run_on_rows(
     sequences: FlatSequences,
     training: bool = False,
 ) -> tf.Tensor:
-    """Runs the first LSTM forward, and the second LSTM, if any, backward."""
+    """Runs the first LSTM forward, and the second LSTM, if any, backward.
+
+    Returns y, `(values, layers * units)`. The LSTMs must have no peepholes.
+    """
     cells = [layer.cell for layer in layers]
     # Each table row is projected once, even if several values have this row.
     inputs = [layer.project(sequences.table) for layer in layers]
@@ -216,13 +223,14 @@ def run_on_rows(
     steps, positions = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]
     size = tf.shape(inputs[0])[0]
+    # `table` has `size` rows of inputs for each direction.
     rows = tf.gather(index, steps) + direction * size
 
     def run(
         table: tf.Tensor, recurrent: tf.Tensor, gates: Sequence[str]
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...], Arrays]:
-        # One loop runs both LSTMs: to start an operation takes more time than
-        # the arithmetic of a narrow LSTM.
+        # One loop runs both LSTMs, because starting an operation takes more
+        # time than the arithmetic of a narrow LSTM.
         outputs, now = loop_forward(cell, table, rows, recurrent, counts, gates)
         sides = [
             tf.gather(y, position)
@@ -272,7 +280,10 @@ def run_by_numpy(
     reverse: bool = False,
     last: bool = False,
 ) -> np.ndarray:
-    """Runs an LSTM without peepholes by NumPy; lengths must be descending."""
+    """Runs an LSTM without peepholes by NumPy; lengths must be descending.
+
+    Returns y of each value, or with `last` each sequence's y at the last step.
+    """
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})
     kernel, recurrent, bias = (

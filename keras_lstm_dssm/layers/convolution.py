@@ -38,7 +38,10 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 @register
 class ScoringMLP(Configured, keras.layers.Layer):
-    """Scores features `(pairs, width)` by an MLP; all scores start at 0."""
+    """Scores features q, `(pairs, width)`, by an MLP; all scores start at 0.
+
+    r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
+    """
 
     def __init__(
         self,
@@ -109,10 +112,10 @@ def fixed_time(
 def masked_max_pool(
     values: tf.Tensor, lengths: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Takes the maximum of every two positions; also returns new lengths."""
+    """Computes max(z_{2i-1}, z_{2i}) for each i; also returns new lengths."""
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
-    # A last odd position remains alone, which is not stated in the paper.
+    # A last odd position remains alone, which Hu et al. 2014 do not state.
     values = tf.nn.max_pool1d(values, 2, 2, "SAME")
     lengths = (lengths + 1) // 2
     return zero_padding(values, lengths), lengths
@@ -120,7 +123,12 @@ def masked_max_pool(
 
 @register
 class MaskedConvolution(Configured, keras.layers.Layer):
-    """Convolves `(texts, time, features)`; also returns the new lengths."""
+    """Computes z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b), and new lengths.
+
+    The gate g of Hu et al. 2014 is 0 if the whole window is padding, else 1.
+    `"wide"` windows contain a word; `"narrow"` windows start at a word and end
+    within the time axis.
+    """
 
     def __init__(
         self,
@@ -181,7 +189,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
     """Base of stacks of convolutions and poolings; creates the convolutions."""
 
     padding: str
-    """`"wide"` or `"narrow"`; see `ARCII`."""
+    """`"wide"` or `"narrow"`; see `MaskedConvolution`."""
 
     time: int
     """Number of positions of the last `Features` that a call returns."""
@@ -237,7 +245,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
 
 @register
 class WindowPoolingStack(ConvolutionStack):
-    """Stacks convolutions and poolings of two positions, Hu et al. 2014."""
+    """Alternates `MaskedConvolution` and `masked_max_pool`, Hu et al. 2014."""
 
     padding = "narrow"
 
@@ -267,7 +275,10 @@ class WindowPoolingStack(ConvolutionStack):
 
 @register
 class KMaxStack(ConvolutionStack):
-    """Stacks wide convolutions and k-max poolings, Kalchbrenner et al. 2014."""
+    """Stacks wide convolutions and k-max poolings, Kalchbrenner et al. 2014.
+
+    z_l = the k_l largest values of each feature of f(W_l * z_{l-1} + b_l)
+    """
 
     padding = "wide"
 
@@ -303,7 +314,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Counts the positions after narrow convolutions with poolings."""
+    """Counts the positions after narrow convolutions, each with a pooling."""
     size = time
     for _ in range(layers):
         size = (size - width + 2) // 2

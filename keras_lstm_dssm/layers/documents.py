@@ -28,8 +28,9 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 
         s_f = relu(max_t (W_f [w_t; ..; w_{t+k-1}]) + b_f)
 
-    Eq. (1) of Bi and Ma 2017. Takes the vectors of a batch's distinct words;
-    returns `(sentences, filters * len(windows))`.
+    Eq. (1) of Bi and Ma 2017, with `filters` filters f for each width k in
+    `windows`. Takes the vectors of a batch's distinct words; returns
+    `(sentences, filters * len(windows))`.
     """
 
     def __init__(
@@ -91,7 +92,11 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns word positions, sentence and mask of each window of words."""
+    """Lists the windows of words of concatenated sentences.
+
+    Returns word positions, `(windows, width)`; the sentence of each window; and
+    whether a position is inside the sentence. Positions outside are 0.
+    """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
     # All earlier sentences together have `shift` more words than windows.
@@ -106,7 +111,10 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Sums `values` at the indices of each row; returns maxima by segment."""
+    """Sums `values` at each row of indices; returns each segment's largest.
+
+    y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
+    """
 
     def sums_of(values: tf.Tensor) -> tf.Tensor:
         terms = tf.unstack(rows, axis=1)
@@ -126,7 +134,7 @@ def _largest_sums(
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
             # If the largest sum of a segment is NaN, no sum equals the largest
-            # sum, and `first` is `count - 1`.
+            # sum, and `first` is `count - 1`, a valid index.
             first = tf.math.segment_min(
                 tf.where(is_largest, position, count - 1), segment
             )
@@ -148,8 +156,9 @@ class SentenceReader(Configured, keras.layers.Layer):
         h_i = [h_forward(i); h_backward(i)]
         p_i = sigmoid(w_l' h_i + b_l)
 
-    Eq. (2) of Bi and Ma 2017; p_i is the probability of a key sentence. Returns
-    h `(n, 2 * units)` and the logits of p `(n,)`, 0 with `scores=False`.
+    Eq. (2) of Bi and Ma 2017; p_i is the probability that sentence i is a key
+    sentence. Returns h `(n, 2 * units)` and the logits of p `(n,)`. With
+    `scores=False`, all logits are 0.
     """
 
     def __init__(
@@ -187,7 +196,7 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes h and the logits; `index` has the row of each sentence."""
+        """Reads `sentences[index]`, in documents of `lengths` sentences."""
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,
@@ -215,8 +224,9 @@ class DocumentEncoder(Configured, keras.layers.Layer):
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
 
-    Eq. (3) of Bi and Ma 2017. The document numbers of the sentences are
-    ascending and without gaps.
+    Eq. (3) of Bi and Ma 2017. Takes h, the logits of p, and the document number
+    of each sentence, int32 `(n,)`, ascending and without gaps. Returns
+    `(documents, dimension)`.
     """
 
     def __init__(

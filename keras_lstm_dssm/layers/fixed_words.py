@@ -41,10 +41,11 @@ class WordSketch(Configured, keras.layers.Layer):
     IDF. The start of a word is the first letters: `bracket` and `brackets` have
     the same start.
 
-    The vector of a text is the sum of the vectors of the words. The inner
-    product of two texts' vectors, divided by `units`, approximates the sum of
-    the IDFs of the words and starts that both texts contain. The error
-    decreases with the square root of `units`.
+    The vector of a text is the sum of the vectors of the words. Let x and y be
+    the bags of words and starts of two texts, weighted by w. The inner product
+    of the texts' vectors, divided by `units`, approximates x . y with an error
+    of about |x| |y| / sqrt(units). x . y is the sum of the IDFs of the words
+    and starts that both texts contain.
 
     The layer stores no vocabulary. No weight is trained; `adapt` sets w.
 
@@ -86,8 +87,9 @@ class WordSketch(Configured, keras.layers.Layer):
         self.start = start
         self.seed = seed
         random = np.random.default_rng(seed)
-        # Two tables of 2,048 rows give 4 million products of two rows. A third
-        # table would cost a fifth of the encoder's speed.
+        # The signs of a word are a row of the first table times a row of the
+        # second table: 2,048 rows each give 4 million products. A third table
+        # would cost a fifth of the encoder's speed. A sign is stored as a bit.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -184,6 +186,7 @@ class WordSketch(Configured, keras.layers.Layer):
 
 def word_keys(words: WordBatch) -> tf.Tensor:
     """Hashes each distinct word of a batch, int64 `(words,)`."""
+    # A million words have a few hundred collisions.
     return tf.math.segment_sum(_mixed_trigrams(words), words.word_index)
 
 
@@ -223,6 +226,7 @@ class Rows(keras.layers.Layer):
             )
 
         self.keys = weight("keys", np.full(count, NO_KEY))
+        # A vector is a row of codes, from -127 to 127, times a scale.
         self.codes = weight("codes", np.zeros((count, units), np.int8))
         self.scales = weight("scales", np.zeros(count, np.float32))
         self.build((None,))
@@ -237,7 +241,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns rows, 0 for unknown keys, and whether each key is known."""
+        """Returns vectors, 0 for unknown keys, and whether a key is known."""
         index = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )

@@ -53,7 +53,10 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes only the cells of indexed vectors, `(pairs, slices, k)`."""
+        """Computes only the cells of indexed vectors, `(pairs, slices, k)`.
+
+        The indices, `(pairs, slices, k)`, are rows of `query` and `document`.
+        """
         pairs, _, k = tf.unstack(tf.shape(query_index))
         u, v = (
             tf.reshape(
@@ -141,6 +144,8 @@ class WeightedInteraction(Interaction):
         self.built = True
 
     def _add_factors(self, slices: tuple[int, ...] = ()) -> None:
+        # A A' starts near the identity times rank / 1200, so that equal words
+        # match before training.
         self.factors = self.add_weight(
             shape=(*slices, self.dimension, self.rank or self.dimension),
             initializer=small_uniform(0.05) if self.rank else near_identity(),
@@ -168,6 +173,9 @@ class BilinearInteraction(WeightedInteraction):
             With `None`, M has no factors, and starts at the identity plus
             U(-0.01, 0.01).
         **kwargs: Arguments of `keras.layers.Layer`.
+
+    Raises:
+        InputError: An argument is less than 1.
 
     Attributes:
         factors: A, `(dimension, rank)`; M if `rank` is `None`.
@@ -275,7 +283,15 @@ ACTIVATIONS = ("sigmoid", "relu", "tanh", "linear")
 
 @register
 class PhraseSimilarity(Configured, keras.layers.Layer):
-    """Compares phrases of queries and documents, Yin and Schuetze 2015."""
+    """Compares the phrases g1 of a query with the phrases g2 of a document.
+
+        indirect: f(g1' W g2 + b), W near the identity at the start
+        direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
+        concat:   f(w' [g1; g2] + b)
+
+    Yin and Schuetze 2015. A call returns the argument of f or exp; `apply`
+    computes f or exp after max pooling, on fewer cells.
+    """
 
     def __init__(
         self,
@@ -313,7 +329,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Compares phrases of projected queries with phrases of documents."""
+        """Computes the argument of f or exp; `query` is from `project`."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
             return (products - sums_of_squares(query, document) / 2) / 2
@@ -329,7 +345,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return values if self.bias is None else values + self.bias
 
     def apply(self, values: tf.Tensor) -> tf.Tensor:
-        """Applies the activation (exp for `"direct"`) to a call's result."""
+        """Applies f, or exp for `"direct"`, to the result of a call."""
         if self.kind == "direct":
             return tf.exp(values)
         return keras.activations.get(self.activation)(values)

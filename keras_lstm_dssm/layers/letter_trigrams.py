@@ -221,7 +221,12 @@ def gather_sum(
     training: bool = True,
     order: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """Sums the rows `values[index]` of each segment, with a fast gradient."""
+    """Sums rows of `values` by segment, with a fast gradient.
+
+        y[s] = sum over j with segment[j] = s of values[index[j]]
+
+    Without `segment`, y is `values[index]`. `order`, if known, sorts `index`.
+    """
     index = tf.convert_to_tensor(index)
 
     def sum_rows(values: tf.Tensor) -> tf.Tensor:
@@ -333,9 +338,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows of the table while an export is traced, if set."""
+        """If set, reads the rows of the table while an export is traced."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """Reads rows of the table in training, if set by a lazy optimizer."""
+        """If set by a lazy optimizer, reads the table's rows in training."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )

@@ -18,7 +18,8 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns first position and size of each region; see `DynamicPooling`."""
+    """Returns start and size of each region, `[rows, count]`."""
+    # `DynamicPooling` describes the rules. Lengths must be at least 1.
     if repeat == "double":
         times = tf.ones_like(lengths)
         for _ in range((count - 1).bit_length()):
@@ -53,10 +54,11 @@ class DynamicPooling(Configured, keras.layers.Layer):
         columns: Number of columns of the output. Default `None`: `rows`.
         mode: `"max"` (default) or `"min"`.
         repeat: Rule for matrices that are smaller than the output. With
-            `"modulo"` (default), positions start again, `0 1 2 0 1 ..`, as in
-            the programs of Wan et al. 2016. With `"double"`, each position is
-            repeated 2, 4, 8 .. times, `0 0 1 1 2 2`, as in the programs of
-            Socher et al. 2011. The repeated positions are divided into regions.
+            `"modulo"` (default), each region has one position, and positions
+            start again, `0 1 2 0 1 ..`, as in the programs of Wan et al. 2016.
+            With `"double"`, each position is repeated 2, 4, 8 .. times,
+            `0 0 1 1 2 2`, until there are enough positions for all regions, as
+            in the programs of Socher et al. 2011.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -130,7 +132,10 @@ class DynamicPooling(Configured, keras.layers.Layer):
 
 
 class StrongestCells(NamedTuple):
-    """Holds the k largest cells of pairs and slices, `(pairs, slices, k)`."""
+    """Holds the k largest cells, largest first: fields `(pairs, slices, k)`.
+
+    If a pair has fewer cells, the other values are 0 and positions are -1.
+    """
 
     values: tf.Tensor
     query_positions: tf.Tensor
@@ -228,7 +233,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
 def strongest_of_columns(
     cells: np.ndarray, lengths: np.ndarray, k: int
 ) -> np.ndarray:
-    """Computes `KMaxPooling` by NumPy; `cells` has all documents as columns."""
+    """Computes `KMaxPooling` by NumPy, for one query and many documents."""
+    # `cells` has a column for each word of all documents.
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
     column = row = 0
@@ -252,7 +258,10 @@ def dynamic_k(
     k_top: int,
     k_min: int | None = None,
 ) -> tf.Tensor:
-    """Computes k of dynamic k-max pooling for a layer, counted from 1."""
+    """Computes k of dynamic k-max pooling in layer l = 1 .. L, for n words.
+
+    k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
+    """
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)
     share = ((layers - layer) * lengths + layers - 1) // layers

@@ -22,7 +22,7 @@ from keras_lstm_dssm.text.word_hashing import pad_rows
 
 
 class PackedSequence(NamedTuple):
-    """Holds rows of values without padding, one time step after the other."""
+    """Holds rows without padding: all values at time 0, then at time 1, etc."""
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
     counts: tf.Tensor  # int32 `(time,)`, number of rows longer than t
@@ -65,7 +65,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Time steps per iteration: the overhead takes as long as two steps."""
+"""Time steps per iteration, whose overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -126,7 +126,7 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell from states of zero; returns an array for each name."""
+    """Runs a cell from states of zero; returns `names` as arrays over time."""
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
         return {
@@ -240,7 +240,10 @@ def backpropagate_through_time(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tuple[tf.Tensor, Tensors]:
-    """Computes gradients of inputs and weights from errors of y."""
+    """Computes gradients of projected inputs and of weights.
+
+    `error` is for each row's last y, or with `at_all_steps` for all packed y.
+    """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {
         name: earlier_values(value, steps.counts)
@@ -277,7 +280,7 @@ def backpropagate_through_time(
         start = first - all_rows  # `before` starts at t = 1
         earlier = {n: y[start : start + rows] for n, y in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
-        # `backpropagate` leaves out the gradient through W_rec y(t-1).
+        # `cell.backpropagate` leaves out the gradient through W_rec y(t-1).
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
             # States before the last T steps count as constants.
@@ -320,10 +323,10 @@ def _time(steps: PackedSequence) -> tf.Tensor:
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results equal the results of `keras.layers.RNN(cell)`. The last outputs
-    are computed several times as fast as by Keras's layer. With
-    `return_sequences`, `return_state` or `initial_state`, Keras's layer
-    computes the results.
+    The results equal the results of `keras.layers.RNN(cell)`. Last outputs, and
+    all outputs of a `PackedSequence`, are computed several times as fast as by
+    Keras's layer. For other inputs with `return_sequences`, `return_state` or
+    `initial_state`, Keras's layer computes the results.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
@@ -357,6 +360,10 @@ class Recurrent(keras.layers.Layer):
         repeated. With `return_state`, a list of the output and the states. For
         a `PackedSequence` with `return_sequences`, a `PackedSequence`; rows
         keep their order.
+
+    Raises:
+        InputError: An argument is not supported, or both `lengths` and `mask`
+            are given.
 
     Example:
     >>> layer = Recurrent(dssm.RNNCell(4), return_sequences=True)
@@ -586,8 +593,8 @@ class PeepholeLSTM(Recurrent):
             `kernel_regularizer`, see `RNNCell`; and arguments of
             `keras.layers.Layer`.
 
-    See `Recurrent` for the other arguments and the outputs. The states are y
-    and c, each `(batch, units)`.
+    See `Recurrent` for the other arguments, the outputs and the errors. The
+    states are y and c, each `(batch, units)`.
 
     Example:
     >>> PeepholeLSTM(96)(np.zeros((2, 5, 16), "float32"), [5, 3]).shape

@@ -17,7 +17,10 @@ def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 
 class RecurrentCell(keras.layers.Layer):
-    """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`."""
+    """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
+
+    A subclass implements `activate`, and its gradient in `backpropagate`.
+    """
 
     def __init__(
         self,
@@ -102,19 +105,26 @@ class RecurrentCell(keras.layers.Layer):
     def activate(
         self, z: tf.Tensor, states: Tensors, weights: Tensors
     ) -> Tensors:
-        """Computes all activations at t, by name, from z(t) and the states."""
+        """Computes all activations at t, from z(t) and the states at t-1."""
         raise NotImplementedError(f"{type(self).__name__}.activate")
 
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Computes gradients for z(t) and for the states at t-1."""
+        """Computes gradients for z(t) and for the states at t-1.
+
+        Takes the activations at t, the `gradient_states` at t-1, and gradients
+        for the states at t. The caller adds the gradient through W_rec y(t-1).
+        """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
     def weight_gradients(
         self, dz: tf.Tensor, now: Tensors, before: Tensors
     ) -> Tensors:
-        """Computes gradients of `recurrent_weights` from dz of all steps."""
+        """Computes gradients of `recurrent_weights` from dz of all steps.
+
+        `now` has `gradient_states` at all t, and `before` at t-1 for t > 0.
+        """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
 
@@ -166,13 +176,20 @@ class RNNCell(RecurrentCell):
             If `False`, the inputs are `W l(t)`, for example from a
             `TrigramEmbedding`.
         **kwargs: Initializers, regularizers and constraints of W (`kernel`), of
-            W_rec (`recurrent`) and of b (`bias`), such as `bias_initializer`,
-            as in Keras; and arguments of `keras.layers.Layer`.
+            W_rec (`recurrent`) and of b (`bias`), such as `bias_initializer`;
+            and arguments of `keras.layers.Layer`. By default W and W_rec start
+            as `glorot_uniform`, b as zeros.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, units)` without
             `project_inputs`.
         states: `[y(t-1)]`, `(batch, units)`.
+
+    Returns:
+        y(t), `(batch, units)`, and the new states `[y(t)]`.
+
+    Raises:
+        InputError: `units` is less than 1.
 
     Example:
     >>> cell = RNNCell(4)
@@ -232,6 +249,12 @@ class PeepholeLSTMCell(RecurrentCell):
         inputs: `(batch, features)`, or `(batch, gates * units)` without
             `project_inputs`.
         states: `[y(t-1), c(t-1)]`, each `(batch, units)`.
+
+    Returns:
+        y(t), `(batch, units)`, and the new states `[y(t), c(t)]`.
+
+    Raises:
+        InputError: An argument is not supported.
 
     Example:
     >>> layer = keras.layers.RNN(PeepholeLSTMCell(96))

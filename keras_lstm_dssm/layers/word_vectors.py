@@ -168,7 +168,8 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05). See `WordVectors` for the other
+    The table starts uniform in [-0.05, 0.05): the sum of four rows has the same
+    variance as a vector of `VocabularyVectors`. See `WordVectors` for the other
     arguments, the results and the errors.
 
     Args:

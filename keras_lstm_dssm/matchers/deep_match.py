@@ -62,7 +62,7 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation."""
     models = import_optional("gensim.models", "baselines")
-    # Query words are numbered first, then document words.
+    # A query and its document are one text. Query words are numbered first.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
@@ -107,7 +107,10 @@ def _known(texts: Sequence[np.ndarray], side: str) -> np.ndarray:
 def probable_words(
     probabilities: np.ndarray, ids: np.ndarray, largest: int, mass: float
 ) -> np.ndarray:
-    """Lists the most probable ids of each topic, up to `largest`, then 0."""
+    """Lists the most probable words of each topic, int32 `[topics, largest]`.
+
+    Words are listed until they cover the share `mass` of a row; zeros follow.
+    """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
     shares /= shares.sum(axis=1, keepdims=True)
@@ -162,7 +165,7 @@ class DeepMatch(Matcher):
     `[baselines]`.
 
     The connections of layer II, the number of units and the rank are not stated
-    in the paper.
+    in the paper. See `Matcher` for the call arguments and the scores.
 
     Args:
         word_dimension: Width of the word vectors, which are not used.

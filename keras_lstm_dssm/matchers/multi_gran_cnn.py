@@ -39,7 +39,8 @@ class MultiGranCNN(Matcher):
     Queries and documents have separate convolutions. The number of filters is
     the width of the word vectors, because the vectors of all phrases have the
     same width. The preset `multi_gran_cnn_wan`, a baseline of Wan et al. 2016,
-    is smaller and has no 2-D convolutions.
+    is smaller and has no 2-D convolutions. See `Matcher` for the call arguments
+    and the scores.
 
     Args:
         word_dimension: Width of the word vectors and of all phrases. Default
@@ -57,8 +58,9 @@ class MultiGranCNN(Matcher):
             `"concat"`: f(w' [g1; g2] + b).
         similarity_activation: f, `"sigmoid"` (default), `"relu"`, `"tanh"` or
             `"linear"`.
-        sizes: Numbers of rows, and of columns, after each dynamic pooling.
-            Default 15, 8, 4 and 2 (not stated in the paper).
+        sizes: Numbers of rows, and of columns, after each dynamic pooling, one
+            number more than `match_filters`. Default 15, 8, 4 and 2 (not stated
+            in the paper).
         match_filters: Numbers of filters of the 2-D convolutions, which have
             3 x 3 cells and zero padding. Default 50, 50 and 50 (not stated in
             the paper).

@@ -45,7 +45,7 @@ class PairedTexts(NamedTuple):
     vectors: tf.Tensor  # of all words of the texts, `(positions, d)`
     starts: tf.Tensor  # row of each text's first word, `(texts,)`
     lengths: tf.Tensor  # number of words of each text, `(texts,)`
-    rows: tf.Tensor  # the text of each pair, `(pairs,)`
+    rows: tf.Tensor  # index of the text of each pair, `(pairs,)`
 
     @property
     def pair_lengths(self) -> tf.Tensor:
@@ -66,14 +66,14 @@ class PairedTexts(NamedTuple):
             yield self._replace(rows=self.rows[start:end])
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
-        """Converts positions in the text of each pair to rows of `vectors`."""
+        """Converts positions in texts, `(pairs, slices, k)`, to vector rows."""
         # The vectors of missing cells, with position -1, are not used.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
         """Gathers and pads each pair's text from tensors `(positions, ...)`."""
-        # A group without pairs has length 1.
+        # A text is padded with its last value. An empty group has length 1.
         longest = tf.reduce_max(
             tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
         )
@@ -86,7 +86,7 @@ class PairedTexts(NamedTuple):
 def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
-    """Orders pairs so that all pairs of a group have similar lengths."""
+    """Orders pairs so that each of `PairedTexts.groups` has similar lengths."""
     # Pairs are sorted by quarters of document lengths, then by query lengths.
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
@@ -97,7 +97,7 @@ def order_by_length(
 
 @register
 class PositionalBiLSTM(Configured, keras.layers.Layer):
-    """Represents each position of a text by two LSTMs, Wan et al. 2016."""
+    """Computes p_t = [h_forward(t); h_backward(t)], Wan et al. 2016."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.built = True
 
     def flat(self, texts: FlatSequences, training: bool = False) -> tf.Tensor:
-        """Returns the vectors of all words, `(words, dimension)`."""
+        """Returns p_t of all words, `(words, dimension)`."""
         layers = self.forward_lstm, self.backward_lstm
         outputs = run_on_rows(layers, texts, training)
         if self.include_word:
@@ -152,7 +152,7 @@ def lstm(
     forget_bias: float = 0.0,
     **kwargs: Any,
 ) -> PeepholeLSTM:
-    """Creates and builds an LSTM; kernels start as in Wan et al. 2016."""
+    """Creates and builds an LSTM; the defaults are those of Wan et al. 2016."""
     layer = PeepholeLSTM(
         units,
         peephole=None,
@@ -201,7 +201,8 @@ class MVLSTM(Matcher):
             programs.
         unit_length: Whether representations of positions are scaled to norm 1.
             Default `False`, as in the paper. The presets of the bilinear and
-            tensor interactions have `True`.
+            tensor interactions have `True`, because a vector of large norm
+            would have large cells with every vector.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     See `Matcher` for the call arguments.
@@ -386,9 +387,9 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        # Only the strongest cells have a gradient. To compute these cells again
-        # is faster than a gradient through all cells.
-        # `queries` are the first rows of `query.vectors`.
+        # Only the strongest cells have a gradient. Computing these cells again
+        # is faster than a gradient through all cells. `queries` are the first
+        # rows of `query.vectors`.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (
@@ -475,6 +476,9 @@ class RecurrentCosine(Matcher):
 
     Returns:
         Scores `(pairs,)`, from -scale to scale.
+
+    Raises:
+        InputError: An argument is not supported.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)

@@ -39,7 +39,10 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Computes RAE's features of sets of numbers; id 0 is not a number."""
+    """Compares the sets of numbers in two texts; id 0 is not a number.
+
+    Returns bools: equal; equal and not empty; one set contains the other.
+    """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
     is_superset = tf.reduce_all(tf.reduce_any(equal, 1) | (document <= 0), 1)
@@ -74,7 +77,7 @@ def phrases_of(
     )
     real = tf.cast(position < 2 * length - 1, nodes.dtype)
     nodes = tf.gather(nodes, source, batch_dims=1) * real[:, :, tf.newaxis]
-    # `searchsorted` needs the ascending ids of `number_words`.
+    # `searchsorted` works because the ids in `number_words` are ascending.
     row = tf.searchsorted(number_words, tf.reshape(words, [-1]))
     row = tf.minimum(row, tf.size(number_words) - 1)
     nearest = tf.reshape(tf.gather(number_words, row), tf.shape(words))
@@ -114,7 +117,8 @@ class RAE(Matcher):
     function of the pooled distances and the features. The published programs
     have more features: the shares of equal words and phrases.
 
-    The head `"root"` is an MLP on the roots of both trees.
+    The head `"root"` is an MLP on the roots of both trees. See `Matcher` for
+    the call arguments and the scores.
 
     Args:
         word_dimension: Width of the word vectors and of all nodes. Default

@@ -17,7 +17,8 @@ from keras_lstm_dssm.registration import Configured, register
 class Trees(NamedTuple):
     """Holds a binary tree over the words of each text."""
 
-    # Node i < time is word i, and node time + k is the parent of merge k.
+    # Node i < time is word i, and node time + k is the parent that merge k
+    # makes. A text of n words has n - 1 merges; the last merge makes the root.
 
     # int32 `[texts, time - 1, 2]`: left and right child of each merge; 0 past
     # the merges of a text.
@@ -91,7 +92,14 @@ _BATCH = 64  # texts in a step of pre-training
 
 @register
 class RecursiveAutoencoder(Configured, keras.layers.Layer):
-    """Merges the words of a text, two neighbours at a time, into one vector."""
+    """Merges the words of a text, two neighbours at a time, into one vector.
+
+        parent:          p = tanh(W_e [c1; c2] + b_e)
+        reconstruction:  [c1'; c2'] = tanh(W_d p + b_d)
+
+    The error of two neighbours is |[c1; c2] - [c1'; c2']|^2. See `RAE` for the
+    trees and the references.
+    """
 
     def __init__(
         self,
@@ -170,7 +178,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def unfolding_error(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Sums the squared errors of all words decoded from inner nodes."""
+        """Sums the unfolding errors of each text's inner nodes, `(texts,)`.
+
+        A node's error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2 over its words.
+        """
         trees = self.trees(vectors, lengths)
         time = tf.shape(vectors)[1]
         slots = tf.maximum(trees.slots, 0)

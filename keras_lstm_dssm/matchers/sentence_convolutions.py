@@ -36,7 +36,8 @@ class ARCI(Matcher):
 
     ARC-I of Hu et al. 2014. S_X and S_Y are the flattened outputs of two
     convolutional networks with separate weights. The preset `arc_i_wan`, a
-    baseline of Wan et al. 2016, is smaller and has `pooling="k_max"`.
+    baseline of Wan et al. 2016, is smaller and has `pooling="k_max"`. See
+    `Matcher` for the call arguments and the scores.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -133,7 +134,8 @@ class ARCII(Matcher):
     ARC-II of Hu et al. 2014. The formula is the first layer; 2-D convolutions
     and an MLP follow. The output of the first layer and of each convolution is
     max-pooled over 2 x 2 cells. The gate g is 0 if window i or window j is
-    padding, else 1. (In the paper g is 0 if both windows are padding.)
+    padding, else 1. (In the paper g is 0 if both windows are padding.) See
+    `Matcher` for the call arguments and the scores.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.
@@ -218,10 +220,11 @@ class ARCII(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes a text's part of the first layer, after max pooling."""
-        # The first layer is the relu of a query's part plus a document's part.
-        # Pooling before this sum gives the same maxima from a quarter of the
-        # cells.
+        """Computes A of queries or C of documents, after max pooling."""
+        # With W = [W_x; W_y], the first layer is relu(A_i + C_j): A and C are
+        # 1-D convolutions. The maximum of A_i + C_j over a rectangle is max A_i
+        # + max C_j, and relu is monotone. Pooling A and C before the sum
+        # therefore gives the same values, with a quarter of the cells.
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )
@@ -231,7 +234,7 @@ class ARCII(Matcher):
     def match(
         self, query: Features, document: Features, training: bool = False
     ) -> tf.Tensor:
-        """Scores the sums of both parts by 2-D convolutions and an MLP."""
+        """Adds A and C, and scores the sums by 2-D convolutions and an MLP."""
         rows, columns = query.lengths, document.lengths
         sums = query.values[:, :, tf.newaxis] + document.values[:, tf.newaxis]
         values = zero_padding_2d(tf.nn.relu(sums), rows, columns)
@@ -266,7 +269,8 @@ class CNTN(Matcher):
     Wide convolutions with dynamic k-max pooling and a dense layer compute the
     vector of a text: v_q for a query, v_a for a document. Queries and documents
     have separate weights. The default sizes are from public implementations.
-    The preset `cntn_wan`, a baseline of Wan et al. 2016, is smaller.
+    The preset `cntn_wan`, a baseline of Wan et al. 2016, is smaller. See
+    `Matcher` for the call arguments and the scores.
 
     Args:
         word_dimension: Width of the word vectors. Default 50.

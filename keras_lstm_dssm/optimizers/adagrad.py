@@ -41,6 +41,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
             `"matcher/kernel"`. If several names occur in a path, their factors
             are multiplied. Default `None`: 1 for all variables.
         name: Name of the optimizer.
+        **kwargs: See `keras.optimizers.Optimizer`.
 
     Raises:
         InputError: A name of `multipliers` occurs in no variable's path, or a

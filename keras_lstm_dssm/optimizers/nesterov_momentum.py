@@ -40,7 +40,11 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
 
 @dataclass(eq=False)
 class LazyRows:
-    """Updates a row of a table W only when a batch reads the row."""
+    """Updates a row of a table W only when a batch reads the row.
+
+    Momentum moves all rows in each training step. `read` makes up for the steps
+    that a row has missed.
+    """
 
     table: tf.Variable  # W, `[rows, units]`
     velocity: tf.Variable  # V, `[rows, units]`
@@ -59,7 +63,7 @@ class LazyRows:
         return weights
 
     def update(self, change: tf.IndexedSlices) -> None:
-        """Adds `change`, -eps times the gradient, and completes the step."""
+        """Completes a step by `change`, -eps times grad, at distinct rows."""
         indices = change.indices
         # With several workers, a gradient may have rows that this worker has
         # not read. All rows of the gradient are then read here.
@@ -155,7 +159,11 @@ class LazyTables:
 def renormalise(
     gradients: Sequence[Any], groups: Sequence[int], threshold: float
 ) -> list[Any]:
-    """Scales the gradients of each group to a joint norm <= `threshold`."""
+    """Scales the gradients of each group to a joint norm <= `threshold`.
+
+    If ||grad|| > th, then grad <- th grad / ||grad|| (Algorithm 1). The rows of
+    a sparse gradient must be distinct.
+    """
     pairs = list(zip(gradients, groups, strict=True))
     factors = {}
     for number in set(groups):
@@ -393,8 +401,8 @@ class NesterovMomentum(JointUpdateOptimizer):
         """Updates the variables, and moves them to the look-ahead point."""
         variables = list(trainable_variables or self.built_variables)
         self.build(variables)
-        # Other gradients become dense, because Keras cannot clip sparse
-        # gradients with repeated rows.
+        # Only gradients of lazily updated tables stay sparse, because Keras
+        # cannot clip sparse gradients with repeated rows.
         grads = [
             gradient
             if gradient is None or self.row_reader(variable)
