@@ -9,7 +9,7 @@ Example:
 """
 
 import importlib
-import importlib.metadata
+import importlib.util
 import os
 import shlex
 import shutil
@@ -89,7 +89,12 @@ def main(_: list[str]) -> None:
 
 def write_sources(collection: "Collection", folder: Path) -> None:
     """Writes the collection as a catalogue, a log, and judgements for test."""
-    packages = {*importlib.metadata.packages_distributions()}
+    words = {title.split()[0] for title in collection.documents.values()}
+    packages = {
+        word
+        for word in words - sys.stdlib_module_names
+        if importlib.util.find_spec(word)
+    }
     products = []
     for product_id, title in collection.documents.items():
         (first, *_) = title.split()

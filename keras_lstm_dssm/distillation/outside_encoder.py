@@ -171,7 +171,9 @@ def licence_of(spec: str) -> str | None:
         )
         return match and match[1]
     module = spec.partition(":")[0].partition(".")[0]
-    for name in (spec, *metadata.packages_distributions().get(module, ())):
+    # Python 3.10 knows the modules of few packages: the names may be equal.
+    packages = metadata.packages_distributions().get(module, [module])
+    for name in (spec, *packages):
         with suppress(metadata.PackageNotFoundError, ValueError):
             package = metadata.metadata(name)
             for field in ("License-Expression", "License"):

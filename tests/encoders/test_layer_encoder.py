@@ -189,7 +189,7 @@ class Pooled(keras.Model):
 def test_a_backbone_with_named_inputs(tmp_path):
     keras.utils.set_random_seed(1)
     model = towers(Pooled(), Pooled())
-    history = fit(model, 30).history["loss"]
+    history = fit(model, 40).history["loss"]
     assert np.mean(history[-3:]) < 0.8 * history[0]
     vectors = model.query_encoder.encode(TEXTS)
     expected = units(model.query_encoder.layer(tf.constant(TEXTS)).numpy())
