@@ -125,7 +125,7 @@ def _marks_in_order() -> list[str]:
         return [pair for pair in pairs if normal[pair] == pair[::-1] != pair]
 
     # U+0345 has the highest class, and U+0334 the lowest. Each mark is swapped
-    # with one of them or with both.
+    # with at least one of them.
     marks = {pair[1] for pair in swapped([f"\u0345{c}" for c in POINTS])}
     marks |= {pair[0] for pair in swapped([f"{c}\u0334" for c in POINTS])}
     classes = defaultdict(str)

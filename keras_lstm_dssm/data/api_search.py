@@ -80,7 +80,7 @@ def title(name: str) -> str:
     for word in words:
         if distinct[-1:] != [word]:
             distinct.append(word)
-    for size in (2, 3):  # http server http server -> http server
+    for size in (2, 3):  # "http server http server" becomes "http server"
         for i in range(len(distinct) - 2 * size, -1, -1):
             if distinct[i : i + size] == distinct[i + size : i + 2 * size]:
                 del distinct[i : i + size]

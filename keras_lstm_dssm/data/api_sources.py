@@ -327,8 +327,8 @@ _BOILERPLATE = re.compile(
     r"|initialize[sd]? self|version of|for docs|visit a)\b",
     re.IGNORECASE,
 )
-# Starts of lines that are not prose: code, fields, rulers, lists, "x : int",
-# "Args:", and indentation (descriptions of arguments, or code).
+# Starts of lines that are not prose: code, fields, underlines, lists,
+# "x : int", "Args:", and indentation (descriptions of arguments, or code).
 _NOT_PROSE = re.compile(
     r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
     r"|\(?(\d+|[a-z])[.)] |[\w.*, ]+ : |[\w ]{1,20}:$|[\w.]+: "

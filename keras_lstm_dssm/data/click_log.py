@@ -28,7 +28,7 @@ from keras_lstm_dssm.plain_files import (
 )
 
 _LONGEST = 1 << 20  # largest number of bytes in a line
-_LARGEST_WEIGHT = 1e9  # so that sums in float32 stay finite
+_LARGEST_WEIGHT = 1e9  # limited so that sums in float32 stay finite
 _SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
 
 
@@ -117,8 +117,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab. Only a line that is too long, or has a field
-        # that is empty or starts with white space, can be bad.
+        # Each line has one tab. Such a line can only be bad if it is too long,
+        # or if a field of it is empty or starts with white space.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -129,7 +129,7 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 
 
 class BadLines:
-    """Counts bad lines; raises `InputError` if they exceed `allowed`.
+    """Counts bad lines; raises `InputError` if there are more than `allowed`.
 
     `expected` describes a good line in the error message.
     """
@@ -179,7 +179,7 @@ def _is_plain_utf8(chunk: bytes) -> bool:
 # To shuffle a log, blocks of consecutive lines are read in random order.
 _LEAST_LINES = 8  # smallest number of lines in a block
 _MOST_BLOCKS = 1 << 22  # largest number; longer logs have longer blocks
-_READ_AT_ONCE = 1 << 30  # largest number of bytes in one call
+_READ_AT_ONCE = 1 << 30  # largest number of bytes in a call of `os.pread`
 
 
 class LogFile(NamedTuple):

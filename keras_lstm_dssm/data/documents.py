@@ -99,7 +99,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a field, a string or an integer, as a string; "" if missing."""
+    """Returns a string or integer field as a string, or "" if it is missing."""
     value = row.get(name)
     if value is None:
         return ""
@@ -300,7 +300,10 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents; fills `split_of` and the like in `counts`."""
+        """Yields the documents.
+
+        Fills `split_of`, `cut` and `bad_lines` of `counts` on the way.
+        """
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:

@@ -146,7 +146,7 @@ _AT_ONCE = 1 << 16
 
 
 def query_clicks(collection: Collection, split: str) -> dict[str, float]:
-    """Returns query id -> clicks, or {} if the clicks are unknown."""
+    """Returns query id -> number of clicks, or {} if clicks are unknown."""
     qrels = collection.qrels(split)
     if collection.has_click_counts:
         return {q: float(sum(judged.values())) for q, judged in qrels.items()}

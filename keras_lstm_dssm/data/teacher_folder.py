@@ -60,9 +60,9 @@ class TeacherFolder:
             and all(type(n) is int and 0 <= n < _MOST_TEXTS for n in numbers)
         ):
             raise InputError(
-                f"{self.settings}: found {sorted(settings)}, expected the"
-                " settings of a teacher: restore the file, or name another"
-                " folder"
+                f"{self.settings}: found the entries {sorted(settings)},"
+                " expected the settings of a teacher: restore the file, or name"
+                " another folder"
             )
         check_version(self.settings, settings, "make the vectors again")
         return settings

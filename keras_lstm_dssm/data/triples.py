@@ -100,8 +100,8 @@ def clicked_lists(
             weights.setdefault(query_words, []).append(pair_weights[row])
     # Queries are sorted by their number of distinct clicked titles, and divided
     # into blocks. All queries of a block are searched to the same depth: `top`
-    # plus the number of the last query, which is the largest number of the
-    # block. Sorting keeps the depths of most blocks small.
+    # plus the number of titles clicked for the last query, which is the largest
+    # number in the block. Sorting keeps the depths of most blocks small.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
@@ -423,7 +423,10 @@ def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
 
 
 def _flat(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Concatenates n lists; also returns the n + 1 bounds of the lists."""
+    """Concatenates lists; returns the result and the bounds of the lists.
+
+    List i is result[bounds[i] : bounds[i + 1]].
+    """
     bounds = list(accumulate(map(len, lists), initial=0))
     flat = list(chain.from_iterable(lists))
     return np.array(flat, np.int32), np.array(bounds, np.int64)

@@ -27,7 +27,7 @@ SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
 
 
 def decode_entities(text: str) -> str:
-    """Decodes HTML entities, even if escaped several times.
+    """Decodes HTML entities, even those that were escaped several times.
 
     >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
     'AT&T 12" pen&notebook'
@@ -136,7 +136,8 @@ def read_catalogue(
     if not products:
         raise InputError(
             f"{source}: found no row with an id and a title, expected products:"
-            f" the columns read are {columns}"
+            f" check the columns {columns['id']!r} and {columns['title']!r}, or"
+            " name others by --id and --title"
         )
     if most and most > _MOST_TAGS:
         raise InputError(

@@ -107,7 +107,7 @@ def make_grades(con: Any) -> None:
     For a query with shown products, the grade is round(2 * clicks / expected
     clicks), at most 4. The expected clicks are the sum of the click-through
     rates of the positions at which the product was shown. Each client counts
-    once. For other queries see `click_grades`.
+    once for a product. For other queries see `click_grades`.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks.

@@ -27,8 +27,8 @@ def read_judgements(
 ) -> dict[str, str]:
     """Makes the table `judged`, with grades from 0 to 4.
 
-    Returns the names of the columns that were read, by "query", "clicked" and
-    "grade".
+    Returns role -> name of the column that was read. The roles are "query",
+    "clicked" and "grade".
     """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()

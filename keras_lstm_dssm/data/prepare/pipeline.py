@@ -32,7 +32,8 @@ CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # memory limit of DuckDB
 _LEAST_JOINED = 0.5  # this share of the clicks must be on known products
-_SAME_CLICKS = 0.9  # if two logs share this much of their clicks: an error
+# It is an error if two logs have at least this share of clicks in common.
+_SAME_CLICKS = 0.9
 _SHOWN = 5  # number of clicks that the report shows
 _ROW_BITS = 40  # bits for a row's number in its log
 _NO_ROWS = """
@@ -145,8 +146,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last."""
-    # After an interruption `data.json` lacks the new sources, so that the same
-    # `--append` can be run again.
+    # If the program is interrupted, `data.json` does not have the new sources
+    # yet, so the same `--append` can be run again.
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
         flush_to_disk(path)

@@ -23,8 +23,8 @@ def read_queries(con: Any, seed: int) -> None:
         con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
     # Spellings that differ only in letter case or white space are one query.
-    # A hash gives the order of the numbers, so a query's number does not depend
-    # on its place in the log.
+    # Queries are numbered in the order of their hashes, so that the number of a
+    # query does not depend on the order of the log.
     con.execute("""
         CREATE TABLE query_text AS
         SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,

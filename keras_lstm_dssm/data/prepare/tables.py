@@ -49,7 +49,7 @@ class File(NamedTuple):
     """A file or its copy in UTF-8, and the form of its content."""
 
     path: str
-    form: str  # "parquet", "json", "array", "text", "empty"
+    form: str  # one of "parquet", "json", "array", "text" and "empty"
     first: tuple[list[str], ...] = ()  # first records of a text file
     delimiter: str = ""
     source: str = ""  # path of the original file
@@ -60,7 +60,7 @@ class Table(NamedTuple):
 
     sql: str  # the relation, to put after FROM; has the column `FILE`
     columns: dict[str, str]  # name -> SQL expression for the column's text
-    sample: list[dict[str, str]]  # the first rows
+    sample: list[dict[str, str]]  # the first rows: name -> text
     files: tuple[str, ...] = ()  # paths of files with rows
     has_header: bool = True  # whether the first line names the columns
     is_plain: bool = False  # TSV of two or three columns, without a header
@@ -182,7 +182,7 @@ def open_file(path: str, folder: Path) -> File:
     """Finds the form of a file.
 
     If the file is not in UTF-8, or its lines end in carriage returns only, it
-    is copied.
+    is copied to `folder`, as UTF-8 with line feeds.
     """
     head = _head(path)
     if head.startswith(b"PAR1"):
@@ -251,9 +251,9 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Finds the delimiter that gives the most rows the same number of fields.
+    """Finds the delimiter with which most rows have equally many fields.
 
-    Returns the delimiter, and the rows that it gives.
+    Returns the delimiter, and the rows with their fields.
     """
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
