@@ -86,7 +86,10 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents; in `definitions` a module precedes its functions."""
+    """Writes documents that are made from docstrings.
+
+    In `definitions`, a module must come before its functions.
+    """
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:

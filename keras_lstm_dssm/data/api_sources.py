@@ -94,7 +94,7 @@ def source_files(
                 yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
-# Python modules re-export names of these modules: csv has names of _csv.
+# C modules from which Python modules take names: csv has names of _csv.
 C_MODULES = (
     "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
     "_heapq _io _json _lzma _operator _pickle _random _signal _socket "

@@ -421,8 +421,8 @@ class ClickLog:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted
 
-    # In distributed training, a worker reads only some lines of the log, and
-    # then sets the value that holds for the whole log.
+    # In distributed training, a worker reads only a part of the log, and then
+    # sets the value that holds for the whole log.
     @weighted.setter
     def weighted(self, weighted: bool) -> None:
         self._weighted = weighted

@@ -68,7 +68,7 @@ def define_functions(con: Any) -> None:
 def read_catalogue(
     con: Any, table: Table, source: str, settings: PrepareSettings
 ) -> dict[str, Any]:
-    """Makes the table `product`; returns the columns' names, and counts."""
+    """Makes the table `product`; returns column names and counts of rows."""
     columns = find_columns(table, source, settings, ("id", "title"))
     check_named(table, source, "text", settings.text)
     check_named(table, source, "tags", settings.tags)

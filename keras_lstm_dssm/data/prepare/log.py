@@ -59,7 +59,7 @@ class Log(NamedTuple):
     """Holds a log that was opened, with the SQL to read its rows."""
 
     name: str  # name of the log in messages
-    rows: str  # SQL for rows with the columns of the module's docstring
+    rows: str  # SQL for rows with the columns that the module's docstring lists
     # SQL for ids and titles, which are the products if there is no catalogue.
     titles: str
     has_ids: bool  # whether the column `id` of `titles` has ids, not titles

@@ -341,8 +341,8 @@ def _unquoted(name: str) -> str:
 def json_rows(file: File) -> str:
     """Returns SQL that reads a file as two columns.
 
-    `row` is JSON, or NULL for a bad line. `line` is the text of the
-    line, or NULL if the file is not read line by line.
+    `row` is JSON, or NULL for a bad line. `line` is the text of the line, or
+    NULL if the file is not read line by line.
     """
     path = quoted(file.path)
     if file.form == "parquet":
