@@ -23,7 +23,7 @@ _PROJECT = "keras-lstm-dssm"
 
 
 def requirement_lines(report: Mapping[str, Any]) -> list[str]:
-    """Returns the lines of the requirements file from pip's report, sorted."""
+    """Makes the sorted lines of the requirements file from pip's report."""
     lines = []
     for item in report["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]

@@ -59,7 +59,8 @@ def build(folder: Path, epoch: int) -> list[Path]:
     (sdist,) = made.glob("*.tar.gz")
     _normalise(sdist, epoch)
     with tarfile.open(sdist) as archive:
-        # Python before 3.10.12 and 3.11.4 has no filters: no entry is changed.
+        # Python before 3.10.12 and 3.11.4 has no `data_filter`. It extracts all
+        # entries as they are.
         archive.extraction_filter = getattr(
             tarfile, "data_filter", lambda member, _: member
         )
@@ -112,7 +113,7 @@ def _run(
         env=environment,
         capture_output=True,
         text=True,
-        umask=0o022,  # wheels store the modes of files
+        umask=0o022,  # wheels store file modes, which depend on the umask
     )
     if done.returncode:
         sys.exit(f"error: {' '.join(command)}\n{done.stderr.strip()}")

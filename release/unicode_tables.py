@@ -1,6 +1,7 @@
-"""Writes `lstm_dssm_client/unicode_tables.py`: how TF.Text changes Unicode.
+"""Writes the tables of `lstm_dssm_client/unicode_tables.py`.
 
-Run the program again for a new TF.Text, which may have a newer Unicode.
+The tables record how TF.Text changes the characters of Unicode. Run the program
+again for a new TF.Text, which may have a newer Unicode.
 
 Example:
   python release/unicode_tables.py lstm_dssm_client/unicode_tables.py
@@ -23,7 +24,8 @@ POINTS = [
     for point in range(sys.maxunicode + 1)
     if not 0xD800 <= point < 0xE000
 ]
-HANGUL = range(0xAC00, 0xD7A4)  # tables leave out how these are decomposed
+# The tables leave out how these syllables are decomposed.
+HANGUL = range(0xAC00, 0xD7A4)
 
 
 def tables() -> dict[str, Any]:
@@ -55,7 +57,10 @@ def tables() -> dict[str, Any]:
 def _signs(
     compatible: Mapping[str, str],  # character -> its NFKC, if that differs
 ) -> dict[str, set[str]]:
-    """Returns the characters of each argument of `SignRules`."""
+    """Returns, for each argument of `SignRules`, the characters in its ranges.
+
+    The arguments are `accents`, `apart` and `letters_apart`.
+    """
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))
     in_row = set(_matching(r"\p{Nl}"))
@@ -68,19 +73,19 @@ def _signs(
         categories = {
             name for name in general if not general[name].isdisjoint(text)
         }
-        if char in named:  # has a rule by its name
+        if char in named:  # `lstm_dssm_client.words` has a rule for it
             continue
         if categories == {"M", "Z"}:
             result["accents"].add(char)
         elif categories.isdisjoint("LN"):
-            continue  # signs stay signs, and cannot be glued to words
+            continue  # NFKC gives no letters or digits that could join a word
         elif char in general["L"]:
-            if "Z" in categories:  # the text is a phrase
+            if "Z" in categories:  # NFKC turns it into several words
                 result["apart"].add(char)
         elif char in general["N"] | general["S"]:
             is_radical = char in ideographs and char in general["S"]
             if char in decimal or is_radical:
-                continue  # used in place of digits and ideographs
+                continue  # stands for a digit or an ideograph in texts
             row = char in in_row or (
                 len(text) == 1 and text.isascii() and text.isalpha()
             )
@@ -119,7 +124,8 @@ def _marks_in_order() -> list[str]:
         normal = _normalized(pairs, "NFD")
         return [pair for pair in pairs if normal[pair] == pair[::-1] != pair]
 
-    # U+0345 has the highest class, and U+0334 the lowest.
+    # U+0345 has the highest class, and U+0334 the lowest. Each mark is swapped
+    # with at least one of them.
     marks = {pair[1] for pair in swapped([f"\u0345{c}" for c in POINTS])}
     marks |= {pair[0] for pair in swapped([f"{c}\u0334" for c in POINTS])}
     classes = defaultdict(str)
@@ -130,7 +136,7 @@ def _marks_in_order() -> list[str]:
 
 
 def _pairs(canonical: dict[str, str]) -> dict[str, str]:
-    """Returns pair of characters -> the character that NFC makes of it."""
+    """Returns the character that NFC makes of each pair: pair -> character."""
     composites = [
         char
         for char, text in _normalized(canonical, "NFC").items()
@@ -153,7 +159,7 @@ def _matching(pattern: str) -> Iterable[str]:
 
 
 def _bounds(chars: Iterable[str]) -> list[int]:
-    """Returns the ranges of ascending characters: start, end, start, ..."""
+    """Returns ranges of ascending characters: start, end (exclusive), ..."""
     result: list[int] = []
     for point in map(ord, chars):
         if result and result[-1] == point:

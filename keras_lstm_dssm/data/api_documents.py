@@ -30,9 +30,9 @@ from keras_lstm_dssm.data.split import split_by_groups
 from keras_lstm_dssm.text.word_hashing import normalize
 
 DOCUMENTS_FORMAT = 1  # increment when a change of this code changes the data
-MIN_SENTENCES = 8  # in a body
+MIN_SENTENCES = 8  # least number of sentences in a body
 MAX_REPEATS = 5  # a sentence in more docstrings is boilerplate
-COMPARED_WORDS = 8  # shorter sentences may be in two splits
+COMPARED_WORDS = 8  # sentences with fewer words may be in two splits
 SHARES = {"test": 0.2, "dev": 0.1}  # largest shares of the documents
 MIN_RELEVANT = 3  # a query needs this many relevant documents in the split
 _MIN_QUERY_WORDS = 5
@@ -86,7 +86,10 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents; in `definitions` a module precedes its functions."""
+    """Writes documents that are made from docstrings.
+
+    In `definitions`, a module must come before its functions.
+    """
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:
@@ -137,7 +140,7 @@ def write_api_documents(
 
 
 def package_class(module: str, packages: Iterable[str]) -> str:
-    """Returns the class of a module: keras.src.ops.math -> "keras.ops"."""
+    """Returns a module's class, such as "keras.ops" for keras.src.ops.math."""
     names = module.split(".")
     public = [
         name
@@ -150,7 +153,7 @@ def package_class(module: str, packages: Iterable[str]) -> str:
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
-    """Returns class -> (outermost package of the class, text of the query)."""
+    """Returns, for each class, its outermost package and its query's text."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(
@@ -165,7 +168,8 @@ def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
         text = " ".join(
             s for s in package_sentences if repeats[s] <= MAX_REPEATS
         )
-        # Subpackages of a class's package have the same class, but no query.
+        # Subpackages of a class's package have the same class, but only the
+        # package itself gives a query.
         is_class = package.module.split(".")[-1] == label.split(".")[-1]
         if is_class and len(text.split()) >= _MIN_QUERY_WORDS:
             queries.setdefault(label, (package.module, text))
@@ -183,7 +187,7 @@ class _Draft(NamedTuple):
 
 
 def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
-    """Makes drafts of the docstrings with a summary and 8 or more sentences."""
+    """Makes drafts of docstrings with a summary and a body of 8+ sentences."""
     parsed: list[tuple[Definition, list[str], list[str]]] = []
     for definition in definitions:
         doc = inspect.cleandoc(definition.doc)
@@ -221,7 +225,10 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
 def _qrels(
     ids: Mapping[str, str], documents: Sequence[Document], split: str
 ) -> dict[str, dict[str, int]]:
-    """Returns query id -> document id -> 1; `ids` is class -> query id."""
+    """Returns the judgements of a split: query id -> document id -> 1.
+
+    `ids` has the query id of each class.
+    """
     relevant: dict[str, dict[str, int]] = {key: {} for key in ids.values()}
     for document in documents:
         if document.label in ids and document.split == split:

@@ -60,7 +60,8 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for bound_name, (source, item) in _bindings(modules, name):
             public = f"{path}.{bound_name}".lstrip(".")
             if item is None:
-                # Only packages export the modules that they import.
+                # A module imported by a package is one of the package's public
+                # names. A module imported by a plain module is not.
                 if modules[name].is_package:
                     heapq.heappush(queue, _queue_entry(public, source))
                 continue
@@ -79,7 +80,7 @@ def title(name: str) -> str:
     for word in words:
         if distinct[-1:] != [word]:
             distinct.append(word)
-    for size in (2, 3):  # http server http server -> http server
+    for size in (2, 3):  # "http server http server" becomes "http server"
         for i in range(len(distinct) - 2 * size, -1, -1):
             if distinct[i : i + size] == distinct[i + size : i + 2 * size]:
                 del distinct[i : i + size]
@@ -100,7 +101,11 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields (name, (module, item)); the item of a module is `None`."""
+    """Yields the public names that a module binds, each with its origin.
+
+    The origin is a module and the name of an item that the module defines. The
+    item is `None` if the public name stands for the module itself.
+    """
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -118,7 +123,11 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Returns an import's origin (module, item), or `None` if unknown."""
+    """Returns the module and the item that an import refers to.
+
+    The item is `None` if the import refers to a module. Returns `None` if the
+    origin is unknown.
+    """
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (
@@ -140,7 +149,7 @@ def _resolve(
 
 
 def _belongs(source: str, name: str) -> bool:
-    """Returns whether a definition in `source` may be public in `name`."""
+    """Returns whether module `name` may make names of `source` public."""
     top = source.split(".")[0]
     return top == name.split(".")[0] or top.startswith("_") or top == "posix"
 
@@ -164,7 +173,10 @@ def build_api_search(progress: bool = False) -> Collection:
 def building(
     folder: str | os.PathLike[str], duration: str = ""
 ) -> Iterator[bool]:
-    """Yields whether to build a cached folder; waits for other processes."""
+    """Yields whether the caller must build a cached folder.
+
+    While another process builds the folder, waits for it.
+    """
     if os.path.isdir(folder):
         yield False
         return

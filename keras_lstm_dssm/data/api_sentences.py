@@ -32,7 +32,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 LISTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_WORDS, MAX_WORDS = 5, 50
 NEGATIVES = 4
-HELD_OUT_SHARE = 0.1  # dev and test each have at most this share
+HELD_OUT_SHARE = 0.1  # dev and test each have at most this share of queries
 SEED = 0
 
 
@@ -49,7 +49,7 @@ def build_api_sentences(progress: bool = False) -> Collection:
 
 
 class SentencePair(NamedTuple):
-    """Two sentences of a module's docstring: the answer follows the query."""
+    """Two adjacent sentences of a docstring: the query, then the answer."""
 
     query: str
     answer: str
@@ -59,7 +59,7 @@ class SentencePair(NamedTuple):
 def adjacent_sentences(
     docs: Iterable[tuple[str, str]],
 ) -> Iterator[SentencePair]:
-    """Yields pairs of adjacent sentences of 5 to 50 words."""
+    """Yields pairs of adjacent sentences, each with 5 to 50 words."""
     seen: set[str] = set()
     for module, doc in docs:
         if doc in seen:
@@ -75,7 +75,10 @@ def adjacent_sentences(
 def write_lists(
     folder: str | os.PathLike[str], pairs: Iterable[SentencePair]
 ) -> Collection:
-    """Writes lists; raises `InputError` if a split has fewer than 6 answers."""
+    """Writes the lists of all queries.
+
+    Raises `InputError` if a split has fewer than 6 answers.
+    """
     lists, all_answers = _lists(pairs)
     splits = split_by_groups(
         [pair.module for _, pair in lists.values()],
@@ -91,7 +94,7 @@ def redraw_lists(
 ) -> Collection:
     """Copies a collection, with 4 newly drawn negatives for each query.
 
-    A query keeps its split, and one positive.
+    A query keeps its split, and the first of its positives.
     """
     lists, all_answers = _lists(
         SentencePair(
@@ -112,7 +115,7 @@ def _write_drawn(
     all_answers: Mapping[str, Sequence[str]],
     splits: Sequence[str],
 ) -> Collection:
-    """Draws each list's negatives from its split, and writes the collection."""
+    """Draws negatives from each list's split, and writes the collection."""
     answer_texts: dict[str, str] = {}  # normalised words -> first spelling
     for answer, pair in lists.values():
         answer_texts.setdefault(answer, pair.answer)
@@ -130,7 +133,8 @@ def _write_drawn(
             )
     # As in Wan et al. 2016, negatives are drawn from the k nearest answers.
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
-    # k + 1, because BM25 usually ranks the positive itself first.
+    # k + 1 answers are searched for, because BM25 usually ranks the positive
+    # itself first.
     nearest = list(bm25_neighbours(titles, titles, k + 1))
     split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
@@ -169,7 +173,12 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns query -> (first answer, pair), and query -> all answers."""
+    """Groups pairs by their queries; leaves out pairs of two equal sentences.
+
+    Returns two dictionaries. The first has, for each query, its first answer
+    and the pair with this answer. The second has all answers of each query.
+    Queries and answers are normalised, except in the pair.
+    """
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
     answers = normalize((pair.answer for pair in pairs), "alphanumeric")
@@ -189,7 +198,7 @@ def _drawable(
     positive: int,
     excluded: set[int],
 ) -> list[int]:
-    """Returns the rows of the answers from which negatives are drawn."""
+    """Returns the rows in `titles` from which a list's negatives are drawn."""
 
     def allowed(rows: np.ndarray) -> list[int]:
         same_split = rows[splits[rows] == splits[positive]].tolist()
@@ -198,7 +207,8 @@ def _drawable(
     candidates = allowed(nearest[positive])
     if len(candidates) < NEGATIVES:
         (ranked,) = bm25_neighbours([titles[positive]], titles, len(titles))
-        # `bm25_neighbours` leaves out answers without a word of the positive.
+        # `bm25_neighbours` leaves out the answers that share no word with the
+        # positive. They come last.
         unranked = np.setdiff1d(np.arange(len(titles)), ranked)
         candidates = allowed(np.concatenate([ranked, unranked]))[:NEGATIVES]
     return candidates

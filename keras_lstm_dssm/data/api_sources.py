@@ -25,7 +25,8 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Newer requirements: the data of the published results are without them.
+# These requirements are newer than the published results. They are left out so
+# that the data do not change.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.
@@ -69,7 +70,11 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields (path, path below the root folder) of files, in a fixed order."""
+    """Yields the Python files in a fixed order, each with two paths.
+
+    The first is the full path. The second is the path below the folder of the
+    standard library or of the installed packages.
+    """
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -89,7 +94,7 @@ def source_files(
                 yield str(distribution.locate_file(path_in_root)), path_in_root
 
 
-# Python modules re-export names of these modules: csv has names of _csv.
+# C modules from which Python modules take names: csv has names of _csv.
 C_MODULES = (
     "_bisect _bz2 _codecs _collections _csv _datetime _functools _hashlib "
     "_heapq _io _json _lzma _operator _pickle _random _signal _socket "
@@ -112,12 +117,15 @@ class Module:
 
     def __init__(self, name: str, is_package: bool = False) -> None:
         self.name, self.is_package = name, is_package
-        # Name of a function or class -> its definition, and its methods.
+        # Name of a function or class -> its definition, then its methods'
+        # definitions.
         self.definitions: dict[str, list[Definition]] = {}
-        # Imported name -> (module, name there), or (module, None) for a module.
+        # Name that an import binds -> module, and name in this module. The
+        # latter is `None` after `import module as name`.
         self.imports: dict[str, tuple[str, str | None]] = {}
         self.stars: list[str] = []  # modules that are imported with `*`
-        # Calls of NumPy's `add_newdoc`: (module, class or "", name, docstring).
+        # For each call of NumPy's `add_newdoc`: a module, a class of it or "",
+        # a name in the class or module, and the docstring.
         self.added: list[tuple[str, str, str, str]] = []
 
     def define(self, name: str, doc: str | None, owner: str = "") -> None:
@@ -128,7 +136,7 @@ class Module:
             definitions.append(Definition(self.name, full_name, doc))
 
     def read(self, body: list[ast.stmt]) -> None:
-        """Reads the statements of a module, also those in `if` and `try`."""
+        """Reads a module's statements, including those in `if` and `try`."""
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.define(node.name, ast.get_docstring(node))
@@ -170,7 +178,10 @@ class Module:
                 self.imports.setdefault(name, (source, alias.name))
 
     def _read_alias(self, node: ast.Assign) -> None:
-        """Treats `a = b`, `a = module.b` and `b = b_gen()` like imports."""
+        """Treats `a = b`, `a = module.b` and `a = a_gen()` like imports.
+
+        As after an import, `a` has the docstring of `b` or `a_gen`.
+        """
         target, value = node.targets[0], node.value
         if not isinstance(target, ast.Name):
             return
@@ -208,7 +219,8 @@ def read_modules(
     """Reads the modules of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     was_enabled = gc.isenabled()
-    # Garbage collection would take half the time. Syntax trees have no cycles.
+    # Garbage collection would take half the time, and would free nothing,
+    # because syntax trees have no cycles.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
@@ -230,7 +242,7 @@ def parse_file(path: str) -> ast.Module:
     """Parses a file; returns an empty module if it is missing or invalid."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # for invalid escapes in strings
+            warnings.simplefilter("ignore")  # about invalid escape sequences
             return ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         return ast.Module([], [])
@@ -260,7 +272,7 @@ _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
 
 def documented() -> Iterator[Definition]:
-    """Yields every module, class and function, also without a docstring.
+    """Yields all modules, classes and functions, even without a docstring.
 
     A module has the `name` "", and comes before its functions.
     """
@@ -274,7 +286,8 @@ def documented() -> Iterator[Definition]:
                     getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
-    # Methods come again, now with names such as "Path.open".
+    # Functions and classes come a second time, now with those of C modules.
+    # Methods come a second time with names such as "Path.open".
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions
@@ -314,8 +327,8 @@ _BOILERPLATE = re.compile(
     r"|initialize[sd]? self|version of|for docs|visit a)\b",
     re.IGNORECASE,
 )
-# Starts of lines that are not prose: code, fields, rulers, lists, "x : int",
-# "Args:", and indentation (descriptions of arguments, or code).
+# Starts of lines that are not prose: code, fields, underlines, lists,
+# "x : int", "Args:", and indentation (descriptions of arguments, or code).
 _NOT_PROSE = re.compile(
     r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
     r"|\(?(\d+|[a-z])[.)] |[\w.*, ]+ : |[\w ]{1,20}:$|[\w.]+: "
@@ -341,7 +354,7 @@ def first_sentence(doc: str) -> str | None:
 
 
 def sentence_runs(doc: str) -> Iterator[list[str]]:
-    """Yields each run of consecutive plain sentences of a docstring."""
+    """Yields each run of consecutive prose sentences in a docstring."""
     lines = [
         "" if _NOT_PROSE.match(line) else f"{line}\n"
         for line in inspect.cleandoc(doc).splitlines()
@@ -411,7 +424,7 @@ _TYPE = re.compile(r"[\w*, .`]+ : ")  # "axis : int, optional"
 
 
 def prose_sentences(text: str) -> list[str]:
-    """Returns the plain sentences of a docstring, with full stops."""
+    """Returns the prose sentences of a docstring, with full stops."""
     return [
         f"{sentence}."
         for block in _blocks(text)
@@ -421,7 +434,7 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yields the lines of each text in a docstring, without indentation."""
+    """Yields each paragraph or labelled item of a docstring, as its lines."""
     block: list[str] = []
     # Indentation of a block's first line, and of its next lines (-1: unknown).
     first, continuation = 0, 0
@@ -434,7 +447,8 @@ def _blocks(text: str) -> Iterator[list[str]]:
         in_example = bool(line) and (in_example or line.startswith(">>>"))
         if in_example or in_fence or _TYPE.match(line):
             line = ""
-        # A label such as "axis: " starts a text; its next lines are indented.
+        # A label such as "axis: " starts a block. The other lines of the block
+        # are indented more than the label.
         label = _LABEL.match(line)
         if label:
             line = line[label.end() :]

@@ -57,7 +57,8 @@ def _neighbours() -> Mapping[str, str]:
         for row, keys in enumerate(_KEYS)
         for column, key in enumerate(keys)
     }
-    # Each row of keys is half a key to the right of the row above.
+    # Each row of keys is half a key to the right of the row above, so a key
+    # touches two keys of the row above and two keys of the row below.
     offsets = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
     return {
         key: "".join(
@@ -73,7 +74,7 @@ KEYS_AROUND = _neighbours()
 """Letter or digit -> the keys around it."""
 
 
-_MOST_WORDS = 4  # in a query
+_MOST_WORDS = 4  # largest number of words in a query
 
 
 def title_pairs(
@@ -106,6 +107,7 @@ def title_pairs(
             count = draw.randint(1, min(_MOST_WORDS, len(words) - 1))
             positions = sorted(draw.sample(range(len(words)), count))
             query = " ".join(words[i] for i in positions)
-            # Equal queries get different errors.
+            # Each pair has its own seed for errors, so that equal queries get
+            # different errors.
             error_seed = draw.getrandbits(32)
             yield Pair(misspell(query, misspelled, error_seed), title)

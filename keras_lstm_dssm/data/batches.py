@@ -149,7 +149,7 @@ def permutation(count: int, *seeds: int) -> np.ndarray:
 
 def random_bits(count: int, *seeds: int) -> np.ndarray:
     """Draws uint64 numbers, identically in every version of NumPy."""
-    # Distributions of NumPy may change between versions, raw bits do not.
+    # A new version of NumPy may change its distributions, but not its raw bits.
     return np.random.PCG64([seed % 2**64 for seed in seeds]).random_raw(count)
 
 
@@ -186,9 +186,10 @@ def _pair_batches(
     count: int,
     weighted: bool,
 ) -> tf.data.Dataset:
-    """Makes `count` batches from the arrays of lines of each epoch."""
+    """Makes `count` batches; each epoch consists of arrays of lines."""
     columns = 3 if weighted else 2
-    # An element holds several batches, because TensorFlow calls Python slowly.
+    # Each array holds several batches, because a call from TensorFlow to Python
+    # is slow.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
@@ -273,7 +274,7 @@ class DrawnNegatives(ABC):
 
 
 def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
-    """Makes a table: distinct text -> its index; other texts -> -1."""
+    """Makes a table that maps each key to its index, and other texts to -1."""
     texts = as_strings(keys)
     indices = tf.range(len(texts))
     return tf.lookup.StaticHashTable(
@@ -340,7 +341,8 @@ class GivenNegatives(DrawnNegatives):
             tf.int32,
         )
         self._titles = as_strings(list(index))
-        # Item 0 is for unknown queries, which have no titles.
+        # In `_counts` and `_starts`, item 0 is for the unknown queries, which
+        # have no titles.
         self._counts = tf.constant([0, *counts], tf.int32)
         self._starts = tf.constant(np.cumsum([0, 0, *counts[:-1]]), tf.int32)
         self._rows = _row_table(groups)
@@ -431,7 +433,8 @@ class CorpusNegatives(DrawnNegatives):
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # Without other titles the clicked title is taken. The loss ignores it.
+        # If there is no other title, the clicked title itself is taken. The
+        # loss ignores such a negative.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 
@@ -516,8 +519,8 @@ class ClickFrequencies:
     def attach(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Adds `log_q`, float32 `[batch, 1 + k]`, to each batch.
 
-        A batch is `(query, document)`, and k is 0; or it is `(query, document,
-        {"negatives": strings [batch, k], ...})`.
+        In a batch of `(query, document)`, k is 0. A batch of `(query, document,
+        {"negatives": strings [batch, k], ...})` has k negatives for each click.
         """
         return with_extras(batches, lambda _, titles: {"log_q": self(titles)})
 

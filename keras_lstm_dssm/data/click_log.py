@@ -27,8 +27,8 @@ from keras_lstm_dssm.plain_files import (
     write_lines,
 )
 
-_LONGEST = 1 << 20  # bytes of a line
-_LARGEST_WEIGHT = 1e9  # so that sums in float32 stay finite
+_LONGEST = 1 << 20  # largest number of bytes in a line
+_LARGEST_WEIGHT = 1e9  # limited so that sums in float32 stay finite
 _SMALLEST_WEIGHT = float(np.finfo(np.float32).tiny)
 
 
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
 
 
 def click_line(pair: Pair) -> str:
-    """Formats a click as a line; runs of white space become one space."""
+    """Formats a click as a line; each run of white space becomes one space."""
     query, document = map(one_line, pair)
     return f"{query}\t{document}\n"
 
@@ -88,17 +88,18 @@ def parse_line(line: bytes) -> Pair | str:
 
 def _wrong_weight(field: bytes) -> str | None:
     try:
-        weight = float(field.replace(b"_", b"?"))  # `float` takes "1_0"
+        # `float` accepts "1_0", so "_" is replaced by a sign that it rejects.
+        weight = float(field.replace(b"_", b"?"))
     except ValueError:
         return "2 tabs"
     if _SMALLEST_WEIGHT <= weight <= _LARGEST_WEIGHT:
         return None
-    return "a weight that is not above 0 in float32, or too large"
+    return "a weight that is not a number from 1.2e-38 to 1e9"
 
 
 def line_field(field: bytes) -> bytes:
     """Strips white space and a leading byte order mark from a field."""
-    # Concatenated files have byte order marks at the start of a line.
+    # If files were concatenated, any of the lines can start with such a mark.
     return field.strip().removeprefix(BOM).strip()
 
 
@@ -116,8 +117,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab. Only a line that is too long, or has a field
-        # that is empty or starts with white space, can be bad.
+        # Each line has one tab. Such a line can only be bad if it is too long,
+        # or if a field of it is empty or starts with white space.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -128,7 +129,7 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 
 
 class BadLines:
-    """Counts bad lines; raises `InputError` for more than `allowed`.
+    """Counts bad lines; raises `InputError` if there are more than `allowed`.
 
     `expected` describes a good line in the error message.
     """
@@ -161,7 +162,7 @@ class BadLines:
 
 
 def describe_bad(counts: dict[str, int]) -> str:
-    """Lists problems with their numbers of lines, most frequent first."""
+    """Lists problems, each with its count of lines, most frequent first."""
     return ", ".join(
         f"{problem}: {count:,}"
         for problem, count in Counter(counts).most_common()
@@ -175,16 +176,17 @@ def _is_plain_utf8(chunk: bytes) -> bool:
         return False
 
 
-_LEAST_LINES = 8  # of a block
-_MOST_BLOCKS = 1 << 22  # longer logs have longer blocks
-_READ_AT_ONCE = 1 << 30  # bytes
+# To shuffle a log, blocks of consecutive lines are read in random order.
+_LEAST_LINES = 8  # smallest number of lines in a block
+_MOST_BLOCKS = 1 << 22  # largest number; longer logs have longer blocks
+_READ_AT_ONCE = 1 << 30  # largest number of bytes in a call of `os.pread`
 
 
 class LogFile(NamedTuple):
     """A file whose lines have been checked."""
 
     path: str
-    lines: int  # without blank lines at the end
+    lines: int  # number of lines, without blank lines at the end
     skipped: tuple[int, ...]  # ascending line numbers (from 1) of bad lines
     weighted: bool = False  # whether any click has a weight
 
@@ -201,10 +203,12 @@ class LineBlocks:
         self.files = tuple(files)
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
-        # gzip allows no random access, so a temporary file has the content of
-        # all .gz files.
+        # gzip allows no random access. Therefore all .gz files are decompressed
+        # into one temporary file.
         self._decompressed: IO[bytes] | None = None
-        # For each file: the offsets of its blocks and of its end.
+        # For each file: the offset in bytes at which each block starts, and
+        # then the offset at which the file ends. The offsets of a .gz file are
+        # positions in the temporary file.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -261,7 +265,7 @@ class LineBlocks:
         return lines
 
     def _find_starts(self, file: LogFile) -> np.ndarray:
-        """Finds where a file's blocks start and end; decompresses gzip."""
+        """Finds the offsets of a file's blocks; decompresses a .gz file."""
         offset = lines = 0
         target = None
         if file.path.endswith(".gz"):
@@ -342,10 +346,10 @@ class ClickLog:
     A line is a query, a tab, and the clicked title, in UTF-8. A pair that was
     clicked n times is on n lines, or on one line with a second tab and the
     weight n. A weight is above 0, at most 1e9. Byte order marks, CRLF line ends
-    and blank lines at the end are accepted. A line is bad if it has no tab, a
-    third column that is not a weight, more than three columns, an empty field,
-    invalid UTF-8, a NUL byte, a carriage return before its end, or more than
-    1 MB. A file without lines counts as one bad line.
+    and blank lines at the end are accepted. A line is bad if it has one
+    column or more than three, a third column that is not a weight, an empty
+    field, invalid UTF-8, a NUL byte, a carriage return before its end, or more
+    than 1 MB. A file without lines counts as one bad line.
 
     Args:
         paths: A path or glob, or an iterable of paths and globs.
@@ -376,7 +380,8 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # The paths keep their order, so batches do not depend on folder names.
+        # Paths keep the given order: if they were sorted, renaming a folder
+        # would change the batches.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -416,7 +421,8 @@ class ClickLog:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted
 
-    # A worker reads a part of a log, and sets the value of the whole log.
+    # In distributed training, a worker reads only a part of the log, and then
+    # sets the value that holds for the whole log.
     @weighted.setter
     def weighted(self, weighted: bool) -> None:
         self._weighted = weighted
@@ -438,7 +444,7 @@ class ClickLog:
         return (pair for pair, _ in self.lines())
 
     def lines(self) -> Iterator[tuple[Pair, bytes]]:
-        """Yields each click with its line, for `weight_of`."""
+        """Yields each click and its line, whose weight `weight_of` returns."""
         bad = BadLines(self.max_bad_lines)
         for path in self.paths:
             for number, line in numbered_lines(_chunks(path, bad)):
@@ -528,7 +534,7 @@ _QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
 def _refuse_dialect(path: str, chunk: bytes, lines_before: int) -> None:
-    """Raises `InputError` for a header or a spreadsheet's quotes."""
+    """Raises `InputError` for a header, or for quotes that are doubled."""
     number = lines_before + 1
     problem = "a header" if number == 1 and _HEADER.match(chunk) else ""
     if b'""' in chunk and (match := _QUOTED.search(chunk)):

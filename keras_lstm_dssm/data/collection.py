@@ -29,12 +29,12 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Parts of a test split that has the clicks after a date: the queries with
-training clicks, and the queries without."""
+"""If the split test has the clicks after a date, these are further splits: test
+queries with training clicks, and test queries without training clicks."""
 
 
 def find_file(folder: str, name: str) -> str | None:
-    """Returns the path of a file, or of the file with `.gz`, or `None`."""
+    """Returns the path of a file, or else of `name` + ".gz", or else `None`."""
     path = os.path.join(folder, name)
     for candidate in (path, f"{path}.gz"):
         if os.path.isfile(candidate):
@@ -46,7 +46,7 @@ def find_file(folder: str, name: str) -> str | None:
 class JudgedQueries:
     """Base of `Collection` and `DocumentFolder`: queries and judgements."""
 
-    # Parts of error messages.
+    # What error messages say is expected.
     expected_folder = (
         "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
     )
@@ -90,7 +90,7 @@ class JudgedQueries:
             fields = line.split("\t")
             if number == 1 and fields[-1] == "score":
                 continue
-            # `int` would also take digits of other scripts, and "1_0".
+            # `int` would also accept digits of other scripts, and "1_0".
             if len(fields) != 3 or not re.fullmatch("-?[0-9]+", fields[2]):
                 raise InputError(
                     f"{path}:{number}: found {line[:60]!r}, expected query-id"
@@ -143,7 +143,7 @@ class JudgedQueries:
     def _field_texts(
         self, name: str, fields: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
-        """Reads id -> texts of the fields; a missing field is empty."""
+        """Returns id -> text of each field, "" for a field that is missing."""
         path = self._file(name)
         texts_by_id: dict[str, tuple[str, ...]] = {}
         names: set[str] = set()
@@ -170,12 +170,15 @@ class JudgedQueries:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Joins the texts that are not empty with spaces, as BEIR's tools do."""
+    """Joins all non-empty texts by spaces, as BEIR's tools do."""
     return " ".join(text for text in texts if text.strip())
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns a JSON object's id and entries, also the entries of "fields"."""
+    """Returns the id of a JSON object, and its entries.
+
+    The entries of its object "fields" are among the returned entries.
+    """
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -203,7 +206,8 @@ DATA_FILE = "data.json"
 """The file in which `prepare` stores sources, columns, rules and counts."""
 
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
-"""Files of `prepare` with all clicks, and with those of the last `--append`."""
+"""Click files of `prepare`: the first has all clicks, the second has the clicks
+of the last `--append`."""
 
 _ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 
@@ -311,7 +315,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether scores are numbers of clicks: some exceed `LARGEST_GRADE`."""
+        """Whether scores are numbers of clicks: one exceeds `LARGEST_GRADE`."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits

@@ -1,4 +1,4 @@
-"""Reads and writes folders of documents, which are lists of sentences."""
+"""Reads and writes folders of documents; a document is a list of sentences."""
 
 import functools
 import json
@@ -99,7 +99,7 @@ def _id(row: dict[str, Any]) -> str:
 
 
 def _string(row: dict[str, Any], name: str) -> str:
-    """Returns a string or whole number as a string, or "" if it is missing."""
+    """Returns a string or integer field as a string, or "" if it is missing."""
     value = row.get(name)
     if value is None:
         return ""
@@ -166,11 +166,13 @@ class DocumentCounts:
     """Counts of the documents, sentences and bad lines of a folder."""
 
     split_of: dict[str, str] = field(default_factory=dict)  # id -> split
-    classes: Counter[str] = field(default_factory=Counter)  # "": no class
+    # Class -> number of documents. The class "" stands for no class.
+    classes: Counter[str] = field(default_factory=Counter)
     sentences: int = 0
     no_summary: int = 0  # documents without a summary
     cut: int = 0  # documents with more than `max_sentences` sentences
-    bad_lines: Counter[str] = field(default_factory=Counter)  # by problem
+    # Problem -> number of lines with this problem.
+    bad_lines: Counter[str] = field(default_factory=Counter)
 
 
 class DocumentFolder(JudgedQueries):
@@ -298,7 +300,10 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents; adds splits and bad lines to `counts`."""
+        """Yields the documents.
+
+        Fills `split_of`, `cut` and `bad_lines` of `counts` on the way.
+        """
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:

@@ -1,4 +1,4 @@
-"""Opens the data that `--data` names: built-in data sets, folders, files."""
+"""Opens the data given by `--data`: built-in data sets, folders, files."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -127,7 +127,10 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the queries of a run's training clicks that can still be read."""
+    """Returns the queries of the clicks that a run was trained on.
+
+    Clicks that can no longer be read are left out.
+    """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
     replayed = {
@@ -136,7 +139,7 @@ def training_queries(config: Mapping[str, Any]) -> list[str]:
         for folder, name in [_clicks_of(part)]
         if name == COUNTED_CLICKS
     }
-    new = ""  # the parts of `data` that are not in `replay`
+    new = ""  # the data sets in `data` that are not in `replay`
     with suppress(InputError):
         new = ",".join(
             part
@@ -171,7 +174,7 @@ class DataSource:
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
-        """Opens the collection that a part of the specification names."""
+        """Opens the collection `part`, a data set of the specification."""
         if part not in self._opened:
             self._opened[part] = open_collection(part, self.fields)
         return self._opened[part]
@@ -261,7 +264,10 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns a part's collection or `None`, and its click file's name."""
+    """Returns the collection of a data set, and the name of its click file.
+
+    The collection is `None` if `part` names click files.
+    """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
         return folder, name

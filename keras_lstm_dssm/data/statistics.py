@@ -26,9 +26,9 @@ from keras_lstm_dssm.settings.training import API_DOCUMENTS, parts_of
 from keras_lstm_dssm.text.word_hashing import LETTERS, normalize
 from lstm_dssm_client.words import split_words
 
-_CLICKS, _DOCUMENTS = 10_000, 1_000  # in a sample
+_CLICKS, _DOCUMENTS = 10_000, 1_000  # largest numbers in a sample
 _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
-"""Files of a BEIR folder or a folder of documents."""
+"""Names of the files in a BEIR folder or in a folder of documents."""
 
 
 def data_statistics(spec: str) -> dict[str, Any]:
@@ -60,7 +60,10 @@ def _files(spec: str) -> list[Path]:
 
 
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
-    """Returns scripts and numbers of words in the first 10,000 clicks."""
+    """Returns the scripts and lengths of texts in the first 10,000 clicks.
+
+    Lengths are numbers of words: the median and the 99th percentile.
+    """
     pairs = [] if log is None else list(itertools.islice(log, _CLICKS))
     if not pairs:
         return {}
@@ -95,11 +98,11 @@ def document_statistics(
 
 
 def scripts(texts: Iterable[str]) -> dict[str, float]:
-    """Returns script -> its share of the letters, such as {"LATIN": 0.9}."""
+    """Returns each script's share of the letters, such as {"LATIN": 0.9}."""
     letters = Counter(char for text in texts for char in text)
     counts: Counter[str] = Counter()
     for char, number in letters.items():
-        if char.isalpha():  # the name of a letter begins with the script
+        if char.isalpha():  # a letter's Unicode name begins with its script
             counts[unicodedata.name(char, "UNNAMED").split()[0]] += number
     total = counts.total()
     return {name: round(n / total, 3) for name, n in counts.most_common()}
@@ -117,7 +120,7 @@ _LEAST_SHARE = 0.01
 
 
 def alphabet_warning(log: ClickLog) -> str | None:
-    """Returns a warning if many words of a log have letters other than a-z."""
+    """Returns a warning if many words are mostly in letters other than a-z."""
     batches = training_batches(log, _CLICKS, epochs=1, seed=0)
     queries, titles, *_ = next(iter(batches))  # weights may follow
     texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
@@ -143,7 +146,7 @@ _AT_ONCE = 1 << 16
 
 
 def query_clicks(collection: Collection, split: str) -> dict[str, float]:
-    """Returns query id -> clicks, or {} if the clicks are unknown."""
+    """Returns query id -> number of clicks, or {} if clicks are unknown."""
     qrels = collection.qrels(split)
     if collection.has_click_counts:
         return {q: float(sum(judged.values())) for q, judged in qrels.items()}

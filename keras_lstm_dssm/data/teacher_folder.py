@@ -1,4 +1,4 @@
-"""Reads a teacher's folder: texts, and a sentence encoder's vectors."""
+"""Reads a teacher's folder: texts, and their vectors by a sentence encoder."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ _COUNTS = "texts", "queries", "titles", "spans", "words"
 _MOST_TEXTS = 2**31
 
 BLOCK = 1024
-"""Number of vectors in a file; the last file may have fewer."""
+"""Number of vectors in each file, called a block; the last may have fewer."""
 
 
 class TeacherFolder:
@@ -60,9 +60,9 @@ class TeacherFolder:
             and all(type(n) is int and 0 <= n < _MOST_TEXTS for n in numbers)
         ):
             raise InputError(
-                f"{self.settings}: found {sorted(settings)}, expected the"
-                " settings of a teacher: restore the file, or name another"
-                " folder"
+                f"{self.settings}: found the entries {sorted(settings)},"
+                " expected the settings of a teacher: restore the file, or name"
+                " another folder"
             )
         check_version(self.settings, settings, "make the vectors again")
         return settings
@@ -137,7 +137,8 @@ class TeacherVectors:
         if not len(texts) == len(self._row) == len(self.vectors):
             raise InputError(
                 f"found {len(self.vectors)} vectors and {len(texts)} texts,"
-                f" {len(self._row)} of them distinct: expected equal numbers"
+                f" {len(self._row)} of them distinct: give one vector for each"
+                " of the distinct texts"
             )
 
     @classmethod

@@ -31,7 +31,8 @@ class JudgedList(NamedTuple):
     query: str
     positives: list[str]
     negatives: list[str]
-    weights: list[float] | None = None  # of each positive; `None`: all are 1
+    # A weight for each positive, or `None` if all weights are 1.
+    weights: list[float] | None = None
 
 
 def judged_lists(
@@ -57,7 +58,8 @@ def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
         for text in (judged.query, *judged.positives, *judged.negatives)
     )
     words = dict(zip(texts, normalize(texts, "alphanumeric"), strict=True))
-    # A query can have several lists, and a title several ids.
+    # A query can have several lists, and a title several ids. Therefore the
+    # positives of all lists are collected first, by their words.
     positives: dict[str, set[str]] = {}
     for judged in lists:
         answers = positives.setdefault(words[judged.query], set())
@@ -96,8 +98,10 @@ def clicked_lists(
         clicked.setdefault(query_words, []).append(title)
         if pair_weights:
             weights.setdefault(query_words, []).append(pair_weights[row])
-    # All queries of a block are searched to the same depth: `top` plus the
-    # largest number of clicked titles. Sorting keeps most depths small.
+    # Queries are sorted by their number of distinct clicked titles, and divided
+    # into blocks. All queries of a block are searched to the same depth: `top`
+    # plus the number of titles clicked for the last query, which is the largest
+    # number in the block. Sorting keeps the depths of most blocks small.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
@@ -219,7 +223,7 @@ class Triples:
         self._query = np.array(query_rows, np.int32)
         self._positive, self._positive_bounds = _flat(positives)
         self._negative, self._negative_bounds = _flat(negatives)
-        self._weight: np.ndarray | None = None  # of each positive
+        self._weight: np.ndarray | None = None  # one for each positive
         if any(entry.weights for entry in judged):
             self._weight = np.array(weights, np.float32)
         counts = np.diff(self._positive_bounds) * np.diff(self._negative_bounds)
@@ -324,13 +328,16 @@ class Triples:
     def rows(self, numbers: np.ndarray) -> np.ndarray:
         """Returns n triples as indices of `texts`, int32 `[n, 3]`.
 
-        The columns are query, positive and negative. `numbers` is int `[n]`,
-        from 0.
+        The columns are query, positive and negative. `numbers`, int `[n]`, are
+        the numbers of the triples, which are counted from 0.
         """
         return self._rows_and_positives(numbers)[:, :3]
 
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns `rows` and a fourth column: the index in `_positive`."""
+        """Returns `rows` with a fourth column.
+
+        The column has the index of each positive in `_positive` and `_weight`.
+        """
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
         width = np.diff(self._negative_bounds)[lists]
         positive, negative = np.divmod(numbers - self._starts[lists], width)
@@ -380,7 +387,8 @@ class Triples:
         check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
-        # An element holds several batches: TensorFlow calls Python slowly.
+        # Each array holds several batches, because a call from TensorFlow to
+        # Python is slow.
         size = batch_size * max(1, _ROWS_PER_ELEMENT // batch_size)
 
         def elements() -> Iterator[np.ndarray]:
@@ -415,7 +423,10 @@ def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
 
 
 def _flat(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the concatenated lists, and the bounds of each list."""
+    """Concatenates lists; returns the result and the bounds of the lists.
+
+    List i is result[bounds[i] : bounds[i + 1]].
+    """
     bounds = list(accumulate(map(len, lists), initial=0))
     flat = list(chain.from_iterable(lists))
     return np.array(flat, np.int32), np.array(bounds, np.int64)

@@ -17,7 +17,8 @@ from keras_lstm_dssm.data.prepare.tables import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
-_MOST_TAGS = 32  # of a product; a retriever stores no more
+# Largest number of tags of a product: a retriever stores no more.
+_MOST_TAGS = 32
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z0-9]+);")
 _MOST_ESCAPES = 3
 
@@ -26,7 +27,7 @@ SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
 
 
 def decode_entities(text: str) -> str:
-    """Decodes HTML entities, even if escaped several times.
+    """Decodes HTML entities, even those that were escaped several times.
 
     >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
     'AT&T 12" pen&notebook'
@@ -67,7 +68,7 @@ def define_functions(con: Any) -> None:
 def read_catalogue(
     con: Any, table: Table, source: str, settings: PrepareSettings
 ) -> dict[str, Any]:
-    """Makes the table `product`; returns the columns' names, and counts."""
+    """Makes the table `product`; returns column names and counts of rows."""
     columns = find_columns(table, source, settings, ("id", "title"))
     check_named(table, source, "text", settings.text)
     check_named(table, source, "tags", settings.tags)
@@ -98,8 +99,9 @@ def read_catalogue(
         text = f"trim(concat_ws(' ', {', '.join(texts.values())}))"
     pairs = [f"{named(normal(name))} := {sql}" for name, sql in texts.items()]
     by_name = f", struct_pack({', '.join(pairs)}) AS fields" if pairs else ""
-    # Logs are joined by `id`, in which 655.0 is 655. The data folder has `key`,
-    # with the catalogue's spelling if any id has decimals, such as 1.10.
+    # Logs are joined by `id`, in which 655.0 has become 655. The data folder
+    # has `key` instead. It equals `id`, unless an id of the catalogue has
+    # decimals, such as 1.10: then all keys are spelled as in the catalogue.
     con.execute(rf"""
         CREATE TABLE product AS
         SELECT n AS number, id, CASE WHEN (
@@ -134,7 +136,8 @@ def read_catalogue(
     if not products:
         raise InputError(
             f"{source}: found no row with an id and a title, expected products:"
-            f" the columns read are {columns}"
+            f" check the columns {columns['id']!r} and {columns['title']!r}, or"
+            " name others by --id and --title"
         )
     if most and most > _MOST_TAGS:
         raise InputError(
@@ -181,7 +184,7 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes the table `product` from SQL for (id, title); returns its size."""
+    """Makes the table `product` from SQL for ids and titles; counts rows."""
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute("DROP VIEW IF EXISTS product")
     con.execute(f"""

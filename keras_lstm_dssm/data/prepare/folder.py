@@ -9,7 +9,7 @@ from keras_lstm_dssm.data.prepare.tables import quoted
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
 LOGS = "log"
-"""The subfolder that holds the rows of each log, in a parquet file."""
+"""The subfolder that has a parquet file for each log, with the log's rows."""
 
 _TSV = "FORMAT csv, DELIMITER '\t', QUOTE '', ESCAPE '', HEADER"
 
@@ -62,14 +62,14 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
 
 
 def write_rows(con: Any, folder: Path, part: int, rows: str) -> Path:
-    """Writes the rows of the SQL `rows` to the file of log `part`."""
+    """Writes the rows that the SQL `rows` returns to the file of log `part`."""
     path = folder / f"{part:04}.parquet"
     _copy(con, rows, path, "FORMAT parquet, COMPRESSION zstd")
     return path
 
 
 def write_judged(con: Any, folder: Path) -> None:
-    """Writes the judgements, for the next `--append`."""
+    """Writes the judgements, which the next `--append` reads."""
     _copy(con, "FROM judged", folder / LOGS / STORED, "FORMAT parquet")
 
 

@@ -10,9 +10,12 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `row` and the table `click`; `split` is SQL."""
+    """Makes the view `row` and the table `click`.
+
+    `split` is SQL for the split of a row.
+    """
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
-    # A double click follows an equal click of the client within `seconds`.
+    # A double click follows an equal click of the same client within `seconds`.
     con.execute(f"""
         CREATE TABLE doubled AS
         WITH clicked AS MATERIALIZED (
@@ -40,7 +43,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
             ELSE 'clicks' END AS kind
         FROM entry e LEFT JOIN written w ON e.q = w.q
         LEFT JOIN product p ON e.id = p.id""")
-    # Equal rows become one, which has the number of the first row.
+    # Equal rows become one row, with the lowest of their numbers `n`.
     con.execute("""
         CREATE TABLE click AS
         SELECT spelling, query, product, weight, part, file, split, kind,
@@ -51,7 +54,10 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks after log `after`."""
+    """Returns query, id and title of the first clicks in the newer logs.
+
+    These are the logs with a number above `after`.
+    """
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -62,9 +68,11 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
-    """Returns kind -> (rows, an example), and the number of training clicks.
+    """Counts the rows of each kind, and the training clicks.
 
-    Rows are counted in logs after log `after`, training clicks in all logs.
+    Returns two items. The first has, for each kind, the number of rows and an
+    example, from the logs with a number above `after`. The second is the number
+    of training clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
@@ -85,7 +93,7 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
 
 
 def joined_files(con: Any, part: int) -> set[int]:
-    """Returns the indices of a log's files that have clicks on products."""
+    """Returns the indices of those files of a log with clicks on products."""
     rows = con.execute(
         f"SELECT DISTINCT file FROM click WHERE part = {part}"
         " AND kind IN ('clicks', 'double click')"
@@ -99,7 +107,7 @@ def make_grades(con: Any) -> None:
     For a query with shown products, the grade is round(2 * clicks / expected
     clicks), at most 4. The expected clicks are the sum of the click-through
     rates of the positions at which the product was shown. Each client counts
-    once. For other queries see `click_grades`.
+    once for a product. For other queries see `click_grades`.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks.
@@ -139,7 +147,10 @@ def make_grades(con: Any) -> None:
 
 
 def divide_test(con: Any) -> None:
-    """Copies a test query to `SEEN` if training has it, or else to `UNSEEN`."""
+    """Copies the grades of each test query to the split `SEEN` or `UNSEEN`.
+
+    `SEEN` gets a query if a training click has a query of the same words.
+    """
     con.execute(f"""
         INSERT INTO grade BY NAME
         WITH trained AS (
@@ -152,7 +163,7 @@ def divide_test(con: Any) -> None:
 
 
 def count_queries(con: Any) -> dict[str, int]:
-    """Returns `{split}_queries` -> number, for all splits except train."""
+    """Counts the queries of each split except train, as `{split}_queries`."""
     rows = con.execute(
         "SELECT split, count(DISTINCT query) FROM grade GROUP BY split"
     )

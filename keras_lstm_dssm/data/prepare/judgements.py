@@ -25,7 +25,11 @@ _TOPIC = re.compile(
 def read_judgements(
     con: Any, tables: Sequence[Table], source: str, settings: PrepareSettings
 ) -> dict[str, str]:
-    """Makes the table `judged` with grades 0 to 4; returns role -> column."""
+    """Makes the table `judged`, with grades from 0 to 4.
+
+    Returns role -> name of the column that was read. The roles are "query",
+    "clicked" and "grade".
+    """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()
     for table in tables:
@@ -41,7 +45,8 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # --query and --clicked are ignored if only the log has their columns.
+        # --query and --clicked can name columns of the log. If this table does
+        # not have the columns, the flags are ignored.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")
@@ -67,8 +72,9 @@ def read_judgements(
             f"{source}: found no column of grades, expected query, product and"
             " grade: name the column by --grade"
         )
-    # E, S, C and I are labels of ESCI. If a grade exceeds 4, or if the grades
-    # are fractions from 0 to 1, all grades are rescaled to 0 to 4.
+    # E, S, C and I are the labels of the ESCI data: exact, substitute,
+    # complement and irrelevant. If a grade exceeds 4, or if the grades are
+    # fractions from 0 to 1, all grades are rescaled to 0 to 4.
     con.execute(f"""
         CREATE TABLE judged AS
         WITH texts AS (

@@ -58,14 +58,15 @@ def seconds_of(con: Any, text: str) -> float:
 class Log(NamedTuple):
     """Holds a log that was opened, with the SQL to read its rows."""
 
-    name: str  # in messages
-    rows: str  # SQL for rows with the columns of the module's docstring
-    titles: str  # SQL for (id, title), the products if there is no catalogue
+    name: str  # name of the log in messages
+    rows: str  # SQL for rows with the columns that the module's docstring lists
+    # SQL for ids and titles, which are the products if there is no catalogue.
+    titles: str
     has_ids: bool  # whether the column `id` of `titles` has ids, not titles
     has_time: bool  # whether rows have times
-    columns: dict[str, str]  # role -> name of the column
+    columns: dict[str, str]  # role, such as "query" -> name of its column
     notes: tuple[str, ...] = ()  # lines for the report
-    table: Table | None = None  # with a click in each row; `None` for UBI
+    table: Table | None = None  # has a click in each row; `None` for UBI
     bad: BadRows = BadRows(0, "")  # lines of UBI that cannot be read
     unread_times: str = ""  # SQL for times that cannot be read
 
@@ -190,7 +191,10 @@ def case_of_actions(action: str, actions: dict[str, float]) -> str:
 def check_actions(
     con: Any, select: str, actions: dict[str, float], source: str
 ) -> dict[str, int]:
-    """Counts rows by action; raises `InputError` if none is in `actions`."""
+    """Counts rows by action.
+
+    Raises `InputError` if the rows have actions, but none of `actions`.
+    """
     counts = dict(
         con.execute(
             f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"

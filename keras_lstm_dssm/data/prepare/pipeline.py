@@ -27,13 +27,14 @@ from keras_lstm_dssm.settings.prepare import PrepareSettings
 from keras_lstm_dssm.version import __version__
 
 CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
-"""Sources of products: a catalogue, or the ids or clicked titles of a log."""
+"""Where products come from: a catalogue, ids of a log, or clicked titles."""
 
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # memory limit of DuckDB
-_LEAST_JOINED = 0.5  # least share of the clicks that are on known products
-_SAME_CLICKS = 0.9  # two logs with this share of equal clicks are an error
-_SHOWN = 5  # number of clicks in the report
+_LEAST_JOINED = 0.5  # this share of the clicks must be on known products
+# It is an error if two logs have at least this share of clicks in common.
+_SAME_CLICKS = 0.9
+_SHOWN = 5  # number of clicks that the report shows
 _ROW_BITS = 40  # bits for a row's number in its log
 _NO_ROWS = """
     SELECT '' AS q, '' AS id, CAST(1 AS DOUBLE) AS weight, 1 AS clicks,
@@ -145,8 +146,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last."""
-    # After an interruption `data.json` lacks the new sources, so that the same
-    # `--append` can be run again.
+    # If the program is interrupted, `data.json` does not have the new sources
+    # yet, so the same `--append` can be run again.
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
         flush_to_disk(path)
@@ -182,7 +183,8 @@ class _Builder:
         import duckdb
 
         self.settings, self.report, self.work = settings, report, work
-        # The output folder, and its `data.json` before an `--append`.
+        # The output folder, and the content of its `data.json` before an
+        # `--append`.
         self.before, self.data = before, data or {}
         self.con = duckdb.connect()
         self.con.execute(
@@ -279,7 +281,7 @@ class _Builder:
         write_json(folder / DATA_FILE, data)
 
     def _open(self, source: Any, is_log: bool = True) -> tables.Table:
-        """Opens a source; a first line with a known name is a header."""
+        """Opens a source; a first line with a known column name is a header."""
         names = [name for names in COMMON.values() for name in names]
         for value in self.settings.rules().values():
             if isinstance(value, str | tuple):
@@ -396,7 +398,8 @@ class _Builder:
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
         folder = self.work / folders.LOGS
-        # A file keeps the order of the rows, from which `n` is computed.
+        # Rows are written to files, because a file keeps their order: `n` is
+        # computed from the position of a row in its file.
         for part, log in enumerate(opened, self.old_logs + 1):
             stored.append(folders.write_rows(con, folder, part, log.rows))
         self.new_logs = len(opened)
@@ -407,7 +410,9 @@ class _Builder:
                 SELECT *, (CAST({part} AS BIGINT) << {_ROW_BITS})
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({file})""")
-        if self.is_judged:  # judged queries are rows, so they get numbers
+        if self.is_judged:
+            # Judged queries are added as rows, so that `read_queries` numbers
+            # them, too.
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"
@@ -428,13 +433,16 @@ class _Builder:
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
         has_times = all(log.has_time for log in opened)
-        # Times are compared by hours: UBI has times of searches, not of clicks.
+        # Times are rounded to hours, because UBI has the times of the searches
+        # and not of the clicks.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
-        # Rows without times are often equal by chance, so both logs must match.
+        # With times, nearly all clicks of the smaller log must be in the other
+        # log. Without times, clicks are often equal by chance. Therefore nearly
+        # all clicks of the larger log must be in the other log, too.
         smaller = "least" if has_times else "greatest"
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (

@@ -23,14 +23,15 @@ def read_queries(con: Any, seed: int) -> None:
         con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
     # Spellings that differ only in letter case or white space are one query.
-    # The order of the log does not change a query's number.
+    # Queries are numbered in the order of their hashes, so that the number of a
+    # query does not depend on the order of the log.
     con.execute("""
         CREATE TABLE query_text AS
         SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,
           max(text) AS text  -- "bolt" rather than "Bolt"
         FROM spelled WHERE key <> '' GROUP BY key""")
-    # A row for each spelling `q`. `n` is the number of the first row of `entry`
-    # with this spelling.
+    # `written` has a row for each spelling `q`. `n` is the number of the first
+    # row of `entry` with this spelling.
     con.execute("""
         CREATE TABLE written AS
         SELECT s.*, a.number AS query
@@ -38,7 +39,7 @@ def read_queries(con: Any, seed: int) -> None:
 
 
 def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yields blocks of rows for the table `spelled`: column -> values."""
+    """Yields rows for the table `spelled`, in blocks: column -> values."""
     # Python normalises the words, because DuckDB has no NFKC.
     reader = con.cursor()
     reader.execute("SELECT q, min(n) FROM entry WHERE q IS NOT NULL GROUP BY q")

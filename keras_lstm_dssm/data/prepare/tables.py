@@ -22,18 +22,19 @@ from keras_lstm_dssm.fingerprints import file_hash
 from keras_lstm_dssm.plain_files import reading
 
 FILE = '"*file"'
-"""Column of `Table.sql`: the row's file, as an index into `Table.files`."""
+"""Column that says which file a row is from, as an index into `Table.files`."""
 
 _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
 _BUFFER = 1 << 25  # DuckDB's default is 16 times `_LONGEST_LINE`
 _MOST_REJECTED = 10_000  # DuckDB cuts rejected rows to this number of bytes
-_FEW = 50  # number of first records that are inspected
+_FEW = 50  # this many records at the start of a file are inspected
 _DELIMITERS = "\t,;|"
-_NO_DELIMITER = "'\x01'"  # SQL; a rare character, so that a line is one field
+# SQL for a delimiter that is so rare that each line is read as one field.
+_NO_DELIMITER = "'\x01'"
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
-_OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line of JSON
+_OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line with a JSON object
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
 
 
@@ -48,7 +49,7 @@ class File(NamedTuple):
     """A file or its copy in UTF-8, and the form of its content."""
 
     path: str
-    form: str  # "parquet", "json", "array", "text", "empty"
+    form: str  # one of "parquet", "json", "array", "text" and "empty"
     first: tuple[list[str], ...] = ()  # first records of a text file
     delimiter: str = ""
     source: str = ""  # path of the original file
@@ -59,15 +60,15 @@ class Table(NamedTuple):
 
     sql: str  # the relation, to put after FROM; has the column `FILE`
     columns: dict[str, str]  # name -> SQL expression for the column's text
-    sample: list[dict[str, str]]  # the first rows
+    sample: list[dict[str, str]]  # the first rows: name -> text
     files: tuple[str, ...] = ()  # paths of files with rows
     has_header: bool = True  # whether the first line names the columns
     is_plain: bool = False  # TSV of two or three columns, without a header
     form: str = "parquet"  # see `File`; "parquet" for a DataFrame, too
-    lines: str = ""  # for JSON, SQL for all lines, even lines that are not JSON
+    lines: str = ""  # if JSON: SQL for all lines, even those that are not JSON
 
     def column(self, name: str) -> str | None:
-        """Returns SQL for a column, or a nested column `a.b`, or `None`."""
+        """Returns SQL for a column, perhaps nested (`a.b`), or else `None`."""
         by_name = {normal(key): sql for key, sql in self.columns.items()}
         if sql := self.columns.get(name) or by_name.get(normal(name)):
             return sql
@@ -178,7 +179,11 @@ def open_files(paths: Sequence[str], folder: Path) -> list[File]:
 
 
 def open_file(path: str, folder: Path) -> File:
-    """Finds the form of a file, and copies it if it is not in UTF-8."""
+    """Finds the form of a file.
+
+    If the file is not in UTF-8, or its lines end in carriage returns only, it
+    is copied to `folder`, as UTF-8 with line feeds.
+    """
     head = _head(path)
     if head.startswith(b"PAR1"):
         return File(path, "parquet")
@@ -228,7 +233,7 @@ def _find_encoding(path: str, head: bytes) -> str:
     with reading(path) as file:
         while chunk := file.read(_CHUNK):
             if chunk.isascii() and not decoder.getstate()[0]:
-                continue  # ten times as fast as decoding
+                continue  # `isascii` is ten times as fast as decoding
             try:
                 decoder.decode(chunk)
             except UnicodeDecodeError:
@@ -246,7 +251,10 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Returns the delimiter with the most rows of equal width, and the rows."""
+    """Finds the delimiter with which most rows have equally many fields.
+
+    Returns the delimiter, and the rows with their fields.
+    """
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
     for delimiter in _DELIMITERS:
@@ -322,7 +330,7 @@ def _select_delimited(
 
 
 def _unquoted(name: str) -> str:
-    """Returns SQL that removes the quotes of spreadsheets around a field."""
+    """Returns SQL that removes the quotes a spreadsheet put around a field."""
     inner = f"substr({name}, 2, length({name}) - 2)"
     return f"""
         CASE WHEN {name} LIKE '"%"' AND length({name}) > 1
@@ -331,7 +339,11 @@ def _unquoted(name: str) -> str:
 
 
 def json_rows(file: File) -> str:
-    """Returns SQL for `(row, line)` of a file; `row` is NULL for a bad line."""
+    """Returns SQL that reads a file as two columns.
+
+    `row` is JSON, or NULL for a bad line. `line` is the text of the line, or
+    NULL if the file is not read line by line.
+    """
     path = quoted(file.path)
     if file.form == "parquet":
         return f"""
@@ -351,7 +363,7 @@ def json_rows(file: File) -> str:
         objects = f"""
             SELECT json AS row, NULL AS line FROM read_json_objects({path},
               format='{form}', maximum_object_size={1 << 28})"""
-    # The rows may be in a list that is the only value of an object.
+    # A file can be an object with only one value: the list of all rows.
     only = "json_extract(row, '$.' || json_keys(row)[1])"
     # Dumps of Elasticsearch have rows in `_source`, feeds of Vespa in `fields`.
     return f"""

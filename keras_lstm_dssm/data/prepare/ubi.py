@@ -33,7 +33,8 @@ _IMPRESSIONS = ("impression", "impressions", "view")
 
 def define_functions(con: Any) -> None:
     """Defines SQL functions to read UBI."""
-    # Comparisons bind tighter than `->>` in DuckDB 1, which Python 3.10 needs.
+    # `->>` is put in parentheses, because comparisons bind tighter in DuckDB 1,
+    # which is the version for Python 3.10.
     con.execute(r"""
         CREATE MACRO present(object, path) AS
           CASE WHEN json_type(object, path) <> 'NULL'
@@ -55,7 +56,10 @@ def define_functions(con: Any) -> None:
 def read_ubi(
     con: Any, files: Sequence[File], source: str, settings: PrepareSettings
 ) -> Log:
-    """Reads pages (the products shown for a `query_id`), and other clicks."""
+    """Reads pages with their clicks, and clicks that belong to no page.
+
+    A page consists of the products that were shown for a `query_id`.
+    """
     for file in files:
         if file.form == "text":
             raise InputError(
@@ -116,7 +120,8 @@ def read_ubi(
         columns={"actions": listed},
         notes=(
             f"  {with_shown:,} queries with shown products, {without_shown:,}"
-            " with clicks only (graded 1 to 4 by their clicks)",
+            " queries with clicks only (their products are graded 1 to 4 by the"
+            " clicks)",
         ),
         bad=BadRows(bad, example or ""),
     )
@@ -139,7 +144,8 @@ def _make_pages(con: Any, weight: str) -> None:
               FILTER (time IS NOT NULL) AS time,
             first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
           FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
-    # If a query's row lists no shown products, the impressions are used.
+    # If the row of a query lists no shown products, the events that are
+    # impressions say which products were shown.
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (

@@ -257,8 +257,8 @@ def test_without_shown_ids_grades_are_shares(folder, tmp_path):
     prepare(tmp_path / "SHOP", report=lines.append, ubi=tmp_path / "ubi",
             catalogue=folder / "catalogue.csv", **OPTIONS)  # fmt: skip
     assert lines[3] == (
-        "  0 queries with shown products, 320 with clicks only (graded"
-        " 1 to 4 by their clicks)"
+        "  0 queries with shown products, 320 queries with clicks only"
+        " (their products are graded 1 to 4 by the clicks)"
     )
     csv = [
         {"query": s["query"], "product_id": s["shown"][place]}
