@@ -96,9 +96,9 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
         version = spec.version.value if spec.HasField("version") else None
         return models.find_together(_TOWERS, version)
     except StatusError as error:
-        served = ", ".join(_served(models)) or "no models"
+        served = ", ".join(_served(models)) or "none"
         raise StatusError(
-            error.code, f"{error.details}; there are {served}"
+            error.code, f"{error.details}; served models: {served}"
         ) from error
 
 
@@ -125,7 +125,7 @@ def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
         return servables[side]
     if side is not None and servables[0].name == _TOWERS[1 - side]:
         raise InvalidError(
-            f"{named}, and 'model' is the encoder of the other side: send "
+            f"{named}, but 'model' does not encode such texts: send "
             f"{_TOWERS[side]} or {TOWERS}"
         )
     return servables[0]
@@ -293,8 +293,8 @@ def _encode(
             if _is_encoder(find_models(models, name)[0])
         ]
         raise InvalidError(
-            f"{servable.name} is no encoder of texts; there are "
-            f"{', '.join(names) or 'no encoders'}"
+            f"{servable.name} is no encoder of texts; served encoders: "
+            f"{', '.join(names) or 'none'}"
         )
     return _run(servable, bounds, "embedding", text=texts)
 
