@@ -25,7 +25,7 @@ _FLOAT_BYTES = 4
 def describe_machine() -> dict[str, Any]:
     """Describes the machine, and measures the speed of all cores."""
     cores = os.cpu_count() or 1
-    load = os.getloadavg()[0]  # before the measurements add to the load
+    load = os.getloadavg()[0]  # read before the measurements add to it
     rates = {
         "gemm_flops": max(gemm_rate(cores) for _ in range(_TRIES)),
         "copy_bytes": max(copy_rate(cores) for _ in range(_TRIES)),
@@ -111,7 +111,8 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
         + 4 * distinct * width
         # Inputs of the gates in each time step, and their gradients.
         + 4 * steps * width
-        + 2 * steps * (width + 2 * cells)  # activations
+        # Activations of the gates, cell states and outputs.
+        + 2 * steps * (width + 2 * cells)
     )
     # y are the outputs of the LSTM, W_rec the recurrent weights, dz the
     # gradients of the gates' inputs, and ' transposes. Each of the three matrix

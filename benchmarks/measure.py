@@ -87,7 +87,7 @@ def has_library(name: str) -> bool:
 
 
 def memory_megabytes(field: str) -> float:
-    """Returns megabytes of this process: `VmRSS` now, `VmHWM` at the peak."""
+    """Returns megabytes of this process: now (`VmRSS`) or peak (`VmHWM`)."""
     # The peak that getrusage returns may be the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)

@@ -3,9 +3,9 @@
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 
 measures one method of search in a process of its own, so that the memory of
-other methods does not count.
-METHOD is `float32`, `int8` or `numpy`, see `measure_search`. QUERIES is the
-number of queries to search for. The function `write_retrievers` writes FOLDER.
+other methods does not count. METHOD is `float32`, `int8` or `numpy`, see
+`measure_search`. QUERIES is the number of queries to search for. The function
+`write_retrievers` writes FOLDER.
 """
 
 import json
@@ -47,7 +47,7 @@ _FEWEST_CALLS = 20
 def measure_retriever(
     log: ClickLog, title_count: int, query_count: int, rounds: int
 ) -> dict[str, Any]:
-    """Compares float32 and int8 retrievers of many titles with NumPy."""
+    """Compares retrievers, float32 and int8, with a search in NumPy."""
     if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(
             f"--titles_in_index={title_count}: expected {fewest} or more"

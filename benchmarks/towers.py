@@ -152,7 +152,7 @@ def contenders(
     batch_size: int,
     steps: int,
 ) -> dict[str, Contender]:
-    """Returns name -> contender: our towers, and peers that are installed."""
+    """Returns name -> contender, for our towers and the installed peers."""
     arguments = [*map(str, paths)], list(titles), batch_size, steps, CELLS
     result = {
         form: ours(folder, form, tower_works, form, *arguments)

@@ -148,8 +148,8 @@ def scorer_works(
     """Returns name -> task, for the tasks `train` and `score`."""
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # Documents after the candidates are new to the caches. If there are too
-    # few, the candidates take their place: the caches are emptied before.
+    # The documents after the candidates are scored as new documents. If there
+    # are too few, the candidates are scored again, with empty caches.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]

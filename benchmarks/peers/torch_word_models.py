@@ -117,7 +117,7 @@ class TorchMVLSTM(TorchMatcher):
 
 
 class TorchLSTMRNN(TorchMatcher):
-    """LSTM-RNN: scores are 5 times the cosine of the LSTM's last outputs."""
+    """LSTM-RNN: a score is 5 times the cosine of the texts' final outputs."""
 
     def __init__(self, rows: int, packed: bool = True) -> None:
         super().__init__(rows, bidirectional=False, packed=packed)

@@ -414,7 +414,7 @@ class ModelRegistry:
         self._publish()
 
     def _publish(self) -> None:
-        """Shows requests the current versions of all models, in one step."""
+        """Lets requests see the current versions of all models, in one step."""
         self._served = {n: model.available for n, model in self._models.items()}
 
     def find(self, spec: ModelSpec) -> Servable:

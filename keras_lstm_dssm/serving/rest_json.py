@@ -47,7 +47,8 @@ def parse_object(body: bytes) -> dict[str, Any]:
             f"JSON Parse error: Invalid value. {error.msg} at offset: "
             f"{error.pos}"
         ) from error
-    except (ValueError, RecursionError) as error:  # long numbers, deep lists
+    except (ValueError, RecursionError) as error:
+        # Raised for numbers that are too long, and lists nested too deeply.
         raise InvalidError(f"JSON Parse error: {error}") from error
     if not isinstance(value, dict):
         raise InvalidError(f"JSON Value: {excerpt(value)} Is not object")
@@ -93,7 +94,7 @@ def whole_number_of(
 
 
 def text_array(texts: Iterable[str]) -> np.ndarray:
-    """Converts texts to an object array of bytes, the input of a model."""
+    """Converts texts to an object array of bytes, for an input of a model."""
     return np.array([text.encode() for text in texts], object)
 
 

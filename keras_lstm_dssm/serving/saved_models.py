@@ -86,7 +86,7 @@ class SavedGraph:
 
 
 class SavedSignature:
-    """Runs a signature of a SavedModel on arrays; threads may share it."""
+    """Runs a signature on arrays; threads may share the object."""
 
     def __init__(self, model: SavedGraph, name: str) -> None:
         self._model = model
@@ -99,7 +99,10 @@ class SavedSignature:
     def __call__(
         self, **inputs: Sequence[bytes] | np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Returns all outputs by name; the first call prepares the graph."""
+        """Runs the signature; returns all outputs by name.
+
+        The first call prepares the graph.
+        """
         arrays = (
             value if isinstance(value, np.ndarray) else np.array(value, object)
             for value in (inputs[name] for name in self.inputs)

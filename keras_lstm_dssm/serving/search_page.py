@@ -540,7 +540,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Headers of all replies: the page loads nothing from other hosts."""
+"""Headers of all replies. They let the page load nothing from other hosts."""
 
 
 def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:

@@ -116,7 +116,7 @@ class _Tokens(NamedTuple):
 
 
 class TokenFile:
-    """Checks the tokens of requests against a file; threads may share it.
+    """Checks requests' tokens against a file; threads may share the object.
 
     The file has a token in each line; blank lines and lines that begin with `#`
     are ignored. The file is read again when it changes. If the changed file

@@ -28,7 +28,10 @@ from lstm_dssm_client.grpc_client import has_field, write_tensor
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array to the field for its dtype, as TF Serving does."""
+    """Converts an array to a `TensorProto`; writes to `proto` if given.
+
+    As in TF Serving, the values are in the field for their dtype.
+    """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
         write_tensor(values, proto)
