@@ -9,7 +9,8 @@ Suites (--suite takes several, separated by commas, or `all`):
   serve   milliseconds for one query, in process and over gRPC
   load    latency of many clients of lstm-dssm-serve, half over gRPC and half
           over HTTP, while new versions are published; latency of one gRPC
-          client and of one HTTP client, compared with a constant reply
+          client and of one HTTP client, compared with a server that always
+          sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -53,18 +54,22 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. The suite `documents` reads `api_documents`; if no suite but "
-    "`documents` and `prepare` runs, --data can be a folder of documents.",
+    "files. The suite `documents` reads `api_documents` or, if no suite that "
+    "reads clicks runs (all do but `documents` and `prepare`), a folder of "
+    "documents in --data.",
 )
 program.integer(
-    "batch_size", 1024, "Pairs in a training step and texts encoded at once.", 2
+    "batch_size",
+    1024,
+    "Number of pairs in a training step, and of texts encoded at once.",
+    2,
 )
 program.integer("triples", 128, "Triples in a training step of `matching`.", 1)
 program.integer(
     "documents", 32, "Documents in a training step of `documents`.", 1
 )
 program.integer("steps", 30, "Training steps in one measurement.", 1)
-program.integer("rounds", 5, "Measurements, of which the median counts.", 1)
+program.integer("rounds", 5, "Number of measurements; results are medians.", 1)
 program.integer("titles", 20_480, "Largest number of titles to encode.", 1)
 program.integer("queries", 500, "Largest number of queries to send.", 1)
 program.list("clients", ["8", "64"], "Numbers of concurrent clients in `load`.")
@@ -160,7 +165,10 @@ def main(_: list[str]) -> dict[str, Any]:
 def _click_suites(
     log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """Returns suite -> arguments, for the suites that read clicks."""
+    """Returns suite -> function that returns the arguments of its function.
+
+    These are the suites that read clicks.
+    """
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {
@@ -189,7 +197,7 @@ def _titles(log: "ClickLog") -> list[str]:
 
 
 def _triples(log: "ClickLog") -> "Triples":
-    """Returns triples from the judged lists in `--data`, else from clicks."""
+    """Returns triples from judged lists in --data or, without them, clicks."""
     from keras_lstm_dssm.data import Triples, open_collection
     from keras_lstm_dssm.data.sources import API, is_collection
 

@@ -1,4 +1,7 @@
-"""Clocks and medians. This module needs only NumPy, because peers use it."""
+"""Clocks and medians.
+
+This module needs only NumPy, because peers in other libraries import it.
+"""
 
 import statistics
 import time
@@ -27,7 +30,10 @@ def interleaved_medians(
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the median of each number over results of the same structure."""
+    """Returns the median over `results` of each number in them.
+
+    Results may have nested mappings; all have the same names.
+    """
     return {
         name: medians([result[name] for result in results])
         if isinstance(value, dict)
@@ -39,7 +45,10 @@ def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def timed_steps(
     step: Callable[..., Any], batches: Sequence[Sequence[Any]]
 ) -> np.ndarray:
-    """Returns mean wall and processor seconds of a step after the warm-up."""
+    """Returns the mean wall and processor seconds of a step, `[2]`.
+
+    The first `WARM_STEPS` steps are a warm-up and not timed.
+    """
     for batch in batches[:WARM_STEPS]:
         step(*batch)
 
@@ -72,7 +81,10 @@ def read_clocks() -> np.ndarray:
 def percentiles_and_cpu(
     run: Callable[[Any], Any], inputs: Sequence[Any]
 ) -> np.ndarray:
-    """Returns p50, p99 and mean processor time, in milliseconds, `[3]`."""
+    """Calls `run` with each input; returns three times in milliseconds, `[3]`.
+
+    They are p50 and p99 of the wall time, and the mean processor time.
+    """
     start = time.process_time()
     walls = percentiles(run, inputs)
     cpu = 1000 * (time.process_time() - start) / len(inputs)

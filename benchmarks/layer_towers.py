@@ -1,7 +1,8 @@
 """Compares `fit` of `TwoTower` with `fit` of a plain Keras model.
 
-Both have towers of `TextVectorization`, `Embedding` and `GRU`, and train with
-in-batch negatives and Adam in one thread. Prints processor seconds of an epoch.
+Both models have towers of `TextVectorization`, `Embedding` and `GRU`. They
+train with in-batch negatives and Adam in one thread. Prints processor seconds
+of an epoch.
 
     python -m benchmarks.layer_towers api
 """
@@ -75,7 +76,8 @@ def main(data: str) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)
     pairs = list(islice(log, log.count()))
-    step = max(1, len(pairs) // PAIRS)  # the log is sorted
+    # The log is sorted, so the pairs are taken at equal distances.
+    step = max(1, len(pairs) // PAIRS)
     queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
     texts = sorted({*queries, *titles})
     ours = dssm.TwoTower(tower(texts), tower(texts), negatives="in_batch")

@@ -25,7 +25,7 @@ _FLOAT_BYTES = 4
 def describe_machine() -> dict[str, Any]:
     """Describes the machine, and measures the speed of all cores."""
     cores = os.cpu_count() or 1
-    load = os.getloadavg()[0]  # before the measurements add to the load
+    load = os.getloadavg()[0]  # read before the measurements add to it
     rates = {
         "gemm_flops": max(gemm_rate(cores) for _ in range(_TRIES)),
         "copy_bytes": max(copy_rate(cores) for _ in range(_TRIES)),
@@ -91,7 +91,7 @@ class StepWork(NamedTuple):
     bytes: int  # bytes read and written
 
     def seconds(self, gemm_flops: float, copy_bytes: float) -> float:
-        """Returns the time of the operations plus the time of the traffic."""
+        """Returns the time for the operations plus the time for the bytes."""
         return self.flops / gemm_flops + self.bytes / copy_bytes
 
 
@@ -105,12 +105,18 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     rows = int(tf.size(words.trigrams))
     width = gates * cells
     floats = (
-        6 * rows * width  # rows of weights, momentum and gradients
-        + 4 * distinct * width  # gates' inputs of words, and gradients
-        + 4 * steps * width  # gates' inputs of all time steps, and gradients
-        + 2 * steps * (width + 2 * cells)  # activations
+        # Rows of the weights, of the momentum and of the gradients.
+        6 * rows * width
+        # Inputs of the gates for each distinct word, and their gradients.
+        + 4 * distinct * width
+        # Inputs of the gates in each time step, and their gradients.
+        + 4 * steps * width
+        # Activations of the gates, cell states and outputs.
+        + 2 * steps * (width + 2 * cells)
     )
-    # Each of the matrix products y(t-1) W_rec, dz W_rec' and y' dz takes
+    # y are the outputs of the LSTM, W_rec the recurrent weights, dz the
+    # gradients of the gates' inputs, and ' transposes. Each of the three matrix
+    # products y(t-1) W_rec, dz W_rec' and y' dz takes
     # 2 * steps * cells * width operations.
     return StepWork(6 * steps * cells * width, _FLOAT_BYTES * floats)
 
@@ -120,8 +126,8 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives."""
     towers = [tower_work(words, cells, gates) for words in (query, document)]
-    # The cosines take three matrix products, with their gradients. Cosines,
-    # softmax and gradient are each written and read once.
+    # The cosines take one matrix product, and their gradients two. The cosines,
+    # the softmax and the gradient are each written once and read once.
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))
     return StepWork(
         sum(work.flops for work in towers) + 6 * cosines * cells,

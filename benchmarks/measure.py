@@ -1,10 +1,11 @@
 """Measures time and memory, repeatedly or in separate processes.
 
 A contender is a program that is measured: a model of this package, or its peer
-in another library. A work, such as `train`, is a function without arguments
-that measures something. In all of `benchmarks`, `batch_size` counts examples in
-a training step, or texts that are encoded at once. `steps` counts the training
-steps in a measurement, and `rounds` counts the measurements.
+in another library. A task, such as `train`, is a function without arguments
+that measures something; in code it is called `work`. In all of `benchmarks`,
+`batch_size` counts examples in a training step, or texts that are encoded at
+once. `steps` counts the training steps in a measurement, and `rounds` counts
+the measurements.
 
     python -m benchmarks.measure FILE
 
@@ -45,7 +46,8 @@ THREADS = {
         "TF_NUM_INTRAOP_THREADS": "0",  # TensorFlow's default: all cores
     },
 }
-"""Number of threads -> environment for PyTorch, TensorFlow and JAX."""
+"""Name of a number of threads -> environment variables that set this number for
+PyTorch, TensorFlow and JAX."""
 
 _GIGABYTE = 10**9
 _LIBRARIES = {
@@ -56,7 +58,7 @@ _LIBRARIES = {
 
 @cache
 def allocators() -> dict[str, dict[str, str]]:
-    """Returns name of an allocator -> environment that selects it."""
+    """Returns name of an allocator -> variables that select it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
         # This malloc keeps the memory of large arrays for later arrays.
@@ -77,14 +79,15 @@ def has_library(name: str) -> bool:
         return True
     library, requirement = _LIBRARIES[name]
     print(
-        f"no {library} peer: pip install {requirement}, into this Python",
+        f"the peers in {library} are left out: to run them, pip install"
+        f" {requirement} into this Python",
         file=sys.stderr,
     )
     return False
 
 
 def memory_megabytes(field: str) -> float:
-    """Returns megabytes of this process: `VmRSS` now, `VmHWM` at the peak."""
+    """Returns megabytes of this process: now (`VmRSS`) or peak (`VmHWM`)."""
     # The peak that getrusage returns may be the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
@@ -113,7 +116,7 @@ def fit_wall_and_cpu(
 
 class _Clock(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if batch == WARM_STEPS - 1:  # after the steps that trace
+        if batch == WARM_STEPS - 1:  # the last step of the warm-up
             self.start = read_clocks()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -175,7 +178,7 @@ class Worker:
         return line
 
     def turn(self, work: str) -> Any:
-        """Runs a work in the process; returns the result."""
+        """Runs the task named `work` in the process; returns the result."""
         assert self.process.stdin
         with suppress(BrokenPipeError):  # if the process ended, `line` raises
             self.process.stdin.write(f"{work}\n")
@@ -184,7 +187,7 @@ class Worker:
 
 
 class Contender(NamedTuple):
-    """A program to measure, with the protocol of `benchmarks.peers`."""
+    """A program to measure; it follows the protocol in `benchmarks.peers`."""
 
     command: Sequence[str]
     threads: Sequence[str] = tuple(THREADS)  # keys of `THREADS` to try
@@ -193,7 +196,11 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender whose process calls `function` for name -> work."""
+    """Returns a contender whose tasks come from `function`.
+
+    The process of the contender calls `function` with the arguments; the result
+    maps the names of tasks to tasks. The call is written to a file in `folder`.
+    """
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -201,7 +208,7 @@ def ours(
 
 
 def read_works(path: str) -> dict[str, Callable[[], Any]]:
-    """Calls the function in a file that `ours` wrote; returns name -> work."""
+    """Makes the call in a file that `ours` wrote; returns name -> task."""
     module, name, arguments = json.loads(Path(path).read_text("utf-8"))
     return getattr(importlib.import_module(module), name)(*arguments)
 
@@ -219,9 +226,11 @@ def peer(
 def compare(
     contenders: Mapping[str, Contender], work: str, rounds: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Runs a work in each contender's fastest environment, in turn.
+    """Runs the task named `work` of all contenders, in turn.
 
-    Returns name -> median result, and name -> environment.
+    Each contender runs in the environment in which it is fastest. Returns two
+    mappings: name of a contender -> median result, and name of a contender ->
+    name of its environment.
     """
     fastest = {
         name: best_environment(contender, work)
@@ -232,13 +241,16 @@ def compare(
         for name, contender in contenders.items():
             variables = environments(contender)[fastest[name]]
             worker = Worker(contender.command, variables)
-            stack.enter_context(worker).line()  # "ready"
+            stack.enter_context(worker).line()  # waits for "ready"
             turns[name] = partial(worker.turn, work)
         return interleaved_medians(turns, rounds), fastest
 
 
 def environments(contender: Contender) -> dict[str, dict[str, str]]:
-    """Returns "THREADS, ALLOCATOR" -> environment, for all combinations."""
+    """Returns name -> environment variables, for all environments.
+
+    A name is "THREADS, ALLOCATOR", such as "one thread, malloc".
+    """
     return {
         f"{threads}, {allocator}": {**THREADS[threads], **variables}
         for threads in contender.threads
@@ -251,7 +263,7 @@ def best_environment(contender: Contender, work: str) -> str:
     seconds_of: dict[str, float] = {}
     for name, variables in environments(contender).items():
         with Worker(contender.command, variables) as worker:
-            worker.line()  # "ready"
+            worker.line()  # waits for "ready"
             worker.turn(work)  # a warm-up: traces the graphs
             seconds_of[name] = float(np.ravel(worker.turn(work))[0])
     return min(seconds_of, key=seconds_of.__getitem__)

@@ -2,9 +2,10 @@
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 
-measures one method of search in a new process, so that no other memory counts.
-METHOD is `float32`, `int8` or `numpy`, see `measure_search`. QUERIES is the
-number of queries to search for. The function `write_retrievers` writes FOLDER.
+measures one method of search in a process of its own, so that the memory of
+other methods does not count. METHOD is `float32`, `int8` or `numpy`, see
+`measure_search`. QUERIES is the number of queries to search for. The function
+`write_retrievers` writes FOLDER.
 """
 
 import json
@@ -46,7 +47,7 @@ _FEWEST_CALLS = 20
 def measure_retriever(
     log: ClickLog, title_count: int, query_count: int, rounds: int
 ) -> dict[str, Any]:
-    """Compares float32 and int8 retrievers of many titles with NumPy."""
+    """Compares retrievers, float32 and int8, with a search in NumPy."""
     if title_count < (fewest := _RECALL_KS[-1]):
         raise InputError(
             f"--titles_in_index={title_count}: expected {fewest} or more"
@@ -115,8 +116,9 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Measures latency and memory of searches for the ten best titles.
 
-    `method` is the kind of an exported retriever, or `numpy`: the exported
-    encoder, and a matrix product with the vectors of the titles.
+    `method` is the kind of an exported retriever, or `numpy`. With `numpy`, the
+    exported encoder encodes the queries, and NumPy multiplies their vectors
+    with the vectors of all titles.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")
@@ -147,7 +149,11 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Returns kind of retriever -> share of exact hits that it finds."""
+    """Returns kind of retriever -> its recall, for each number of results k.
+
+    Recall is the share of the k titles with the largest cosines that are among
+    the first k results of the retriever.
+    """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))
@@ -165,7 +171,10 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def _overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
-    """Returns the share of `exact` hits, `[queries, k]`, in `approximate`."""
+    """Returns the share of the hits in `exact` that `approximate` has, too.
+
+    Both arrays are `[queries, k]`.
+    """
     shared = exact[:, :, np.newaxis] == approximate[:, np.newaxis]
     return float(shared.any(axis=2).mean())
 

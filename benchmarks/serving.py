@@ -50,7 +50,7 @@ from lstm_dssm_client.signatures import as_bytes
 MODEL = "query_encoder"
 HTTP_PATH = f"/v1/models/{MODEL}:predict"
 _METRICS_PATH = "/monitoring/prometheus/metrics"
-_SIZES = (1, 8, 64, 512)  # rows of a request
+_SIZES = (1, 8, 64, 512)  # numbers of rows in a request
 _TIMEOUT_SECONDS = 30.0
 _CALLS = 20
 
@@ -179,7 +179,7 @@ class LoadResult(NamedTuple):
     errors: list[str]  # code and details of each failed request
     versions: set[int]  # model versions in gRPC replies
     seconds: float  # duration of the measurement
-    http_milliseconds: Sequence[float] = ()  # latency over HTTP
+    http_milliseconds: Sequence[float] = ()  # latency of HTTP requests
 
     def summary(self) -> dict[str, Any]:
         """Returns counts and latencies; `p50_ms` to `max_ms` are for gRPC."""

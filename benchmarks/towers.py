@@ -40,14 +40,17 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Name of a result -> model. The result `keras` is the faster of the two."""
+"""Name of a result -> model of the Keras peer. The result `keras` is the faster
+of these two results."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `THREADS`. `torch` is the faster of the two."""
+"""Name of a result -> key of `THREADS`. The result `torch` is the faster of
+these two results."""
 
-_COUNTED_BATCHES = 8  # batches whose estimated minimum times are averaged
+# The estimated minimum times of this many batches are averaged.
+_COUNTED_BATCHES = 8
 
 CELL_COUNTS = (48, 96, 192, 384)
 TITLE_WORDS = (3, 6, 12, 24)
@@ -55,7 +58,7 @@ BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 HASHING = LetterTrigrams()
 
-# Kind of operations -> endings of the names of their types.
+# Kind of operations -> ends of the names of their types in TensorFlow.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -74,7 +77,7 @@ _KINDS = {
         "Pack", "Tile",
     ),
     "words to trigrams": (
-        "PyFuncStateless",  # `HashedTextCache`
+        "PyFuncStateless",  # calls `HashedTextCache`
         "UnicodeTranscode", "UnicodeDecode", "Unique", "CaseFoldUTF8",
         "NormalizeUTF8", "WhitespaceTokenizeWithOffsetsV2",
         "StaticRegexReplace", "StringSplitV2", "RegexReplace", "StringStrip",
@@ -149,7 +152,7 @@ def contenders(
     batch_size: int,
     steps: int,
 ) -> dict[str, Contender]:
-    """Returns name -> contender: our towers, and peers that are installed."""
+    """Returns name -> contender, for our towers and the installed peers."""
     arguments = [*map(str, paths)], list(titles), batch_size, steps, CELLS
     result = {
         form: ours(folder, form, tower_works, form, *arguments)
@@ -195,7 +198,10 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> work: `train` if there are `paths`, else `encode`."""
+    """Returns name -> task, with one task of the model `form`.
+
+    The task is `train` if there are `paths` of clicks, else `encode`.
+    """
     train: Callable[..., Any]
     encode: Callable[..., Any]
     if form in KERAS_FORMS:
@@ -218,7 +224,11 @@ def tower_works(
 
 
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
-    """Returns all rates, and our rate divided by each peer's: `ratio_NAME`."""
+    """Returns the rate of each model, and ratios.
+
+    `ratio_NAME` is our rate divided by the rate of the peer NAME, and
+    `ratio_exported` the rate of our exported encoder divided by ours.
+    """
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
         forms = [rates[name] for name in names if name in rates]
@@ -228,7 +238,7 @@ def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
         name: {unit: rate} for name, rate in rates.items()
     }
     for name, rate in rates.items():
-        if name == "exported":  # not a peer, but our encoder
+        if name == "exported":
             result["ratio_exported"] = rate / rates["ours"]
         elif name != "ours":
             result[f"ratio_{name}"] = rates["ours"] / rate
@@ -250,7 +260,10 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times steps of several sizes, and each kind of operation, in ms."""
+    """Times training steps of several sizes, and each kind of operation.
+
+    The results are in milliseconds.
+    """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {
@@ -290,7 +303,10 @@ def measure_profile(
 def _pairs_with_made_titles(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Returns queries of the log with made-up titles of `words` words each."""
+    """Returns batches of queries of the log, each with a made-up title.
+
+    Every title has as many words as `words` says, taken from titles of the log.
+    """
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(
@@ -328,6 +344,7 @@ def _operations(folder: str) -> Iterable[tuple[str, float]]:
         for line in plane.lines:
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                # Only operations have a type after their name.
+                # Names of operations end with a colon and the operation's type.
+                # Names of other events do not.
                 if "::" not in name and ":" in name and " " not in name:
                     yield name.rsplit(":", 1)[1], event.duration_ps / 1e9

@@ -53,7 +53,7 @@ CANDIDATES = 1000
 CALLS = 10
 
 FORMS = ("packed", "padded")
-"""How a peer's `nn.LSTM` reads sequences. Each form has a peer."""
+"""How a peer's `nn.LSTM` reads sequences. There is a peer for each form."""
 
 LENGTHS = (8, 40, 200, 1000)
 """Lengths of documents in sentences, for `measure_growth`."""
@@ -61,7 +61,7 @@ LENGTHS = (8, 40, 200, 1000)
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
     max_sentences=LENGTHS[-1], skip_gram=False, key_word_start=0.0
 )
-_SENTENCES = 8000  # in a batch of `measure_growth`
+_SENTENCES = 8000  # maximum number that `measure_growth` reads
 _GROWTH_STEPS = 3
 _KEY_WORDS = 10
 
@@ -145,10 +145,11 @@ def scorer_works(
     query: str,
     documents: Sequence[str],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> work of a pair scorer: `train` and `score`."""
+    """Returns name -> task, for the tasks `train` and `score`."""
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # If too few documents follow the candidates, the candidates count as new.
+    # The documents after the candidates are scored as new documents. If there
+    # are too few, the candidates are scored again, with empty caches.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -167,7 +168,7 @@ def scorer_works(
             scorer.score(query, texts)
 
         cached_times = percentiles_and_cpu(score_texts, [candidates] * CALLS)
-        # Empties both caches of texts, so that documents are new.
+        # Empties both caches of texts, so that all documents are new to them.
         scorer.hasher.cache = scorer.words.cache()
         del scorer._documents
         score_texts(["one"])  # reads the vocabulary
@@ -181,8 +182,9 @@ def scorer_works(
         exported_times = percentiles_and_cpu(
             score_exported, [candidates] * CALLS
         )
-        # In milliseconds: p50, p99 and processor time of each kind of call, and
-        # the time of the first call.
+        # Ten times in milliseconds: p50, p99 and processor time with documents
+        # in the caches, the same three with new documents, the same three of
+        # the exported scorer, and the time of the first call.
         return [*cached_times, *new_times, *exported_times, *first]
 
     return {
@@ -317,7 +319,10 @@ def keyvec_works(
     steps: int,
     to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> work of a KeyVec; `rows` has each document's fields."""
+    """Returns name -> task, for the tasks `train` and `encode` of a KeyVec.
+
+    Each of the `rows` has the fields of a `Document`.
+    """
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
@@ -331,7 +336,8 @@ def document_batches(
     documents: Sequence[Document], batch_size: int, steps: int
 ) -> tf.data.Dataset:
     """Streams documents as training does, in batches of equal size."""
-    # "lead" is the fastest teacher. Targets have no effect on the time.
+    # The targets have no effect on the time of a step, so they come from the
+    # fastest teacher, "lead".
     targets = DocumentTargets.from_teacher(
         documents, salience_teacher("lead", documents), KeyWords(documents)
     )
@@ -386,7 +392,8 @@ def document_batch(batch: DocumentBatch) -> Batch:
         tf.gather(sentences.trigrams, sentences.words), sentences.text_index
     )
     counts = tf.gather(sentences.lengths, sentences.text_index)
-    # Id 0 is the unknown word in our models, but padding in the peers.
+    # Id 0 is the unknown word in our models, but padding in the peers, so the
+    # peers' ids of words are larger by 1.
     mask = tf.sequence_mask(counts, tf.shape(ids)[1])
     arrays = {"words": tf.where(mask, ids + 1, 0), "word_counts": counts}
     return {
@@ -416,7 +423,10 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Returns microseconds for a sentence, by the length of documents."""
+    """Returns length of documents -> microseconds for a sentence.
+
+    `ratio` compares the longest documents with the shortest.
+    """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]
     calls: dict[str, Callable[[], np.ndarray]] = {}

@@ -1,9 +1,10 @@
 """The protocol of peers, which run in separate processes.
 
-A peer is the same model in another library. The process prints "ready". Each
-line of standard input then names a measurement, such as `train` or `encode`;
-the process prints its result as JSON. The peers in PyTorch and JAX read
-settings and hashed texts from a folder, so that they need no TensorFlow.
+A peer is a model of this package, rebuilt in another library. The process of a
+peer prints "ready". Then each line of standard input names a task to measure,
+such as `train` or `encode` (`work` in code), and the process prints the result
+as JSON. The peers in PyTorch and JAX read settings and hashed texts from a
+folder, so that they need no TensorFlow.
 """
 
 import json
@@ -54,7 +55,7 @@ def texts_of(batch: Batch) -> list[Texts]:
 def write_input(
     folder: Path, settings: Mapping[str, Any], **batches: Iterable[Batch]
 ) -> None:
-    """Writes the settings of a peer, and the batches of each work."""
+    """Writes the settings of a peer, and the batches for each task."""
     (folder / _SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
     for work, work_batches in batches.items():
         arrays = {
@@ -71,7 +72,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
-    """Returns the batches that `write_input` wrote for a work, in order."""
+    """Returns the batches that `write_input` wrote for a task, in order."""
     batches: list[dict[str, np.ndarray]] = []
     with np.load(folder / f"{work}.npz") as file:
         for key in file.files:
@@ -83,7 +84,10 @@ def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
 
 
 def answer(works: Mapping[str, Callable[[], Any]]) -> None:
-    """Prints "ready"; reads names of works, and prints results as JSON."""
+    """Runs the tasks that are named on standard input, one in each line.
+
+    Prints "ready", and then the result of each task as JSON.
+    """
     print("ready", flush=True)
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())
@@ -96,10 +100,12 @@ def answer_as_towers(
     train: Callable[[list[list[Any]]], Any],
     encode: Callable[[list[Any]], Any],
 ) -> None:
-    """Runs the works `train` and `encode` of two towers, see `answer`.
+    """Runs the tasks `train` and `encode` of two towers, see `answer`.
 
-    `prepare` makes a tower's input. `train` returns the seconds of a step.
-    `encode` is timed here.
+    `prepare` converts hashed texts to the input of a tower. `train` takes the
+    inputs of both towers for each batch, and returns the wall and processor
+    seconds of a step. `encode` takes the inputs of the document tower. This
+    function measures the time of `encode`.
     """
     pairs, titles = (
         [

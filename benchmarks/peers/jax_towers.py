@@ -1,9 +1,9 @@
 """The JAX peer of two towers; a training step is one jitted function.
 
-A test compares its losses and weights with those of the preset `lstm_96` with
-in-batch negatives. `jit` compiles for fixed shapes, so batches are padded to
-a few shapes. Hashing and compilation take place before the clock starts, an
-advantage for this peer.
+A test compares the losses and weights of the peer with those of the preset
+`lstm_96` with in-batch negatives. `jit` compiles for fixed shapes, so batches
+are padded to a few shapes. Hashing and compilation take place before the clock
+starts, an advantage for this peer.
 """
 
 import sys
@@ -23,7 +23,10 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """A padded batch of u distinct texts and n distinct words (m trigrams)."""
+    """A padded batch of u distinct texts.
+
+    The texts have n distinct words, and these words have m trigrams in all.
+    """
 
     trigram_ids: np.ndarray  # int32 `[m]`
     # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.
@@ -77,7 +80,10 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 
 
 def new_tower(key: jax.Array, trigram_count: int, cells: int) -> Parameters:
-    """Draws weights of the gates i, g and o; the LSTM has no forget gate."""
+    """Draws the weights of a tower, whose LSTM has no forget gate.
+
+    The weights are those of the input gate, the candidate and the output gate.
+    """
     table_key, kernel_key = jax.random.split(key)
     shape = trigram_count, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()
@@ -189,7 +195,7 @@ class JaxTowers:
 
 
 def main(folder: Path) -> None:
-    """Runs each work that standard input names, see `answer_as_towers`."""
+    """Runs each task (training or encoding) named on standard input."""
     towers = JaxTowers(**read_settings(folder))
     answer_as_towers(folder, distinct, towers.train, towers.encode)
 

@@ -16,7 +16,8 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""Columns of the embedding for each cell, as in our LSTM of three gates."""
+"""The embedding has this many columns for each cell of the LSTM, because our
+LSTM has three gates."""
 
 HASHING = LetterTrigrams()
 
@@ -44,7 +45,10 @@ class PaddedTower(keras.Model):
 
 
 class SegmentTower(keras.Model):
-    """Encodes texts; trigram ids are flat, summed by `segment_sum`."""
+    """Encodes texts; trigram ids are not padded.
+
+    `segment_sum` adds the rows of the trigrams of each word.
+    """
 
     def __init__(self, cells: int) -> None:
         super().__init__()

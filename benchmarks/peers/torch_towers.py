@@ -1,9 +1,9 @@
 """The PyTorch peer of two towers, as an experienced user would write it.
 
-An `EmbeddingBag` sums the trigram vectors of each word. A vector has 3 numbers
-for each cell, as in our LSTM. `nn.LSTM` reads packed sequences, and `SGD` has
-Nesterov momentum. The texts are hashed and packed before the clock starts, an
-advantage for this peer.
+An `EmbeddingBag` sums the trigram vectors of each word. Trigram vectors, and so
+word vectors, are three times as wide as the LSTM has cells, as in our own
+model. `nn.LSTM` reads packed sequences, and `SGD` has Nesterov momentum. The
+texts are hashed and packed before the clock starts, an advantage for this peer.
 """
 
 import sys
@@ -87,12 +87,12 @@ class TorchTowers:
 
     @torch.inference_mode()
     def encode(self, batches: list[Packed]) -> Any:
-        """Encodes all titles into `[titles, cells]`."""
+        """Encodes all titles into unit vectors, `[titles, cells]`."""
         return torch.cat([self.document(batch) for batch in batches]).numpy()
 
 
 def main(folder: Path) -> None:
-    """Runs each work that standard input names, see `answer_as_towers`."""
+    """Runs each task (training or encoding) named on standard input."""
     towers = TorchTowers(**read_settings(folder))
     train = partial(timed_steps, towers.step)
     answer_as_towers(folder, packed, train, towers.encode)

@@ -65,7 +65,7 @@ class TorchMatcher(torch.nn.Module):
 
     def positions(self, texts: TorchTexts) -> torch.Tensor:
         """Computes the outputs of the LSTM, `(texts, time, width)`."""
-        if not self.packed:  # the backward direction begins with the padding
+        if not self.packed:  # padding comes first in the backward direction
             return self.lstm(self.words(texts.padded))[0]
         ids, *order = texts.packed
         outputs, _ = self.lstm(PackedSequence(self.words(ids), *order))
@@ -88,13 +88,18 @@ class TorchMVLSTM(TorchMatcher):
         self.score = torch.nn.Linear(200, 1)
 
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
-        """Scores n queries, each with `copies` documents; `(copies, n)`."""
+        """Scores n queries, each with c documents; returns `(c, n)`.
+
+        The first n documents are one for each query, in the order of the
+        queries; so are the next n, and so on.
+        """
         copies = len(document.lengths) // len(query.lengths)
         u = functional.normalize(self.positions(query), dim=2)
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] = W_1 u + W_2 v needs a product per word, not per word pair.
+        # W [u; v] is computed as W_1 u + W_2 v. This needs a product for each
+        # word, instead of a product for each pair of words.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -105,20 +110,24 @@ class TorchMVLSTM(TorchMatcher):
         cells = cells.masked_fill(~mask, -1.0).flatten(2)
         if cells.shape[2] < self.k:
             cells = functional.pad(cells, (0, self.k - cells.shape[2]))
-        # The cells of padding are -1, so that relu makes them 0.
+        # Padding is -1 in `cells`, so that relu makes it 0.
         strongest = functional.relu(cells.topk(self.k, dim=2).values)
         hidden = functional.relu(self.hidden(strongest.flatten(1)))
         return self.score(hidden).view(copies, -1)
 
 
 class TorchLSTMRNN(TorchMatcher):
-    """LSTM-RNN: scores are 5 times the cosine of the LSTM's last outputs."""
+    """LSTM-RNN: a score is 5 times the cosine of the texts' final outputs."""
 
     def __init__(self, rows: int, packed: bool = True) -> None:
         super().__init__(rows, bidirectional=False, packed=packed)
 
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
-        """Scores n queries, each with `copies` documents; `(copies, n)`."""
+        """Scores n queries, each with c documents; returns `(c, n)`.
+
+        The first n documents are one for each query, in the order of the
+        queries; so are the next n, and so on.
+        """
         copies = len(document.lengths) // len(query.lengths)
         scores = 5.0 * functional.cosine_similarity(
             self._last(query).repeat(copies, 1), self._last(document)
@@ -176,8 +185,8 @@ class TorchExamples(NamedTuple):
 
     documents: TorchDocuments
     salient: torch.Tensor  # `(documents, sentences)`, 1 for a key sentence
-    key_words: torch.Tensor  # `(m,)`, the known key words of all documents
-    key_word_document: torch.Tensor  # `(m,)`, the document of each key word
+    key_words: torch.Tensor  # `(m,)`, ids of the known key words
+    key_word_document: torch.Tensor  # `(m,)`, each key word's document
 
 
 def torch_documents(batch: Batch) -> TorchDocuments:
@@ -235,7 +244,7 @@ class TorchKeyVec(torch.nn.Module):
         return torch.tanh(self.dense(mean)), logits
 
     def loss(self, examples: TorchExamples) -> torch.Tensor:
-        """Computes the loss of eq. (4), divided by the number of documents."""
+        """Computes the mean loss of a document, by eq. (4) of the paper."""
         documents = examples.documents
         vectors, logits = self(documents)
         read = functional.binary_cross_entropy_with_logits(
@@ -303,7 +312,7 @@ class TorchKeyVecRun:
 
 
 def main(folder: Path, form: str) -> None:
-    """Runs each work that standard input names, see `answer`."""
+    """Runs each task, such as training, that is named on standard input."""
     settings = read_settings(folder)
     kind, is_packed = settings.pop("kind"), form == "packed"
     if kind == "keyvec":

@@ -1,7 +1,7 @@
 """Writes the click logs of the search page.
 
-Each result on the page has a signed token. A click sends the token back, and
-each token is logged at most once. Logs identify no client and no user.
+Each result on the page has a signed token, which a click sends back. At most
+one click is logged for each token. Logs identify no client and no user.
 
 `ClickWriter` appends pairs of a query and a title. `UbiWriter` writes searches
 and clicks as User Behavior Insights (UBI), version 1.3, for `lstm-dssm-prepare
@@ -36,23 +36,24 @@ UBI = "ubi:"
 """If `--click_log` begins with this prefix, the log has UBI's format."""
 
 LIFETIME_SECONDS = 86_400
-"""Clicks are logged up to a day after the search."""
+"""A click is logged only within this time, a day, after the search."""
 
 ROTATE_MB = 64
-"""Maximum size of a click log in MiB, before it is renamed."""
+"""Maximum size of a click log in MiB. Before a line that would exceed the size,
+the log is renamed, and the line begins a new log."""
 
 _SIGNATURE_BYTES = sha256().digest_size
 
 _APPLICATION = "lstm-dssm-serve"
-_LONGEST_ID = 256  # limit of UBI's schema
+_LONGEST_ID = 256  # maximum length of a document id in UBI's schema
 
 
 class TokenError(ValueError):
-    """Raised for an expired token, or a token from another server."""
+    """Raised for a token that is too old or from another server."""
 
 
 class AppendedFile:
-    """A locked file of lines, which is renamed and replaced when full."""
+    """A locked file to append lines to; a full file is renamed and replaced."""
 
     def __init__(self, path: Path, rotate_mb: float = ROTATE_MB) -> None:
         check_writable(path)
@@ -61,10 +62,13 @@ class AppendedFile:
         self._file = self._open()
 
     def append(self, line: bytes, sync: bool = True) -> None:
-        """Appends a line, or nothing on an error; `sync` waits for the disk."""
+        """Appends a line; after an error, no part of the line is in the file.
+
+        With `sync`, the line is on the disk when the method returns.
+        """
         end = os.fstat(self._file).st_size
         if end and end + len(line) > self._max_bytes:
-            with suppress(FileNotFoundError):  # moved by another program
+            with suppress(FileNotFoundError):  # another program moved it
                 os.rename(self._path, self._name_for_rotation())
         if self._is_renamed():
             full_file, self._file = self._file, self._open()
@@ -81,9 +85,9 @@ class AppendedFile:
             raise
 
     def _open(self) -> int:
-        # A user may have moved the folder.
+        # Makes the folder again if a user has moved it.
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Without O_NONBLOCK, opening a pipe would wait.
+        # Without O_NONBLOCK, opening a pipe or a device could wait.
         descriptor = os.open(
             self._path,
             os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK,
@@ -136,7 +140,7 @@ class AppendedFile:
 
 
 class ClickWriter:
-    """Appends clicked results to a click log; threads may share it."""
+    """Appends clicked results to a click log; threads may share the writer."""
 
     def __init__(
         self,
@@ -148,10 +152,12 @@ class ClickWriter:
         self._lifetime = lifetime
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
-        self._numbers = itertools.count()
-        # Numbers of clicked results, which are kept until their tokens expire.
+        self._numbers = itertools.count()  # serial numbers of tokens
+        # Serial numbers of the tokens whose clicks are logged. A number is kept
+        # for `lifetime` seconds after the click; then its token has expired.
         self._clicked: set[int] = set()
-        self._expiries: deque[tuple[float, int]] = deque()  # (time, number)
+        # For each number in `_clicked`: when it is removed, and the number.
+        self._expiries: deque[tuple[float, int]] = deque()
 
     def show(
         self,
@@ -164,16 +170,17 @@ class ClickWriter:
         return [self.issue(query, title) for title in titles]
 
     def issue(self, query: str, title: str) -> str:
-        """Returns the token of one result."""
+        """Returns a new token for one result."""
         number, now = next(self._numbers), time.monotonic()
         payload = json.dumps([number, now, query, title]).encode()
         return urlsafe_b64encode(self._signature(payload) + payload).decode()
 
     def write(self, token: str) -> bool:
-        """Writes a clicked result to disk once; returns whether it did so.
+        """Writes the clicked result of a token to disk.
 
-        Raises `TokenError` for a wrong or old token, and `OSError` if writing
-        fails.
+        Returns whether it did so: one click is written for each token, and
+        some results cannot be represented in the log. Raises `TokenError` for a
+        wrong or old token, and `OSError` if writing fails.
         """
         number, pair = self._verified(token)
         line = self._line(pair)
@@ -191,7 +198,7 @@ class ClickWriter:
         return True
 
     def _line(self, pair: Pair) -> bytes | None:
-        """Returns the line of a click; None if the log cannot represent it."""
+        """Returns a click as a line; None if no line can represent it."""
         line = click_line(Pair(*map(cleaned, pair))).encode()
         is_click = isinstance(parse_line(line.rstrip(b"\n")), Pair)
         return line if is_click else None
@@ -264,7 +271,8 @@ class UbiWriter(ClickWriter):
         if query:
             with self._lock:
                 self._queries.append(_encoded(row), sync=False)
-        # The tokens have JSON instead of the title. `_line` reads the JSON.
+        # In place of a title, each token has JSON, which `_line` reads: the ids
+        # of the search and of the document, and the position of the result.
         return [
             self.issue(query, json.dumps([query_id, document_id, ordinal]))
             for ordinal, document_id in enumerate(ids, 1)
@@ -288,7 +296,8 @@ class UbiWriter(ClickWriter):
         )
 
     def _append(self, line: bytes) -> None:
-        # A click on disk must refer to a search on disk.
+        # A click on disk must refer to a search on disk, so the searches are
+        # flushed first.
         self._queries.sync()
         super()._append(line)
 

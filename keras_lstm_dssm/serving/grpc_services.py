@@ -1,8 +1,9 @@
 """TF Serving's gRPC services and the health service, for a `grpc.aio` server.
 
 `Predictions` and `Health` implement the methods. `Calls` checks the token of
-each call, waits for the message in the event loop, and then runs the method in
-`RequestSlots`. Health checks run at once and need no token.
+each call and waits for the message in the event loop. `RequestSlots` then runs
+the method, in a thread or, if it is quick, in the event loop. Health checks run
+at once and need no token.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ NO_MESSAGE = "Exception deserializing request!"
 """gRPC's message for a request that cannot be parsed."""
 
 MAX_WATCHES = 64
-"""Maximum number of streams of `Health.Watch`."""
+"""Maximum number of open streams of `Health.Watch`."""
 
 _HEALTH = "/grpc.health.v1.Health/"
 
@@ -65,7 +66,7 @@ class Predictions(PredictionServiceServicer, ModelServiceServicer):
     def Predict(
         self, request: predict_pb2.PredictRequest, _: Any
     ) -> predict_pb2.PredictResponse:
-        """Runs a signature."""
+        """Runs the requested signature of a model."""
         servable = self._models.find(_checked_spec(request))
         self._bounds.check(request)
         return servable.predict(request, self._bounds.check_arrays)
@@ -115,8 +116,9 @@ def _spec(request: Any) -> ModelSpec:
 class Health(HealthServicer):
     """Answers the calls of `grpc.health.v1`, without waiting for a model."""
 
-    # The servicer of `grpc_health` holds a lock while it sends. A slow client
-    # would block all changes of states (`test_a_watch_that_nobody_reads`).
+    # The servicer of the package `grpc_health` is not used, because it holds a
+    # lock while it sends. A client that reads slowly would block all changes of
+    # states (`test_a_watch_that_nobody_reads`).
 
     def __init__(self, statuses: Mapping[str, int]) -> None:
         self._statuses = dict(statuses)
@@ -171,11 +173,12 @@ class Health(HealthServicer):
 
 
 class Calls(grpc.aio.ServerInterceptor):
-    """Checks tokens, and limits the time and the number of gRPC calls."""
+    """Checks tokens, and limits the number and arrival time of gRPC calls."""
 
-    # The class reads and parses messages itself. grpc.aio has no time limit for
-    # messages (`test_calls_without_a_message`), and sends a traceback if a
-    # message cannot be parsed.
+    # The class reads and parses messages itself, for two reasons: grpc.aio
+    # would wait for a message without a time limit
+    # (`test_calls_without_a_message`), and would send a traceback if a message
+    # cannot be parsed.
 
     def __init__(
         self,

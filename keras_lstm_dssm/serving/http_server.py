@@ -1,7 +1,8 @@
 """The HTTP server: time limits of connections, checks of requests, routes.
 
 `Connection` limits the time in which a client sends a request or reads a reply.
-`Guard` checks host, token and size of each request. `HttpServer` runs both.
+`Guard` checks the host, the token and the size of each request. `HttpServer`
+runs both.
 """
 
 import asyncio
@@ -32,20 +33,22 @@ from keras_lstm_dssm.serving.security import NO_TOKEN, Security, ServerTLS
 from keras_lstm_dssm.serving.servable import StatusError
 
 REQUEST_SECONDS = 30.0
-"""Time limit in seconds for the head of a request to arrive, and again for the
-body."""
+"""Time limit in seconds for the head of a request to arrive. Then the body has
+the same time to arrive."""
 
 REPLY_SECONDS = 30.0
-"""Seconds in which a client must read a reply."""
+"""A connection is closed if a part of a reply must wait for this many seconds
+because the client does not read."""
 
 KEEP_ALIVE_SECONDS = 75
-"""Time after a reply until an idle connection is closed."""
+"""Seconds after a reply until an idle connection is closed."""
 
 MAX_BODIES = 1000
-"""Maximum number of bodies that arrive at the same time."""
+"""Maximum number of request bodies that arrive at the same time."""
 
 INCOMPLETE_BODIES = 16
-"""Maximum total size of incomplete bodies, in multiples of `max_bytes`."""
+"""Maximum total size of all request bodies that are still arriving, as a
+multiple of the maximum size of one body."""
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
 REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
@@ -53,8 +56,9 @@ REST_PREFIXES = ("/v1/", "/v2/embed", "/v2/rerank")
 _TOO_LARGE = "the request is larger than {:,} bytes"
 
 HEALTH_PATHS = ("/livez", "/readyz")
-"""Paths of health checks, which need no token (see `new_pages`)."""
+"""Paths of health checks, answered in `new_pages`. They need no token."""
 
+# Values of the header www-authenticate, sent if a request has no valid token.
 # `Basic` makes browsers ask for a name and a password.
 _SCHEMES = ("Bearer", 'Basic realm="token"')
 
@@ -67,10 +71,14 @@ class Connection(H11Protocol):
     is_busy = False
 
     def connection_made(self, transport: Any) -> None:
-        """Adds the connection to the scope of requests; called by asyncio."""
+        """Starts the timer of the first request's head; called by asyncio.
+
+        Adds the connection to the scope of its requests, for `Guard`.
+        """
         super().connection_made(transport)
         self.app_state = {"connection": self}
-        # asyncio then calls `pause_writing` if a part of a reply must wait.
+        # With this limit of one byte, asyncio calls `pause_writing` as soon as
+        # a part of a reply must wait for the client.
         transport.set_write_buffer_limits(high=1)
         self._await_head()
 
@@ -81,12 +89,15 @@ class Connection(H11Protocol):
         self.begin()
 
     def data_received(self, data: bytes) -> None:
-        """Starts the timer of a request's head; called by asyncio."""
+        """Starts the timer when a head begins to arrive; called by asyncio."""
         if not self.is_busy and self._head_timer is None:
             self._await_head()
         try:
             super().data_received(data)
-        except h11.LocalProtocolError:  # see `test_no_http_after_a_refusal`
+        except h11.LocalProtocolError:
+            # After a refusal, the rest of the body was malformed. uvicorn began
+            # a second reply, which h11 does not allow
+            # (`test_no_http_after_a_refusal`).
             self.transport.abort()
 
     def _await_head(self) -> None:
@@ -145,8 +156,9 @@ class Guard:
         connection.begin()
         try:
             await self._handle(scope, receive, send)
-        except asyncio.CancelledError:  # after `grace_seconds`
-            with suppress(RuntimeError):  # the reply has begun
+        except asyncio.CancelledError:
+            # uvicorn cancels requests that still run after `grace_seconds`.
+            with suppress(RuntimeError):  # raised if the reply has begun
                 reply = _error(scope, 503, "the server stops")
                 await reply(scope, receive, send)
         finally:
@@ -198,7 +210,8 @@ class Guard:
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
-            # A proxy and this server could see different ends of the request.
+            # With both headers, a proxy could see another end of the request
+            # than this server.
             raise HTTPException(
                 400,
                 "found content-length and transfer-encoding: send only one",
@@ -264,7 +277,7 @@ def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
             f"the Content-Encoding is {coding.decode('latin-1'):.99}: expected "
             "gzip, deflate or none",
         )
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # detects the format
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: gzip or zlib
     try:
         data = unpack.decompress(body, max_bytes + 1)
     except zlib.error as error:
@@ -276,7 +289,8 @@ def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
     if not unpack.eof or unpack.unused_data:
         raise HTTPException(
             400,
-            "the body cannot be unpacked: it is cut, or goes on after its end",
+            "the body cannot be unpacked: the compressed data is incomplete, "
+            "or other data follows it",
         )
     return data
 
@@ -357,7 +371,7 @@ class HttpServer:
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="critical",  # not a line for each malformed request
+            log_level="critical",  # logs no malformed requests
             access_log=False,
             proxy_headers=False,
             server_header=False,
@@ -389,15 +403,19 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Listens on a port (0: a free port), without Nagle's algorithm."""
+    """Returns a socket that listens on a port; 0 takes a free port.
+
+    The connections do not use Nagle's algorithm, which delays small messages.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off only if IPPROTO_TCP is given.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
-            # `pause_writing` is not called over TLS, so TCP limits the time of
-            # replies (`test_a_reply_over_tls_that_nobody_reads`).
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # macOS has no such option
+            # Over TLS, `Connection.pause_writing` is not called, so TCP limits
+            # how long a reply may wait for the client
+            # (`test_a_reply_over_tls_that_nobody_reads`).
             listening.setsockopt(
                 socket.IPPROTO_TCP,
                 socket.TCP_USER_TIMEOUT,

@@ -27,7 +27,8 @@ _COUNTS = ("k", "n")
 """Names of the inputs that limit the number of results for each text."""
 
 REPLY_MB = 64
-"""Maximum size of a gRPC reply in MiB, if `max_message_mb` is not larger."""
+"""Maximum size of a gRPC reply in MiB. If `Bounds.max_message_mb` is larger, it
+is the maximum for replies, too."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Bounds(ServerBounds):
         Raises `InvalidError` if there are too many rows or a tensor is too
         large.
         """
-        # The last value of a tensor stands for all missing values, so a few
-        # bytes can describe a tensor of any size.
+        # In a `TensorProto`, the last value that is sent stands for all values
+        # that are missing, so a few bytes can describe a tensor of any size.
         shapes = [proto.tensor_shape.dim for proto in request.inputs.values()]
         self.check_rows(max((dim[0].size for dim in shapes if dim), default=0))
         for name, proto in request.inputs.items():
@@ -66,7 +67,7 @@ class Bounds(ServerBounds):
                 )
 
     def check_rows(self, rows: int) -> None:
-        """Checks a number of rows; the error has TF Serving's message."""
+        """Checks the number of rows; the error has TF Serving's message."""
         if rows > self.max_rows:
             raise InvalidError(
                 f"Task size {rows} is larger than maximum input batch size "
@@ -74,7 +75,7 @@ class Bounds(ServerBounds):
             )
 
     def check_arrays(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Checks the number of rows, the sizes of texts, and k or n."""
+        """Checks the number of rows, the sizes of texts, and `k` or `n`."""
         arrays = inputs.values()
         self.check_rows(max((len(a) for a in arrays if a.ndim), default=0))
         for name, array in inputs.items():
@@ -98,13 +99,13 @@ _BYTES = {
     for number in DataType.values()
     if 0 < number < 100 and tf.as_dtype(number).size
 }
-"""Number of a dtype -> bytes of an element."""
+"""Value of `DataType` -> size of an element of this dtype, in bytes."""
 
 QUICK_BYTES = 1024
 """Size in bytes of the largest request that may run in the event loop."""
 
 QUICK_SECONDS = 0.002
-"""Longest processor time of requests that run in the event loop."""
+"""Longest processor time, in seconds, of requests that count as quick."""
 
 _MAX_KEYS = 256
 _SLOW_FACTOR = 10
@@ -113,20 +114,23 @@ _SLOW_SECONDS = 60.0
 T = TypeVar("T")
 
 _POLLS = 10
-"""Number of polls of the sockets between two requests; gRPC needs several."""
+"""The event loop polls its sockets this many times between two requests. For
+gRPC, one poll is not enough."""
 
 
 class LoopTurns(asyncio.Lock):
     """Lets the event loop poll its sockets between two requests."""
 
-    # A poll accepts many HTTP requests, but only one gRPC call. Without turns,
-    # gRPC calls took 16 times as long (with 32 clients of each protocol).
+    # A poll accepts many HTTP requests, but only one gRPC call. Without this
+    # class, gRPC calls took 16 times as long as with it, with 32 clients of
+    # each protocol.
 
     async def next(self) -> None:
         """Waits until the caller may run its request in the event loop."""
         await self.acquire()
         polls = asyncio.create_task(self._poll())
-        # A task that is cancelled before its start runs no `finally`.
+        # The callback also releases the lock if the task is cancelled before
+        # its start. A `finally` in the task would not run then.
         polls.add_done_callback(lambda _: self.release())
 
     async def _poll(self) -> None:
@@ -146,10 +150,12 @@ class RequestSlots(Executor):
     ) -> None:
         self._threads, self._max_requests = threads, max_requests
         self._turns = turns
-        # A request stays here until it ends, even if the client disconnects.
+        # Requests that run in a thread or wait for one. A request stays in the
+        # set until it ends, even if the client disconnects.
         self._jobs: set[Future[Any]] = set()
         self._in_loop = 0
-        # Key -> time from which requests with this key may run in the loop.
+        # Key, such as method and model -> time from which requests with this
+        # key may run in the event loop.
         self._loop_times: dict[Hashable, float] = {}
 
     @property
@@ -168,7 +174,11 @@ class RequestSlots(Executor):
         return job
 
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Runs a request, in a thread unless requests with `key` are quick."""
+        """Runs a request, and returns what `work` returns.
+
+        If earlier requests with the same `key` were quick, the request runs in
+        the event loop, else in a thread. Without a key it runs in a thread.
+        """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))
         if self._loop_times.get(key, math.inf) <= time.monotonic():
@@ -195,7 +205,8 @@ class RequestSlots(Executor):
         result = work()
         seconds = time.thread_time() - start
         # After a quick request, requests with this key run in the event loop.
-        # After a very slow request, they run in threads for a minute.
+        # After a slower request, they run in threads until one is quick. After
+        # a very slow request, they run in threads for a minute.
         if seconds <= QUICK_SECONDS:
             if len(self._loop_times) < _MAX_KEYS:
                 self._loop_times.setdefault(key, 0.0)
@@ -214,7 +225,8 @@ class Arrivals:
 
     def __init__(self, seconds: float, maximum: int) -> None:
         self._seconds, self._maximum = seconds, maximum
-        # Waiting task -> number of bytes that have arrived, oldest first.
+        # Task that waits for its request -> number of bytes that have arrived.
+        # The oldest task comes first.
         self._waiting: dict[asyncio.Task[Any], int] = {}
         self._errors: dict[asyncio.Task[Any], StatusError] = {}
 
@@ -244,7 +256,10 @@ class Arrivals:
             self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records this request's bytes; returns the sum for all requests."""
+        """Records how many bytes of this task's request have arrived.
+
+        Returns the sum for all requests that are arriving.
+        """
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size

@@ -14,7 +14,7 @@ _BUCKETS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
 )
 
-# TF Serving's buckets, in microseconds, reach 25 minutes.
+# Upper limits of TF Serving's buckets, in microseconds, up to 25 minutes.
 _TF_SERVING_BUCKETS = [10 * 1.8**power for power in range(33)]
 
 _TF_SERVING_COUNT = ":tensorflow:serving:request_count"
@@ -24,13 +24,14 @@ _COUNTED = ("Predict", "Embeddings", "Embed", "Rerank")
 
 
 class RequestMetrics:
-    """Holds the metrics of one server; threads may share it."""
+    """Holds the metrics of one server; threads may share the object."""
 
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        # Labels -> counters, and (histogram, its units per second). A cache,
-        # because prometheus-client finds the metrics of labels slowly.
+        # Labels -> the counters of a request with these labels, and its
+        # histograms, each with the number of its units in a second. This is a
+        # cache: prometheus-client takes long to find the metrics of labels.
         self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}
@@ -49,8 +50,9 @@ class RequestMetrics:
             registry=self._registry,
             buckets=_BUCKETS,
         )
-        # These names are TF Serving's (`servables/tensorflow/util.cc`), for
-        # dashboards of TF Serving.
+        # The next two metrics have the names of TF Serving's metrics
+        # (`servables/tensorflow/util.cc`), so that dashboards of TF Serving can
+        # show them.
         self._tf_serving_requests = self._prometheus.Counter(
             _TF_SERVING_COUNT,
             "The total number of requests.",
@@ -65,7 +67,7 @@ class RequestMetrics:
             registry=self._registry,
             buckets=_TF_SERVING_BUCKETS,
         )
-        # Memory, processor time and open files of this process.
+        # Adds memory, processor time and open files of this process.
         self._prometheus.ProcessCollector(registry=self._registry)
         self._versions = self._prometheus.Gauge(
             "lstm_dssm_model_versions",
@@ -122,6 +124,7 @@ class RequestMetrics:
             self._versions.labels(name).set(count)
         self._unavailable.set(len(self._models.unavailable()))
         text = self._prometheus.generate_latest(self._registry)
-        # prometheus-client adds _total to the names of counters.
+        # prometheus-client adds _total to the names of counters, but the name
+        # of TF Serving's counter does not end with _total.
         counter = _TF_SERVING_COUNT.encode()
         return text.replace(counter + b"_total", counter)

@@ -65,13 +65,16 @@ _NOTHING = Available({}, {})
 
 
 class ModelVersions:
-    """Holds the versions of one model; only one thread may change them."""
+    """Holds the versions of one model.
+
+    Only one thread at a time may change the versions or their labels.
+    """
 
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
-        # Replaced as a whole, so that each request sees consistent versions and
-        # labels.
+        # This object is only replaced as a whole, so that the versions and
+        # labels that a request sees are consistent.
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
@@ -79,7 +82,7 @@ class ModelVersions:
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
-        """Returns the states of all old and new versions, newest first."""
+        """Returns the states of loaded and unloaded versions, newest first."""
         return dict(sorted(self._states.copy().items(), reverse=True))
 
     def errors(self) -> list[str]:
@@ -91,7 +94,10 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads expected versions that are new or changed since an error."""
+        """Loads the expected versions that are not available yet.
+
+        A version that did not load is tried again only after its files change.
+        """
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -108,7 +114,7 @@ class ModelVersions:
         for version in new_versions:
             try:
                 self._load(version, expected[version])
-            except Exception as error:  # no error may stop other versions
+            except Exception as error:  # other versions must still load
                 self._broken[version] = changed[version]
                 self._record_error(version, expected[version], error)
 
@@ -121,7 +127,7 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads unexpected versions; returns whether there were any."""
+        """Unloads versions that are not expected; returns whether it did so."""
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
         # The old versions stay until an expected version is available, as with
@@ -169,7 +175,8 @@ class ModelVersions:
         self.available = self.available._replace(versions=remaining)
 
     def _end(self, version: int, unloading: VersionState) -> None:
-        # A new version may have been exported under the same number.
+        # If a new version was exported under the same number meanwhile, the
+        # state is that of the new version and must stay.
         if self._states[version] is unloading:
             self._states[version] = VersionState(ModelVersionStatus.END)
             _LOG.info("%s version %d: unloaded", self.name, version)
@@ -182,10 +189,11 @@ def _verified(folder: Path) -> Iterator[None]:
     if not real.is_relative_to(models_dir):
         raise _data_loss(
             f"{folder}: found a link to {real}, which is outside {models_dir};"
-            " copy the version there"
+            " replace the link by a copy of the version"
         )
-    # Files could change after the check, so their states must stay the same. No
-    # program can forge `st_ctime_ns`, the time of an inode's last change.
+    # Files could change after the check, so their states are compared before
+    # the check and after the block. No program can forge `st_ctime_ns`, the
+    # time of an inode's last change.
     states_before = _file_states(folder)
     try:
         verify_manifest(folder)
@@ -209,7 +217,7 @@ def _file_states(folder: Path) -> list[tuple[int, ...]]:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns when a file in a folder last changed, in nanoseconds."""
+    """Returns the time of a folder's newest change, in nanoseconds, or 0."""
     try:
         return max(mtime for *_, mtime, _ in _file_states(folder))
     except OSError:  # a file is being removed
@@ -254,7 +262,7 @@ class ModelRegistry:
         self._expected: Set[str] = set()
         self._lock = threading.Lock()
         self._has_garbage = False
-        model_folders(self.models_dir)  # raises InputError without a model
+        model_folders(self.models_dir)  # raises InputError if there is none
         # Any `base_path` is ignored, because it is a path in a container.
         self._configs = read_configs(self.models_dir / MODELS_CONFIG)
         if self._configs is not None and not self._configs:
@@ -283,7 +291,8 @@ class ModelRegistry:
         """
         with self._lock:
             if self._has_garbage:
-                # The graph of an unloaded model has reference cycles.
+                # The graph of an unloaded model has reference cycles, so only
+                # the garbage collector frees its memory.
                 gc.collect()
                 self._has_garbage = False
             old_errors = self._errors()
@@ -356,7 +365,7 @@ class ModelRegistry:
             return name in self._configs
         if name.startswith("."):
             return False
-        # A folder that had a version is still a model.
+        # A folder that once had a version still counts as a model.
         return name in self._models or bool(version_folders(path))
 
     def _errors(self) -> set[str]:
@@ -405,7 +414,7 @@ class ModelRegistry:
         self._publish()
 
     def _publish(self) -> None:
-        """Makes the versions of all models visible to requests together."""
+        """Lets requests see the current versions of all models, in one step."""
         self._served = {n: model.available for n, model in self._models.items()}
 
     def find(self, spec: ModelSpec) -> Servable:
@@ -437,7 +446,10 @@ class ModelRegistry:
     def find_together(
         self, names: Sequence[str], version: int | None = None
     ) -> list[Servable]:
-        """Returns the models in `version`, or in the newest common version."""
+        """Returns the models `names`, all in the same version.
+
+        The version is `version`, by default the newest that all models have.
+        """
         served = self._served  # another thread may replace the attribute
         by_model = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, by_model))
@@ -451,7 +463,10 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns the names of model and signature; "" for an unknown name."""
+        """Returns the names of a model and of its signature, "" if unknown.
+
+        An empty `signature` means the default signature.
+        """
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():
@@ -469,11 +484,14 @@ class ModelRegistry:
         return sorted(self.served(name))
 
     def served(self, name: str) -> Mapping[int, Servable]:
-        """Returns version number -> served version, empty if unknown."""
+        """Returns version number -> served version; {} for an unknown model."""
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
-        """Returns the Unix time of the newest version's files; 0 if removed."""
+        """Returns the Unix time of the last change in the newest version.
+
+        Returns 0 if the folder of the version has been removed.
+        """
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
         if version not in folders:

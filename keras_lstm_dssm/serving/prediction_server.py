@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _DAY = 86_400
 _SERVICES = (
-    "",  # the server
+    "",  # the name of the whole server
     "tensorflow.serving.PredictionService",
     "tensorflow.serving.ModelService",
 )
@@ -196,7 +196,7 @@ class PredictionServer:
                 self.poll()
                 logged = ""
             except Exception as error:  # no error may end the polling
-                if str(error) != logged:  # once, not at every poll
+                if str(error) != logged:  # logs an error only once
                     logged = str(error)
                     expected = isinstance(error, InputError | OSError)
                     _LOG.warning(

@@ -37,13 +37,14 @@ MAX_TEXTS = 2048
 _CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name for both encoders; `input_type` or `task` picks one to encode."""
+"""Model name that stands for both encoders. A request to encode picks one of
+them by the field `input_type` or `task`."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")
 _SIDE = re.compile(r"(?:\w+[._])?(?:(query)|document|passage)")
-"""Matches the name of the side to encode, such as query, search_query (Cohere)
-or retrieval.passage (Jina)."""
+"""Matches a kind of texts to encode, such as query, search_query (Cohere) or
+retrieval.passage (Jina). The first group matches only for queries."""
 
 _PAIR = {"query": "string", "document": "string"}
 _RERANKERS = ("scorer", "query_encoder", "keyvec")
@@ -68,7 +69,10 @@ def model_object(models: ModelRegistry, name: str) -> dict[str, Any]:
 
 
 def _served(models: ModelRegistry) -> list[str]:
-    """Returns names of served models; with both encoders, also `TOWERS`."""
+    """Returns the names of served models.
+
+    `TOWERS` is added if both encoders are served in a common version.
+    """
     names = [name for name in models.names() if models.versions(name)]
     versions = [set(models.versions(name)) for name in _TOWERS]
     return names + [TOWERS] * bool(set.intersection(*versions))
@@ -84,7 +88,7 @@ def spec_of(models: ModelRegistry, name: str) -> ModelSpec:
 
 
 def find_models(models: ModelRegistry, name: str) -> list[Servable]:
-    """Returns a model or, for `TOWERS`, both encoders of the same version."""
+    """Returns one model; for `TOWERS`, both encoders of the same version."""
     spec = spec_of(models, name)
     try:
         if spec.name != TOWERS:
@@ -92,9 +96,9 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
         version = spec.version.value if spec.HasField("version") else None
         return models.find_together(_TOWERS, version)
     except StatusError as error:
-        served = ", ".join(_served(models)) or "no models"
+        served = ", ".join(_served(models)) or "none"
         raise StatusError(
-            error.code, f"{error.details}; there are {served}"
+            error.code, f"{error.details}; served models: {served}"
         ) from error
 
 
@@ -121,7 +125,7 @@ def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
         return servables[side]
     if side is not None and servables[0].name == _TOWERS[1 - side]:
         raise InvalidError(
-            f"{named}, and 'model' is the encoder of the other side: send "
+            f"{named}, but 'model' does not encode such texts: send "
             f"{_TOWERS[side]} or {TOWERS}"
         )
     return servables[0]
@@ -156,7 +160,8 @@ def embed(
 ) -> Any:
     """Encodes texts: `POST /v1/embed` and `/v2/embed` of Cohere."""
     model = str(request.get("model"))
-    # LlamaIndex can send only the names of Cohere's models.
+    # LlamaIndex can send only the names of Cohere's models, so such a name
+    # stands for both encoders.
     if model.startswith("embed-") and model not in models.names():
         request = {**request, "model": TOWERS}
     texts = _texts("texts", request.get("texts"), bounds)
@@ -257,7 +262,10 @@ def _scores(
     query: str,
     documents: Sequence[str],
 ) -> tuple[Servable, np.ndarray]:
-    """Returns the model, and its scores or cosines of documents, `[n]`."""
+    """Returns the model that ranks, and the scores of n documents, `[n]`.
+
+    The scores of encoders are cosines.
+    """
     spec = spec_of(models, name)
     if spec.name in _TOWERS:  # the name of either encoder means both
         name = TOWERS + name.removeprefix(spec.name)
@@ -285,8 +293,8 @@ def _encode(
             if _is_encoder(find_models(models, name)[0])
         ]
         raise InvalidError(
-            f"{servable.name} is no encoder of texts; there are "
-            f"{', '.join(names) or 'no encoders'}"
+            f"{servable.name} is no encoder of texts; served encoders: "
+            f"{', '.join(names) or 'none'}"
         )
     return _run(servable, bounds, "embedding", text=texts)
 
@@ -299,10 +307,14 @@ def _is_encoder(servable: Servable) -> bool:
 def _run(
     servable: Servable, bounds: Bounds, output: str, **columns: Sequence[str]
 ) -> np.ndarray:
-    """Runs a model on columns of texts, in chunks of `max_rows` rows."""
+    """Runs a model on texts; returns the value of `output` for each row.
+
+    `columns` maps each input of the model to its texts, one for each row. The
+    rows run in chunks of at most `max_rows` rows.
+    """
     rows = list(zip(*columns.values(), strict=True))
-    # Equal rows run once, so that their results are equal. A row's position in
-    # a batch may change the last digits.
+    # Equal rows must have equal results, but a row's position in a batch may
+    # change the last digits of its result. So each distinct row runs only once.
     first, row_of = distinct_values(rows)
     sizes = [sum(map(len, rows[index])) for index in first]
     inputs = {name: text_array(texts)[first] for name, texts in columns.items()}
@@ -326,7 +338,7 @@ def _run(
 
 
 def _texts(key: str, values: Any, bounds: Bounds) -> list[str]:
-    """Checks and returns the texts of a request, at least one."""
+    """Returns the texts of a request; raises an error if they are wrong."""
     if not isinstance(values, list) or not values:
         text = "a text, or " if key == "input" else ""
         raise InvalidError(f"{key!r} must be {text}a list of at least one text")
@@ -362,11 +374,11 @@ def _cohere_error(status: int, message: str) -> Any:
 
 
 class Route(NamedTuple):
-    """How requests for a path are answered."""
+    """Says how requests for a path are answered."""
 
     protocol: str  # name in `Bounds.protocols`
-    method: str  # method of HTTP
-    label: str  # name of the method in metrics
+    method: str  # HTTP method
+    label: str  # name of these requests in metrics
     answer: Callable[[ModelRegistry, Bounds, Request], Any]
     error: Callable[[int, str], Any]
 

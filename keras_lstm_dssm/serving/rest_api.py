@@ -70,11 +70,14 @@ class Reply(NamedTuple):
 
     status: int
     body: bytes  # JSON
-    version: str = ""  # of the model that answered, if any
+    version: str = ""  # version of the model that answered, "" if none did
 
 
 class RestApi:
-    """Answers TF Serving's REST API and `ROUTES`; threads may share it."""
+    """Answers requests for TF Serving's REST API and for `ROUTES`.
+
+    Threads may share the object.
+    """
 
     def __init__(
         self,
@@ -87,7 +90,10 @@ class RestApi:
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Returns method and model name; None for an unknown path or model."""
+        """Returns the names of the gRPC method and of the model.
+
+        Returns None if the path is not TF Serving's or the model not served.
+        """
         try:
             name, spec = _method_and_model(method, path)
         except StatusError:
@@ -95,7 +101,10 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request; `path` is percent-encoded, without a query."""
+        """Answers a request.
+
+        `path` is percent-encoded and has no query string.
+        """
         start = time.perf_counter()
         label = model = signature = version = ""
         code = "OK"
@@ -128,7 +137,11 @@ class RestApi:
         return Reply(HTTP_CODES[code], reply, version)
 
     def _status(self, spec: ModelSpec) -> dict[str, Any]:
-        """Returns the states of versions, with OpenAI's fields of a model."""
+        """Returns the states of a model's versions.
+
+        If the protocol `openai` is allowed and the path has no version or
+        label, the reply also has the fields of OpenAI's models.
+        """
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(
             "version_choice"
@@ -136,7 +149,7 @@ class RestApi:
             return _as_dict(model_status(models, spec))
         spec = spec_of(models, name)
         if spec.name == TOWERS:
-            find_models(models, name)  # raises StatusError for no encoders
+            find_models(models, name)  # raises if there are none
             return model_object(models, name)
         status = _as_dict(model_status(models, spec))
         if models.versions(spec.name):

@@ -47,7 +47,8 @@ def parse_object(body: bytes) -> dict[str, Any]:
             f"JSON Parse error: Invalid value. {error.msg} at offset: "
             f"{error.pos}"
         ) from error
-    except (ValueError, RecursionError) as error:  # long numbers, deep lists
+    except (ValueError, RecursionError) as error:
+        # Raised for numbers that are too long, and lists nested too deeply.
         raise InvalidError(f"JSON Parse error: {error}") from error
     if not isinstance(value, dict):
         raise InvalidError(f"JSON Value: {excerpt(value)} Is not object")
@@ -93,7 +94,7 @@ def whole_number_of(
 
 
 def text_array(texts: Iterable[str]) -> np.ndarray:
-    """Converts texts to an object array of bytes, the input of a model."""
+    """Converts texts to an object array of bytes, for an input of a model."""
     return np.array([text.encode() for text in texts], object)
 
 
@@ -143,7 +144,7 @@ _NUMPY_DTYPES: dict[str, Any] = {
 }  # fmt: skip
 """TensorFlow's name of a dtype -> NumPy's dtype; strings are bytes objects."""
 
-_MAX_RANK = 32  # limit of NumPy 1
+_MAX_RANK = 32  # maximum number of dimensions in NumPy 1
 
 
 def inputs_from_json(
@@ -222,7 +223,7 @@ def _in_element(element: str, problem: str) -> InvalidError:
 
 
 class _ElementError(InvalidError):
-    """Raised for a wrong element of a list, with the index `number`."""
+    """Raised for a wrong element of a list; `number` is its index."""
 
     def __init__(self, number: int, problem: str) -> None:
         super().__init__(problem)
@@ -245,7 +246,8 @@ def _array(value: Any, dtype: str) -> np.ndarray:
         items = list(chain.from_iterable(items))
     values: list[Any] = []
     if dtype == "string" and set(map(type, items)) == {str}:
-        values, items = [item.encode() for item in items], []  # much quicker
+        # This is much quicker than the loop below.
+        values, items = [item.encode() for item in items], []
     try:
         for item in items:
             values.append(convert(item))
@@ -344,9 +346,10 @@ def _decimal(value: Any, dtype: str) -> float:
         return value
     limits = np.finfo(_NUMPY_DTYPES[dtype])
     if isinstance(value, int) and abs(value) < 2**64:
-        maximum: float = 2 ** (limits.nmant + 1) - 1  # exact up to this integer
+        # The dtype represents all integers up to this one exactly.
+        maximum: float = 2 ** (limits.nmant + 1) - 1
     else:
-        # JSON may have the largest float32 rounded up, as 3.40282347e38.
+        # In JSON, the largest float32 may be rounded up, to 3.40282347e38.
         maximum = float(limits.max) * (1 + 2.0 ** -(limits.nmant + 2))
     if abs(value) > maximum:
         raise InvalidError(
@@ -370,11 +373,15 @@ def _type_error(value: Any, dtype: str) -> InvalidError:
     )
 
 
-_BYTES_SUFFIX = "_bytes"  # of names of outputs that are sent in base64
+_BYTES_SUFFIX = "_bytes"  # outputs with this suffix are sent in base64
 
 
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
-    """Returns the JSON of a reply: `predictions` by row, or named `outputs`."""
+    """Returns the JSON of a reply.
+
+    If `by_row`, the reply has a list `predictions`, with an item for each row.
+    Otherwise it has `outputs`; each output has the values of all rows.
+    """
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")
     batch_size = -1
@@ -406,7 +413,11 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
 
 
 def _writable(name: str, array: np.ndarray) -> Any:
-    """Converts texts to lists, and numbers to a dtype that orjson writes."""
+    """Converts an output to values that orjson can write.
+
+    An array of texts becomes nested lists. An array of numbers is converted to
+    a dtype that orjson supports.
+    """
     kind, dtype = array.dtype.kind, array.dtype.name
     if kind == "O":
         return _texts(array.tolist(), name.endswith(_BYTES_SUFFIX))
@@ -429,7 +440,7 @@ def _texts(value: Any, in_base64: bool) -> Any:
 
 
 def _plain(values: np.ndarray | np.generic) -> Any:
-    """Converts NumPy's numbers to Python's, which print the same digits."""
+    """Converts NumPy's numbers to Python numbers that print the same digits."""
     if values.dtype.kind == "f":
         values = values.astype("U32").astype(float)
     return values.tolist()

@@ -49,7 +49,8 @@ from lstm_dssm_client.signatures import (
 )
 
 GraphFunction = Callable[..., list[np.ndarray]]
-"""Maps arrays of the inputs to arrays of the outputs, both sorted by name."""
+"""Takes an array for each input, and returns an array for each output. Inputs
+are in the order of their names, and so are outputs."""
 
 # With -1, operations run one after another in the calling thread. For 700 small
 # operations, this takes half the time of a thread pool. Matrix products still
@@ -58,7 +59,10 @@ _CONFIG = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 
 
 class SavedGraph:
-    """Holds the graph and variables of a SavedModel; threads may share it."""
+    """Holds the graph and variables of a SavedModel.
+
+    Threads may share the object.
+    """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.definitions = signature_defs(folder)
@@ -82,7 +86,7 @@ class SavedGraph:
 
 
 class SavedSignature:
-    """Runs a signature of a SavedModel on arrays; threads may share it."""
+    """Runs a signature on arrays; threads may share the object."""
 
     def __init__(self, model: SavedGraph, name: str) -> None:
         self._model = model
@@ -95,13 +99,16 @@ class SavedSignature:
     def __call__(
         self, **inputs: Sequence[bytes] | np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Returns all outputs by name; the first call prepares the graph."""
+        """Runs the signature; returns all outputs by name.
+
+        The first call prepares the graph.
+        """
         arrays = (
             value if isinstance(value, np.ndarray) else np.array(value, object)
             for value in (inputs[name] for name in self.inputs)
         )
         if self._function is None:
-            with self._preparing:  # once, also if several threads call
+            with self._preparing:  # only once, even for several threads
                 if self._function is None:
                     self._function = self._model.function(self.definition)
         outputs = self._function(*arrays)

@@ -54,7 +54,9 @@ from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
-"""Minimum cosine, and minimum Dice coefficient, of similar words."""
+"""Two words count as similar if the cosine of their vectors is at least
+`MIN_COSINE`, or if the Dice coefficient of their letter trigrams is at least
+`MIN_SHARED`."""
 
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
@@ -89,7 +91,10 @@ def trigrams(word: str) -> list[str]:
 def letter_similarity(
     query_words: Sequence[str], title_words: Sequence[str]
 ) -> np.ndarray:
-    """Returns Dice coefficients, float64 `[query words, title words]`."""
+    """Returns the Dice coefficients of words' letter trigrams.
+
+    The result is float64 `[query words, title words]`.
+    """
     title_counts = [Counter(trigrams(word)) for word in title_words]
     result = np.zeros((len(query_words), len(title_words)))
     for row, word in enumerate(query_words):
@@ -107,7 +112,8 @@ def word_similarity(
 ) -> np.ndarray:
     """Returns similarities from 0 to 1, float64 `[query words, title words]`.
 
-    Misspelled words are compared by letters, and other words by `cosines`.
+    Misspelled query words are compared with title words by letters, and other
+    query words by `cosines`. Without `cosines`, all are compared by letters.
     """
     letters = letter_similarity(query_words, title_words)
     letters[letters < MIN_SHARED] = 0
@@ -142,7 +148,11 @@ def nearest_words(
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray
 ) -> dict[str, float]:
-    """Returns similar title word -> largest similarity to a query word."""
+    """Returns title word -> similarity, for the title words that are similar.
+
+    A title word may be similar to several query words; the largest of these
+    similarities counts.
+    """
     largest = similarity.max(axis=0, initial=0)
     return {
         word: float(value)
@@ -157,7 +167,8 @@ _PART_LABELS = {
     "towers": "learned from clicks",
     "numbers": "numbers of the query",
 }
-"""Part of a hybrid retriever's score -> its label on the page."""
+"""A hybrid retriever's score is a sum of parts. Name of a part -> its label on
+the page."""
 
 
 def reasons(hit: ExplainedHit) -> list[str]:
@@ -182,7 +193,8 @@ def highlighted(
 ) -> list[dict[str, Any]]:
     """Divides a title into words that match the query, and other text.
 
-    A part has `text`, and a `strength` from 0 (other text) to 1.
+    Each item of the result has a `text`, and a `strength` from 0 (other text)
+    to 1.
     """
     parts: list[dict[str, Any]] = []
     end = 0
@@ -203,9 +215,9 @@ _PART = re.compile("[^ ]+")
 def _matching_spans(
     title: str, similarities: Mapping[str, float]
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """Yields the start, the end and the words of spans that may match.
+    """Yields the start, the end and the words of each span that may match.
 
-    If possible, a span has one word.
+    A span has one word, unless its characters cannot be divided into words.
     """
     for match in _PART.finditer(title):
         start, end = match.span()
@@ -213,8 +225,8 @@ def _matching_spans(
         if similarities.keys().isdisjoint(words):
             continue
         while words and end - start <= _MAX_WORD_LETTERS:
-            # "½" has the words 1 and 2, but cannot be divided. The span of
-            # such a text has all words.
+            # Looks for the `middle` between the first word and the others.
+            # "½" has the words 1 and 2, but no middle, so its span has both.
             stop, first = end, words
             for middle in range(start + 1, end):
                 if _words_of(title[middle:end]) == words[1:]:
@@ -230,7 +242,7 @@ def _matching_spans(
 
 
 MAX_RESULTS = 50
-"""Maximum number of results that the page shows, after "more results"."""
+"""Maximum number of results on the page, after clicks on "More results"."""
 
 MAX_TAG_VALUES = 50
 """The page offers a filter for tag names with fewer values than this."""
@@ -250,7 +262,7 @@ _DOCUMENT_ENCODERS = ("document_encoder", "keyvec")
 
 
 class SearchPage:
-    """Searches retrievers, and logs clicked results; threads may share it."""
+    """Searches retrievers and logs clicks; threads may share the object."""
 
     def __init__(
         self,
@@ -291,10 +303,10 @@ class SearchPage:
         try:
             facts = export_facts(self._models.models_dir, name, version)
         except (InputError, OSError) as error:
-            _LOG.warning("the page shows no card: %s", error)
+            _LOG.warning("the page shows no date of the export: %s", error)
             return {}
-        # An export replaces the facts of the version that is still served, so
-        # these facts are kept in memory.
+        # Exporting a new version overwrites the stored facts while the old
+        # version is still served, so the old facts are kept in memory.
         if facts:
             self._cards[name, version] = facts
         return self._cards.get((name, version), {})
@@ -313,7 +325,10 @@ class SearchPage:
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
-        """Makes queries from first words of titles, and misspells the last."""
+        """Makes example queries from the first words of titles.
+
+        The last query gets a misspelled word, if its longest word allows.
+        """
         call = servable.default(_INPUTS)
         assert call is not None
         hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)
@@ -346,7 +361,8 @@ class SearchPage:
             raise InvalidError(f"{model} is no retriever")
         every_word = words_of([text], _MAX_QUERY_WORDS)
         query_words = [w for w in every_word if w not in STOP_WORDS]
-        # Searches for single query words find similar words in other titles.
+        # Each query word is also searched for alone, which finds similar words
+        # in further titles.
         queries = [text, *query_words]
         counts = [k] + [_WORD_RESULTS] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
@@ -363,8 +379,9 @@ class SearchPage:
             check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
         cosines = None
-        # The page sends `letters` for two models side by side. One of them may
-        # have no encoders, so words are compared by letters for both models.
+        # The page sends `letters` if it compares two models side by side. One
+        # of the two may have no encoders, so words are compared by letters for
+        # both models.
         if not request.get("letters"):
             cosines = self._cosines(servable.version, query_words, words)
         similarity = word_similarity(query_words, words, cosines)
@@ -398,7 +415,10 @@ class SearchPage:
     def _log_search(
         self, text: str, hits: list[Hit], served: Mapping[str, Any]
     ) -> list[str]:
-        """Returns tokens of the results, `[]` if clicks cannot be logged."""
+        """Logs a search and returns the tokens of its results.
+
+        Returns `[]` if no clicks are logged or the log cannot be written.
+        """
         if self._clicks is None:
             return []
         ids, titles = [hit.id for hit in hits], [hit.title for hit in hits]
@@ -427,12 +447,17 @@ class SearchPage:
         # A broken model may return NaN, which browsers cannot parse.
         scores = np.nan_to_num(outputs["scores"][row]).tolist()
         titles = _texts(outputs.get("titles", outputs["ids"])[row])
-        return [*map(Hit, ids, scores, titles)]  # padding has no ids
+        # Padding after the hits has no ids, so `map` stops before it.
+        return [*map(Hit, ids, scores, titles)]
 
     def _cosines(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> np.ndarray | None:
-        """Returns cosines `[n, m]`; None if no encoders have this version."""
+        """Returns the cosines of query words and title words, `[n, m]`.
+
+        Returns None if there are no words, if an encoder is missing in this
+        version, or if the vectors of the two encoders differ in length.
+        """
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
         if query_vectors is None or vectors is None:
@@ -452,9 +477,10 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Logs the result with the token `click`; returns whether it did so.
+        """Logs a click on the result that has the token `click`.
 
-        Raises `OSError` if the log cannot be written.
+        Returns whether it did so; each result is logged once. Raises `OSError`
+        if the log cannot be written.
         """
         token = string_of(request, "click")
         if self._clicks is None:
@@ -468,7 +494,10 @@ class SearchPage:
 def _explained(
     outputs: Mapping[str, np.ndarray], k: int
 ) -> dict[str, list[str]]:
-    """Returns id -> `reasons` for the first query; `{}` without parts."""
+    """Returns document id -> `reasons`, for the hits of the first query.
+
+    Returns `{}` if the retriever does not explain its scores.
+    """
     if not {"parts", "words", "weak"} <= outputs.keys():
         return {}
     names = ("ids", "scores", "titles", "parts", "words", "weak")
@@ -497,7 +526,7 @@ _FILES = {
     "/page/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""Path -> name of a file in the folder `page`, and the content type."""
+"""Path -> name of a file in the folder `page`, and its content type."""
 
 HEADERS = {
     "content-security-policy": (
@@ -511,7 +540,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Headers of all replies: the page loads nothing from other hosts."""
+"""Headers of all replies. They let the page load nothing from other hosts."""
 
 
 def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
@@ -526,7 +555,7 @@ def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
 
     def posted(path: str, method: Callable[[Mapping[str, Any]], Any]) -> Route:
         async def answer(request: Request) -> Response:
-            # Browsers do not let other sites send this type without permission.
+            # Without permission, a browser does not let other sites send JSON.
             kind = request.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() != "application/json":
                 return _error(415, "expected the content-type application/json")

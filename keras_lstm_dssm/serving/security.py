@@ -1,7 +1,7 @@
 """TLS, client certificates and tokens of a server.
 
-If other machines can reach the server, `Security` requires TLS, and tokens or
-client certificates.
+If other machines can reach the server, `Security` requires TLS. To identify the
+clients, it then also requires either tokens or client certificates.
 """
 
 import base64
@@ -74,7 +74,7 @@ class ServerTLS:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # By default OpenSSL asks for a password on the terminal.
+            # Without `password`, OpenSSL would ask for one on the terminal.
             context.load_cert_chain(
                 self.certificate, self.key, password=lambda: ""
             )
@@ -111,12 +111,12 @@ def _reason(error: Exception) -> str:
 class _Tokens(NamedTuple):
     """The digests of a file's tokens, and the state of the file."""
 
-    state: tuple[int, ...]
-    digests: list[bytes]
+    state: tuple[int, ...]  # time of the last change, size, inode
+    digests: list[bytes]  # SHA-256 of each token
 
 
 class TokenFile:
-    """Checks the tokens of requests against a file; threads may share it.
+    """Checks requests' tokens against a file; threads may share the object.
 
     The file has a token in each line; blank lines and lines that begin with `#`
     are ignored. The file is read again when it changes. If the changed file
@@ -157,7 +157,8 @@ class TokenFile:
         token = _token_of(authorization)
         digest = hashlib.sha256(token).digest()
         allowed = False
-        # All digests are compared, so the time does not reveal which is equal.
+        # All digests are compared, so that the time of the check does not
+        # reveal which of them is equal.
         for token_digest in self._tokens.digests:
             allowed |= hmac.compare_digest(digest, token_digest)
         return allowed and bool(token)
@@ -186,7 +187,7 @@ class TokenFile:
                     self._logged = ""
                     _LOG.info("%s: read again", self._path)
         except (InputError, OSError) as error:
-            if str(error) != self._logged:  # once, not for every request
+            if str(error) != self._logged:  # logs an error only once
                 self._logged = str(error)
                 _LOG.warning("%s; the previous tokens still apply", error)
 
@@ -247,7 +248,11 @@ class Security(NamedTuple):
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether the headers `authorization` admit a request."""
+        """Returns whether a request is admitted.
+
+        `authorizations` are the values of all its headers `authorization`. If
+        the server has tokens, there must be exactly one such header.
+        """
         if self.tokens is None:
             return True
         return len(authorizations) == 1 and self.tokens.allows(

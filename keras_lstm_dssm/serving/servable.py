@@ -28,7 +28,10 @@ from lstm_dssm_client.grpc_client import has_field, write_tensor
 def to_proto(
     values: np.ndarray, proto: TensorProto | None = None
 ) -> TensorProto:
-    """Writes an array to the field of its dtype, as TF Serving does."""
+    """Converts an array to a `TensorProto`; writes to `proto` if given.
+
+    As in TF Serving, the values are in the field for their dtype.
+    """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
         write_tensor(values, proto)
@@ -65,11 +68,12 @@ Check = Callable[[Mapping[str, np.ndarray]], None]
 _DTYPES = set(DataType.values()) - {DataType.DT_INVALID}
 
 CODES = {code.value[0]: code for code in grpc.StatusCode}
-"""Status number, equal in gRPC and TensorFlow -> gRPC's status code."""
+"""Value of a status code -> gRPC's status code. TensorFlow's status codes have
+the same values."""
 
 
 class SignatureCall(SavedSignature):
-    """Answers Predict with one signature; threads may share it."""
+    """Answers Predict with one signature; threads may share the object."""
 
     def __init__(self, graph: SavedGraph, name: str) -> None:
         super().__init__(graph, name)
@@ -111,7 +115,7 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses inputs of any dtype whose shapes fit the signature."""
+        """Parses the inputs, of any dtype, whose shapes fit the signature."""
         specs = self._specs
         if len(protos) != len(specs):
             raise InvalidError(
@@ -133,7 +137,8 @@ class SignatureCall(SavedSignature):
                 )
             if protos[alias].dtype not in _DTYPES:
                 raise InvalidError(f"tensor parsing error: {alias}")
-            # Other shapes are not read: a few bytes can declare a huge tensor.
+            # Inputs of other shapes are not parsed, because a few bytes can
+            # declare a huge tensor.
             if _fits(protos[alias], spec):
                 arrays[alias] = _array(alias, protos[alias])
         return arrays
@@ -210,7 +215,8 @@ def _array(alias: str, proto: TensorProto) -> np.ndarray:
     return np.array(values, object) if isinstance(values, bytes) else values
 
 
-# Reading these fields takes a tenth of the time of `tf.io.parse_tensor`.
+# `DataType` -> name of the field in a `TensorProto`, and NumPy's dtype. Reading
+# these fields takes a tenth of the time of `tf.io.parse_tensor`.
 _FIELDS: dict[int, tuple[str, Any]] = {
     DataType.DT_STRING: ("string_val", object),
     DataType.DT_INT32: ("int_val", np.int32),
@@ -231,7 +237,7 @@ _MAX_RECORDS = 1000  # as in TF Serving
 
 
 class Servable:
-    """Holds a SavedModel in memory; threads may share it."""
+    """Holds a version of a model in memory; threads may share the object."""
 
     def __init__(self, name: str, version: int, folder: Path) -> None:
         self.name = name
@@ -247,7 +253,11 @@ class Servable:
         return self._calls.get(name or SIGNATURE)
 
     def default(self, inputs: Mapping[str, str]) -> SignatureCall | None:
-        """Returns the default signature if its inputs have these dtypes."""
+        """Returns the default signature if it has exactly these inputs.
+
+        `inputs` maps the names of the inputs to their dtypes. Returns None if
+        the default signature has others.
+        """
         call = self.signature("")
         return call if call and call.input_dtypes == inputs else None
 

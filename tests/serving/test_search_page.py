@@ -149,7 +149,7 @@ def test_what_the_card_says(models, tmp_path, caplog):
     assert [*page._cards] == [("shop", 4)]
     card.write_text("{")
     assert page.models()["models"][1]["card"] == {}
-    assert "the page shows no card" in caplog.text
+    assert "the page shows no date of the export" in caplog.text
 
 
 def test_the_results_of_a_hybrid_say_why(tiny_models):

@@ -146,7 +146,7 @@ class Column {
   }
 }
 
-// Returns a model's tags by name, {} for a model without tags.
+// Returns name of tags -> tags of a model; {} for a model without tags.
 function tagsOf(name) {
   return models.find((model) => model.name === name)?.tags || {};
 }
@@ -157,7 +157,8 @@ function chosenTags() {
 }
 
 // Shows a menu for each name of tags. Chosen tags stay chosen. A chosen tag
-// that is in no menu, such as a tag of the address, gets a button to remove it.
+// that is in no menu, such as a tag from the page's address, gets a button that
+// removes the tag.
 function offerTags(chosen = chosenTags()) {
   const facets = Object.entries(tagsOf(left.model.split(":")[0]));
   const others = new Set(chosen);
@@ -387,7 +388,8 @@ function show() {
   more.hidden = !columns.some(({ reply }) => reply?.more);
 }
 
-// Old results would be taken for the results of this query.
+// Shows an error and hides old results, which would be taken for the results of
+// this query.
 function failed(error) {
   for (const column of columns) column.reply = null;
   show();
