@@ -280,6 +280,8 @@ class KMaxStack(ConvolutionStack):
     """Stacks wide convolutions and k-max poolings, Kalchbrenner et al. 2014.
 
     z_l = the k_l largest values of each feature of f(W_l * z_{l-1} + b_l)
+
+    `*` is a wide convolution. `dynamic_k` computes k_l.
     """
 
     padding = "wide"

@@ -115,7 +115,7 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Sums values for each w; returns the largest sum of each segment.
+    """Sums rows of values for each window w; returns each segment's maximum.
 
     y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
     """

@@ -58,11 +58,12 @@ class DynamicPooling(Configured, keras.layers.Layer):
         columns: Number of columns of the output. Default `None`: `rows`.
         mode: `"max"` (default) or `"min"`.
         repeat: Rule for matrices that are smaller than the output. With
-            `"modulo"` (default), each region has one position, and positions
-            start again, `0 1 2 0 1 ..`, as in the programs of Wan et al. 2016.
-            With `"double"`, each position is repeated 2, 4, 8 .. times,
-            `0 0 1 1 2 2`, until there are enough positions for all regions, as
-            in the programs of Socher et al. 2011.
+            `"modulo"` (default), each region has one position, and the first
+            position follows the last, `0 1 2 0 1 ..`, as in the programs of Wan
+            et al. 2016. With `"double"`, each position is doubled, so that
+            `0 1 2` becomes `0 0 1 1 2 2`. This is done again until there are
+            enough positions for all regions, as in the programs of Socher et
+            al. 2011.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -100,7 +101,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
         check_at_least(1, rows=self.rows, columns=self.columns)
         check_choice(MODES, mode=mode)
         check_choice(REPEATS, repeat=repeat)
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # lengths may be lists
 
     def call(
         self,
@@ -174,7 +175,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
         super().__init__(**kwargs)
         check_at_least(1, k=k)
         self.k = k
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # lengths may be lists
 
     def call(
         self,
@@ -285,7 +286,7 @@ class OrderedKMax(keras.layers.Layer):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # lengths may be lists
 
     def call(
         self, values: tf.Tensor, lengths: tf.Tensor, k: tf.Tensor

@@ -70,7 +70,8 @@ class Matcher(Configured, keras.layers.Layer):
         ]
         for graph, by_numpy in by_graph_and_numpy:
             if graph in vars(cls) and by_numpy not in vars(cls):
-                # The inherited NumPy method would not compute the new scores.
+                # The class has a new graph method, but inherits the NumPy
+                # method, which would compute other scores.
                 cls.scores_by_numpy = False
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:

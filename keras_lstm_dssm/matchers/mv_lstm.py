@@ -397,11 +397,10 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        # The loop over `groups` finds the strongest cells without a gradient.
-        # `compare_at` computes these cells again, with a gradient. This is
-        # faster than a gradient through all cells. `queries` are the rows of
-        # `query.vectors` that belong to queries: vectors of documents may
-        # follow them.
+        # The strongest cells are found without a gradient. `compare_at` then
+        # computes these cells again, with a gradient, which is faster than a
+        # gradient through all cells. `queries` are the rows of `query.vectors`
+        # that belong to queries: vectors of documents may follow them.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (

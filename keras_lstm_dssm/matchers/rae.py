@@ -29,8 +29,8 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Computes Euclidean distances between vectors, `(pairs, m, n)`."""
     squares = sums_of_squares(query, document)
     difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
-    # A squared distance below the rounding error counts as 0: the root of a
-    # rounding error would be large, and would depend on the batch.
+    # A squared distance below the rounding error counts as 0: the square root
+    # of a rounding error would be large, and would depend on the batch.
     error = 64 * np.finfo(query.dtype.as_numpy_dtype).eps
     positive = difference > error * squares
     return tf.sqrt(tf.where(positive, difference, tf.zeros_like(difference)))
@@ -299,7 +299,7 @@ class RAE(Matcher):
             entries.append(self._pooled(query, document))
             differences.append(tf.abs(query.lengths - document.lengths))
         return [
-            statistic(np.concatenate(values)) or 1.0  # no division by 0
+            statistic(np.concatenate(values)) or 1.0  # prevents a division by 0
             for values in (entries, differences)
             for statistic in (np.mean, np.std)
         ]
@@ -323,7 +323,7 @@ class RAE(Matcher):
     def match(
         self, query: Any, document: Any, training: bool = False
     ) -> tf.Tensor:
-        """Scores pairs by an MLP on both roots, or on the pooled distances."""
+        """Scores pairs by their roots, or by pooled distances and features."""
         if self.head == "root":
             return self.mlp(tf.concat([query, document], 1))
         mean, deviation, mean_length, deviation_length = tf.unstack(

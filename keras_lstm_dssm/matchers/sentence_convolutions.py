@@ -224,7 +224,7 @@ class ARCII(Matcher):
     ) -> Features:
         """Computes the query's or the document's term of the first layer.
 
-        With W = [W_x; W_y], the first layer is relu(A_i + C_j), where A is a
+        With W = [W_x, W_y], the first layer is relu(A_i + C_j), where A is a
         1-D convolution of the query by W_x, and C is a 1-D convolution of the
         document by W_y. Returns A or C after max pooling.
         """

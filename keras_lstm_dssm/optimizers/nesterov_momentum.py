@@ -124,7 +124,7 @@ class LazyRows:
 
 
 class LazyTables:
-    """Holds the `LazyRows` of each table, by the optimizer's key of the table.
+    """Holds the `LazyRows` of each table, by the table's key in the optimizer.
 
     Tables that training changed before, but does not change now, are kept.
     """
@@ -563,7 +563,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         self._phases: Sequence[int] | None = None
 
     def momentum(self, step: int, total: int) -> float:
-        """Returns mu of step `step` of a training of `total` steps, from 0."""
+        """Returns mu of training step `step` of `total` steps, from 0 on."""
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:
