@@ -185,8 +185,8 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 class SyncedWeights(keras.layers.Layer):
     """Base of layers and models with tables that are updated lazily.
 
-    A lazy optimizer updates a row only when a training step reads the row. All
-    methods that read or set the weights first bring all rows up to date.
+    A lazy optimizer updates a row only when a training step reads the row. The
+    methods below bring all rows up to date before they read or set weights.
     """
 
     before_read: Callable[[], None] | None = None

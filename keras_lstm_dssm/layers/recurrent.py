@@ -340,11 +340,10 @@ def _time(steps: PackedSequence) -> tf.Tensor:
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results equal the results of `keras.layers.RNN(cell)`. The layer is
-    several times as fast as Keras's layer if it returns only the last outputs,
-    or if the input is a `PackedSequence`. For other inputs with
+    The results equal the results of `keras.layers.RNN(cell)`. With
     `return_sequences`, `return_state` or `initial_state`, Keras's layer
-    computes the results.
+    computes the results, unless the input is a `PackedSequence`. All other
+    results are computed several times as fast as by Keras's layer.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.

@@ -68,7 +68,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
         if self.built:
             return
         for variable in variables:
-            # In half precision, the squares of small gradients would be 0.
+            # In half precision, G would lose the squares of small gradients.
             if variable.dtype not in PRECISIONS:
                 raise InputError(
                     f"{variable.path} is of {variable.dtype}: expected "
