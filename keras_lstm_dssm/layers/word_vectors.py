@@ -171,9 +171,10 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05): the sum of four rows has the same
-    variance as a vector of `VocabularyVectors`. See `WordVectors` for the other
-    arguments, the results and the errors.
+    The table starts uniform in [-0.05, 0.05). The vector of a word of four
+    trigrams, the sum of four rows, therefore has the same variance as a vector
+    of `VocabularyVectors`. See `WordVectors` for the other arguments, the
+    results and the errors.
 
     Args:
         oov_buckets: Number of ids for trigrams with a letter outside the
