@@ -18,11 +18,12 @@ from lstm_dssm_client.local_encoder import by_time, lstm_step, run_steps
 
 
 class FlatSequences(NamedTuple):
-    """Holds sequences of table rows, one sequence after the other."""
+    """Holds sequences, one after the other; each value is a row of a table."""
 
     table: tf.Tensor  # float `(rows, width)`
-    index: tf.Tensor  # int32 `(values,)`, row of `table` of each value
-    lengths: tf.Tensor  # int32 `(sequences,)`, at least 1
+    index: tf.Tensor  # int32 `(values,)`: for each value, its row in `table`
+    # int32 `(sequences,)`: number of values of each sequence, at least 1
+    lengths: tf.Tensor
 
     @classmethod
     def from_padded(
@@ -49,7 +50,10 @@ class FlatSequences(NamedTuple):
         return tf.cumsum(self.lengths, exclusive=True)
 
     def padded(self, values: tf.Tensor) -> tf.Tensor:
-        """Arranges values by sequence, padded: `(sequences, time, width)`."""
+        """Arranges values `(values, width)` by sequence, padded with 0.
+
+        The result is `(sequences, time, width)`.
+        """
         time = tf.maximum(tf.reduce_max(self.lengths), 1)
         is_value = tf.sequence_mask(self.lengths, time)
         index = self.starts[:, tf.newaxis] + tf.range(time)
@@ -61,10 +65,17 @@ class FlatSequences(NamedTuple):
 
 
 class FlatPacking(NamedTuple):
-    """Lists the values of `FlatSequences` by time, as `PackedSequence` does."""
+    """Orders the values of `FlatSequences` by the time when an LSTM reads them.
 
-    counts: tf.Tensor  # int32 `(time,)`, number of sequences longer than t
-    # int32 `(2, values)`, value index of each packed step: forward, backward
+    First come the values that are read at time 0, then those of time 1, etc.
+    Within each time, the longest sequence comes first. At time 0, a forward
+    LSTM reads the first value of a sequence, a backward LSTM the last value.
+    """
+
+    # int32 `(time,)`: number of values that are read at each time
+    counts: tf.Tensor
+    # int32 `(2, values)`: indices of the values in this order; row 0 is for a
+    # forward LSTM, row 1 for a backward LSTM
     steps: tf.Tensor
 
     @classmethod
@@ -73,10 +84,11 @@ class FlatPacking(NamedTuple):
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
         descending = tf.gather(lengths, order)
         starts = tf.gather(tf.cumsum(lengths, exclusive=True), order)
-        # Without sequences, there is one time step, with no values.
+        # If there are no sequences, there is one time step without values.
         time = tf.maximum(tf.reduce_max(lengths), 1)
         is_value = tf.transpose(tf.sequence_mask(descending, time))
-        steps = tf.cast(tf.where(is_value), tf.int32)  # in order of packing
+        # `tf.where` lists time and sequence of each value by ascending time.
+        steps = tf.cast(tf.where(is_value), tf.int32)
         t, sequence = steps[:, 0], steps[:, 1]
         first = tf.gather(starts, sequence)
         last = first + tf.gather(descending, sequence) - 1
@@ -87,7 +99,10 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Position of each value in each row of `steps`, int32 `(values,)`."""
+        """Position of each value in row 0 of `steps`, and in row 1.
+
+        Two tensors, int32 `(values,)`.
+        """
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)
@@ -110,8 +125,10 @@ def loop_forward(
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
     """Runs the LSTMs of all directions over packed inputs `table[index]`.
 
-    Returns the packed y of each direction. Also returns arrays of `gates` and
-    c, with elements `(directions, counts[t], units)`, unless `gates` is empty.
+    Returns the packed y of each direction, and a dict of arrays over time. The
+    dict is empty if `gates` is empty. Else it has an array for each gate, whose
+    element t is `(directions, counts[t], units)`, and an array for c. Element 0
+    of the array for c is zeros; element t + 1 is c(t).
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -138,7 +155,7 @@ def loop_forward(
     outputs = [array_of_steps(dtype, time, wide[1:]) for _ in range(directions)]
     arrays = {name: array_of_steps(dtype, time, wide) for name in gates}
     if gates:
-        # Element t + 1 is c(t), so that element t is the state before time t.
+        # Element t is the state before time t, which the gradient needs.
         arrays["c"] = array_of_steps(dtype, time + 1, wide).write(0, zeros)
     *_, outputs, arrays = tf.while_loop(
         lambda t, *_: t < time,
@@ -163,14 +180,19 @@ def loop_backward(
     recurrent: tf.Tensor,
     counts: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Returns packed gradients of inputs; `errors[index]` are those of y."""
+    """Returns the packed gradients of the inputs of each direction.
+
+    `now` has the arrays that `loop_forward` returns. `errors[index]` are the
+    packed gradients of y.
+    """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
     transposed = tf.unstack(tf.transpose(recurrent, [0, 2, 1]))
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
-        # Sequences that end at t get no gradients from later steps.
+        # Sequences that end at t get no gradients from later steps: their rows
+        # are added as zeros.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
         error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
@@ -223,7 +245,8 @@ def run_on_rows(
     steps, positions = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]
     size = tf.shape(inputs[0])[0]
-    # `table` has `size` rows of inputs for each direction.
+    # Below, one table holds the projected inputs of both directions: first
+    # `size` rows for the forward LSTM, then `size` rows for the backward LSTM.
     rows = tf.gather(index, steps) + direction * size
 
     def run(
@@ -282,7 +305,8 @@ def run_by_numpy(
 ) -> np.ndarray:
     """Runs an LSTM without peepholes by NumPy; lengths must be descending.
 
-    Returns y of each value, or with `last` each sequence's y at the last step.
+    Returns y of each value. With `last`, returns only the y of each sequence's
+    last step.
     """
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})

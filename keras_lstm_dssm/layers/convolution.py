@@ -115,7 +115,8 @@ def masked_max_pool(
     """Computes max(z_{2i-1}, z_{2i}) for each i; also returns new lengths."""
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
-    # A last odd position remains alone, which Hu et al. 2014 do not state.
+    # The last of an odd number of positions has no partner and is kept as it
+    # is. Hu et al. 2014 do not mention this case.
     values = tf.nn.max_pool1d(values, 2, 2, "SAME")
     lengths = (lengths + 1) // 2
     return zero_padding(values, lengths), lengths
@@ -126,8 +127,8 @@ class MaskedConvolution(Configured, keras.layers.Layer):
     """Computes z_i = g_i f(W [x_i; ..; x_{i+width-1}] + b), and new lengths.
 
     The gate g of Hu et al. 2014 is 0 if the whole window is padding, else 1.
-    `"wide"` windows contain a word; `"narrow"` windows start at a word and end
-    within the time axis.
+    With the padding `"wide"`, z has a position for each window that contains a
+    word. With `"narrow"`, windows start at a word and end within the time axis.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class MaskedConvolution(Configured, keras.layers.Layer):
             dtype=self.dtype_policy,
             name="convolution",
         )
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # `lengths` may be a list
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights."""
@@ -166,7 +167,7 @@ class MaskedConvolution(Configured, keras.layers.Layer):
     def call(
         self, vectors: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Convolves the windows, and applies the activation."""
+        """Computes z, and the number of positions of z for each text."""
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         vectors = zero_padding(vectors, lengths)
         outside = self.width - 1
@@ -179,7 +180,7 @@ class MaskedConvolution(Configured, keras.layers.Layer):
 
 
 class Features(NamedTuple):
-    """Holds features, float `[texts, time, features]`, and texts' lengths."""
+    """Holds values, float `[texts, time, features]`, and lengths of texts."""
 
     values: tf.Tensor
     lengths: tf.Tensor
@@ -192,7 +193,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
     """`"wide"` or `"narrow"`; see `MaskedConvolution`."""
 
     time: int
-    """Number of positions of the last `Features` that a call returns."""
+    """Number of positions in the last of the `Features` that a call returns."""
 
     def __init__(
         self,
@@ -209,7 +210,8 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         self.use_bias = use_bias
         if not self.filters:
             raise InputError(
-                "filters is empty: expected a number for each convolution"
+                "filters is empty: give a number of filters for each"
+                " convolution"
             )
         self.convolutions = [
             MaskedConvolution(
@@ -223,7 +225,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
             )
             for number, count in enumerate(self.filters, 1)
         ]
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # `lengths` may be a list
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights."""
@@ -278,6 +280,8 @@ class KMaxStack(ConvolutionStack):
     """Stacks wide convolutions and k-max poolings, Kalchbrenner et al. 2014.
 
     z_l = the k_l largest values of each feature of f(W_l * z_{l-1} + b_l)
+
+    `*` is a wide convolution. `dynamic_k` computes k_l.
     """
 
     padding = "wide"
@@ -314,7 +318,11 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Counts the positions after narrow convolutions, each with a pooling."""
+    """Returns the number of positions that `WindowPoolingStack` leaves.
+
+    `layers` narrow convolutions follow one another. A pooling after each
+    convolution halves the number of positions, rounded up.
+    """
     size = time
     for _ in range(layers):
         size = (size - width + 2) // 2

@@ -73,8 +73,9 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
-            # Row j * width + o of `products` is for word j at offset o.
-            # The last row is 0, for words past the end of a sentence.
+            # Row j * width + o of `products` is what word j adds to a window
+            # in which it stands at offset o. The added last row, 0, stands for
+            # words past the end of a sentence.
             by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
             products = tf.matmul(
                 vectors, tf.reshape(by_offset, [self.word_dimension, -1])
@@ -92,14 +93,17 @@ class SentenceEncoder(Configured, keras.layers.Layer):
 def windows_of(
     lengths: tf.Tensor, width: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Lists the windows of words of concatenated sentences.
+    """Lists the windows of `width` words in concatenated sentences.
 
-    Returns word positions, `(windows, width)`; the sentence of each window; and
-    whether a position is inside the sentence. Positions outside are 0.
+    A sentence of fewer than `width` words has one window. Returns the positions
+    of each window's words, `(windows, width)`; the index of each window's
+    sentence, `(windows,)`; and whether each position is inside the sentence,
+    `(windows, width)`. Positions outside are set to 0.
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
     # All earlier sentences together have `shift` more words than windows.
+    # Window w of all windows therefore starts at word w + `shift`.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -111,7 +115,7 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Sums `values` at each row of indices; returns each segment's largest.
+    """Sums rows of values for each window w; returns each segment's maximum.
 
     y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
     """
@@ -129,7 +133,8 @@ def _largest_sums(
         largest = tf.math.segment_max(sums, segment)
 
         def gradient(error: tf.Tensor) -> tf.Tensor:
-            # Only the first largest sum has a gradient.
+            # If several sums of a segment are the largest, only the first of
+            # these sums has a gradient.
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
@@ -196,7 +201,12 @@ class SentenceReader(Configured, keras.layers.Layer):
         lengths: tf.Tensor,
         training: bool = False,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Reads `sentences[index]`, in documents of `lengths` sentences."""
+        """Reads the sentences of each document.
+
+        `index` lists the rows of `sentences` that the first document consists
+        of, then those of the second document, etc. `lengths` are the numbers of
+        sentences of the documents.
+        """
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(
             sentences,
@@ -224,8 +234,8 @@ class DocumentEncoder(Configured, keras.layers.Layer):
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
 
-    Eq. (3) of Bi and Ma 2017. Takes h, the logits of p, and the document number
-    of each sentence, int32 `(n,)`, ascending and without gaps. Returns
+    Eq. (3) of Bi and Ma 2017. Takes h, the logits of p, and the index of each
+    sentence's document, int32 `(n,)`, ascending and without gaps. Returns
     `(documents, dimension)`.
     """
 

@@ -27,7 +27,7 @@ _SHIFT = tf.bitwise.right_shift
 _SIGNS = 1 - 2 * np.unpackbits(
     np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1
 ).astype(np.float32)
-"""Byte -> 8 signs, `[256, 8]`: 1 where the bit is 0, -1 where the bit is 1."""
+"""The 8 signs of each byte, `[256, 8]`: 1 for a bit of 0, -1 for a bit of 1."""
 
 _IDS = FIELD_SPECS[:6]
 """Tensor specs of the first six fields of a `WordBatch`."""
@@ -38,7 +38,7 @@ class WordSketch(Configured, keras.layers.Layer):
     """Maps each word to a fixed vector, `w(word) r(word) + w(start) r(start)`.
 
     r is a row of random signs, chosen by a hash. w is the square root of the
-    IDF. The start of a word is the first letters: `bracket` and `brackets` have
+    IDF. The start of a word is its first letters: `bracket` and `brackets` have
     the same start.
 
     The vector of a text is the sum of the vectors of the words. Let x and y be
@@ -88,8 +88,9 @@ class WordSketch(Configured, keras.layers.Layer):
         self.seed = seed
         random = np.random.default_rng(seed)
         # The signs of a word are a row of the first table times a row of the
-        # second table: 2,048 rows each give 4 million products. A third table
-        # would cost a fifth of the encoder's speed. A sign is stored as a bit.
+        # second table: two tables of 2,048 rows give 4 million products. A
+        # third table would cost a fifth of the encoder's speed. Each sign is
+        # stored as a bit.
         self._signs = [
             self.add_weight(
                 shape=(SKETCH_ROWS, -(-units // 8)),
@@ -142,7 +143,10 @@ class WordSketch(Configured, keras.layers.Layer):
         self.word_weight.assign(np.sqrt(idf(frequencies, texts)))
 
     def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
-        """Counts the texts in which each bucket occurs, `(buckets,)`."""
+        """Counts the texts of each bucket, `(buckets,)`.
+
+        A text counts if a word, or the start of a word, falls in the bucket.
+        """
         words = WordBatch(*ids)
         word, text = words.flat()
         offset = tf.cast(text, tf.int64) * self.buckets
@@ -160,7 +164,8 @@ class WordSketch(Configured, keras.layers.Layer):
     def _weighted_signs(self, keys: tf.Tensor) -> tf.Tensor:
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
-        # The product of two signs is 1 where their bits agree.
+        # The product of two signs is 1 if their bits are equal, else -1. So
+        # the bit of the product is the `xor` of the bits.
         differ = tf.bitwise.bitwise_xor(
             *(
                 tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
@@ -186,7 +191,7 @@ class WordSketch(Configured, keras.layers.Layer):
 
 def word_keys(words: WordBatch) -> tf.Tensor:
     """Hashes each distinct word of a batch, int64 `(words,)`."""
-    # A million words have a few hundred collisions.
+    # Of a million words, a few hundred have the hash of another word.
     return tf.math.segment_sum(_mixed_trigrams(words), words.word_index)
 
 
@@ -199,7 +204,7 @@ def _mixed_trigrams(words: WordBatch) -> tf.Tensor:
 
 
 def _hash(keys: tf.Tensor, which: int, values: int) -> tf.Tensor:
-    """Hashes keys to 0 .. values - 1; `which`, 0 to 2, selects the hash."""
+    """Hashes keys to 0 .. values - 1, by hash function 0, 1 or 2 (`which`)."""
     keys = keys * SKETCH_FACTORS[2 + which] % PRIME
     return sketch_mix(keys, _SHIFT) % values
 
@@ -209,7 +214,10 @@ NO_KEY = np.iinfo(np.int64).max
 
 
 class Rows(keras.layers.Layer):
-    """Looks up fixed vectors by int64 keys: hashes of words, or trigram ids."""
+    """Looks up fixed vectors by int64 keys.
+
+    The keys are hashes of words in one table, ids of trigrams in the other.
+    """
 
     def __init__(self, count: int, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -241,7 +249,10 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns vectors, 0 for unknown keys, and whether a key is known."""
+        """Returns the vector of each key, and whether the key is known.
+
+        The vector of an unknown key is 0.
+        """
         index = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )
@@ -295,7 +306,11 @@ class WordRows(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Computes a vector for each word: its row, or a sum over trigrams."""
+        """Computes the vector of each word.
+
+        This is the row of a known word, and the sum of the trigrams' rows of an
+        unknown word.
+        """
         rows, known = self.of_words(word_keys(words))
 
         def with_unknown() -> tf.Tensor:

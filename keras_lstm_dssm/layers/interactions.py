@@ -17,14 +17,18 @@ Prepared = tuple[tf.Tensor, ...]
 class Interaction(keras.layers.Layer):
     """Base of the layers that compare all positions of two texts.
 
-    A cell is f(a_k(u_i) . r(v_j) + o_k(u_i)) for a query vector u_i, a document
-    vector v_j and slice k. By default f(x) = x, a_k(u) = u, r(v) = v, o_k = 0.
+    The result has a cell for each query vector u_i, each document vector v_j
+    and each slice k: f(a_k(u_i) . r(v_j) + o_k(u_i)). By default f(x) = x,
+    a_k(u) = u, r(v) = v and o_k = 0.
     """
 
     slices = 1
 
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
-        """Computes a_k `(texts, m, slices, d)` and o_k `(texts, m, slices)`."""
+        """Computes a_k `(texts, m, slices, d)` and o_k `(texts, m, slices)`.
+
+        The result has no o_k if o_k = 0.
+        """
         return (vectors[:, :, tf.newaxis],)
 
     def prepare_document(self, vectors: tf.Tensor) -> Prepared:
@@ -53,9 +57,10 @@ class Interaction(keras.layers.Layer):
         query_index: tf.Tensor,
         document_index: tf.Tensor,
     ) -> tf.Tensor:
-        """Computes only the cells of indexed vectors, `(pairs, slices, k)`.
+        """Computes chosen cells only, `(pairs, slices, k)`.
 
-        The indices, `(pairs, slices, k)`, are rows of `query` and `document`.
+        Cell [p, s, i] compares row `query_index[p, s, i]` of `query` with row
+        `document_index[p, s, i]` of `document`, in slice s.
         """
         pairs, _, k = tf.unstack(tf.shape(query_index))
         u, v = (
@@ -81,7 +86,10 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Computes cells before activation; u, v are `(slices, cells, d)`."""
+        """Compares each u with the v at the same position, without f.
+
+        u and v are `(slices, cells, d)`; the result is `(slices, cells)`.
+        """
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -93,8 +101,9 @@ class DotInteraction(Interaction):
     """Computes `s = u . v`, as in the programs of Wan et al. 2016.
 
     Takes the query vectors u, `(pairs, m, d)`, and the document vectors v,
-    `(pairs, n, d)`. Returns cells for all pairs of vectors, `(pairs, m, n, 1)`.
-    Cells of padding are not 0, so a pooling must leave out these cells.
+    `(pairs, n, d)`. Returns a cell s for each u and each v of a pair of texts,
+    `(pairs, m, n, 1)`. Cells of padding are not 0, so a pooling must leave out
+    these cells.
 
     Example:
     >>> query = tf.constant([[[3.0, 4.0]]])
@@ -131,7 +140,10 @@ class CosineInteraction(Interaction):
 
 
 class WeightedInteraction(Interaction):
-    """Base of the interactions with a matrix M, or M = A A', for each slice."""
+    """Base of the interactions with a matrix M for each slice.
+
+    If `rank` is given, M = A A', where A has `rank` columns.
+    """
 
     def __init__(
         self, dimension: int = 100, rank: int | None = 150, **kwargs: Any
@@ -144,8 +156,8 @@ class WeightedInteraction(Interaction):
         self.built = True
 
     def _add_factors(self, slices: tuple[int, ...] = ()) -> None:
-        # A A' starts near the identity times rank / 1200, so that equal words
-        # match before training.
+        # A A' starts near the identity times rank / 1200. Equal words therefore
+        # match even before training.
         self.factors = self.add_weight(
             shape=(*slices, self.dimension, self.rank or self.dimension),
             initializer=small_uniform(0.05) if self.rank else near_identity(),

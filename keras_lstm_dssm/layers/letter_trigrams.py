@@ -125,7 +125,8 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         """`oov_buckets`, `max_words` and `split`, which determine the ids."""
         return self.oov_buckets, self.max_words, self.split
 
-    # `keras.Sequential` creates an input of the first layer's compute dtype.
+    # `keras.Sequential` creates an input that has the compute dtype of the
+    # first layer: here it must be an input for strings.
     @property
     def compute_dtype(self) -> str:
         """The dtype of the inputs, as in `keras.layers.StringLookup`."""
@@ -182,7 +183,11 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 
 
 class SyncedWeights(keras.layers.Layer):
-    """Base of layers and models with tables that are updated lazily."""
+    """Base of layers and models with tables that are updated lazily.
+
+    A lazy optimizer updates a row only when a training step reads the row. The
+    methods below bring all rows up to date before they read or set weights.
+    """
 
     before_read: Callable[[], None] | None = None
     """Brings all rows up to date; a lazy optimizer sets this function."""
@@ -225,7 +230,8 @@ def gather_sum(
 
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
-    Without `segment`, y is `values[index]`. `order`, if known, sorts `index`.
+    Without `segment`, y is `values[index]`. `order` are the indices that sort
+    `index`; if it is `None`, the gradient computes them.
     """
     index = tf.convert_to_tensor(index)
 
@@ -237,7 +243,8 @@ def gather_sum(
         )
 
     if not training:
-        # Loading a custom gradient of an exported graph would cause a warning.
+        # An exported graph with a custom gradient would cause a warning when it
+        # is loaded.
         return sum_rows(values)
 
     # TensorFlow's gradient takes three to four times as long as this sum of
@@ -246,7 +253,7 @@ def gather_sum(
         sorting = tf.argsort(index) if order is None else order
         rows = sorting if segment is None else tf.gather(segment, sorting)
         return tf.sparse.segment_sum(
-            tf.convert_to_tensor(error),  # the error of a gather is sparse
+            tf.convert_to_tensor(error),  # sparse if a gather reads the sums
             rows,
             tf.gather(index, sorting),
             num_segments=tf.shape(values)[0],
@@ -378,7 +385,8 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # A gather from TensorFlow's variable copies only the gathered rows.
+        # `.value` is TensorFlow's variable, from which a gather copies only the
+        # gathered rows.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
@@ -416,7 +424,7 @@ class TrigramEmbedding(SyncedWeights):
             store["start"] = np.array(start, np.float64)
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads a table from all rows, or from the changed rows."""
+        """Loads a table; a file holds all rows, or only the changed rows."""
         if "start" not in store.keys():
             super().load_own_variables(store)
             return

@@ -18,8 +18,12 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns start and size of each region, `[rows, count]`."""
-    # `DynamicPooling` describes the rules. Lengths must be at least 1.
+    """Divides the positions 0 to length - 1 of each axis into `count` regions.
+
+    Returns the first position and the number of positions of each region, both
+    `[len(lengths), count]`. `DynamicPooling` describes the rules. Lengths must
+    be at least 1.
+    """
     if repeat == "double":
         times = tf.ones_like(lengths)
         for _ in range((count - 1).bit_length()):
@@ -54,11 +58,12 @@ class DynamicPooling(Configured, keras.layers.Layer):
         columns: Number of columns of the output. Default `None`: `rows`.
         mode: `"max"` (default) or `"min"`.
         repeat: Rule for matrices that are smaller than the output. With
-            `"modulo"` (default), each region has one position, and positions
-            start again, `0 1 2 0 1 ..`, as in the programs of Wan et al. 2016.
-            With `"double"`, each position is repeated 2, 4, 8 .. times,
-            `0 0 1 1 2 2`, until there are enough positions for all regions, as
-            in the programs of Socher et al. 2011.
+            `"modulo"` (default), each region has one position, and the first
+            position follows the last, `0 1 2 0 1 ..`, as in the programs of Wan
+            et al. 2016. With `"double"`, each position is doubled, so that
+            `0 1 2` becomes `0 0 1 1 2 2`. This is done again until there are
+            enough positions for all regions, as in the programs of Socher et
+            al. 2011.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -96,7 +101,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
         check_at_least(1, rows=self.rows, columns=self.columns)
         check_choice(MODES, mode=mode)
         check_choice(REPEATS, repeat=repeat)
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # lengths may be lists
 
     def call(
         self,
@@ -104,7 +109,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
         query_lengths: tf.Tensor,
         document_lengths: tf.Tensor,
     ) -> tf.Tensor:
-        """Takes maxima over regions of rows, then of columns."""
+        """Pools regions of rows, then regions of columns."""
         pooled = self._rows(cells, query_lengths, self.rows)
         pooled = tf.transpose(pooled, [0, 2, 1, 3])
         pooled = self._rows(pooled, document_lengths, self.columns)
@@ -113,7 +118,8 @@ class DynamicPooling(Configured, keras.layers.Layer):
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
-        # Smaller regions repeat their last row; the maximum stays the same.
+        # Regions that are smaller than the largest region repeat their last
+        # row. This does not change their maximum or minimum.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
         )
@@ -132,9 +138,10 @@ class DynamicPooling(Configured, keras.layers.Layer):
 
 
 class StrongestCells(NamedTuple):
-    """Holds the k largest cells, largest first: fields `(pairs, slices, k)`.
+    """Holds the k largest cells of each slice, in descending order.
 
-    If a pair has fewer cells, the other values are 0 and positions are -1.
+    Each field is `(pairs, slices, k)`. If a pair has fewer than k cells, the
+    remaining values are 0, and the remaining positions are -1.
     """
 
     values: tf.Tensor
@@ -149,7 +156,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
     "k-Max Pooling" of Wan et al. 2016. Takes cells `(pairs, m, n, slices)`,
     `query_lengths` (1 to m) and `document_lengths` (1 to n), int32 `(pairs,)`.
     Returns the values in descending order, `(pairs, slices, k)`. If a pair has
-    fewer than k cells without padding, the other values are 0.
+    fewer than k cells without padding, the remaining values are 0.
 
     Args:
         k: Number of cells. Default 5.
@@ -168,7 +175,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
         super().__init__(**kwargs)
         check_at_least(1, k=k)
         self.k = k
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # lengths may be lists
 
     def call(
         self,
@@ -198,8 +205,9 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells are in the k rows with the largest maxima. Row
-        # numbers are sorted, so that the first of equal cells comes first.
+        # The k largest cells are in the k rows with the largest maxima. These
+        # rows are sorted by index, so that the last `top_k` lists equal cells
+        # from the first row to the last row.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -209,7 +217,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         chosen = tf.gather(
             tf.reshape(cells, [pairs, m * slices, n]), index, batch_dims=1
         )
-        # If a query has fewer than k words, rows of padding are left out here.
+        # If a query has fewer than k words, `rows` includes rows of padding.
+        # These rows are left out here.
         exists = rows < query_lengths[:, tf.newaxis, tf.newaxis]
         chosen = tf.where(exists[..., tf.newaxis], chosen, lowest)
         flat = tf.reshape(chosen, [pairs, slices, row_count * n])
@@ -218,8 +227,9 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # Counts show which cells exist. A test of the values would hide a NaN,
-        # which must stop the training.
+        # The number of cells shows how many of the k values exist. A comparison
+        # of the values with `lowest` would replace a NaN by 0, but a NaN must
+        # stop the training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -234,7 +244,9 @@ def strongest_of_columns(
     cells: np.ndarray, lengths: np.ndarray, k: int
 ) -> np.ndarray:
     """Computes `KMaxPooling` by NumPy, for one query and many documents."""
-    # `cells` has a column for each word of all documents.
+    # `cells` is `[m, slices, words]`: the words of the first document, then the
+    # words of the second document, etc. Neighbouring documents of equal length
+    # are pooled together.
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
     column = row = 0
@@ -274,7 +286,7 @@ class OrderedKMax(keras.layers.Layer):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # lengths may be lists
 
     def call(
         self, values: tf.Tensor, lengths: tf.Tensor, k: tf.Tensor
@@ -292,7 +304,8 @@ class OrderedKMax(keras.layers.Layer):
             tf.where(real, values, lowest), largest, sorted=True
         ).indices
         is_value = tf.sequence_mask(counts, largest)[:, tf.newaxis]
-        # Sorted positions are in text order; positions beyond k come last.
+        # Sorting brings the positions of the values into the order of the text.
+        # Entries past a text's k are set to `time`, so that they come last.
         index = tf.sort(tf.where(is_value, index, time))
         chosen = tf.gather(values, tf.minimum(index, time - 1), batch_dims=2)
         chosen = tf.where(is_value, chosen, tf.zeros([], values.dtype))

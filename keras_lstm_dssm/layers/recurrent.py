@@ -25,12 +25,13 @@ class PackedSequence(NamedTuple):
     """Holds rows without padding: all values at time 0, then at time 1, etc."""
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
-    counts: tf.Tensor  # int32 `(time,)`, number of rows longer than t
-    lengths: tf.Tensor  # int32 `(rows,)`, descending: number of values of a row
+    counts: tf.Tensor  # int32 `(time,)`: number of values at each time
+    # int32 `(rows,)`: number of values of each row, in descending order
+    lengths: tf.Tensor
 
     @property
     def starts(self) -> tf.Tensor:
-        """Index in `values` of the first row at each time, int32 `(time,)`."""
+        """Index in `values` of each time's first value, int32 `(time,)`."""
         return tf.cumsum(self.counts, exclusive=True)
 
 
@@ -50,7 +51,8 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
     time, rows = tf.size(steps.counts), tf.size(steps.lengths)
     is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
     time_major = tf.scatter_nd(
-        tf.cast(tf.where(is_value), tf.int32),  # in the order of packing
+        # `tf.where` lists the indices by time, as the values are packed.
+        tf.cast(tf.where(is_value), tf.int32),
         steps.values,
         tf.stack([time, rows, tf.shape(steps.values)[1]]),
     )
@@ -65,7 +67,10 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Time steps per iteration, whose overhead takes as long as two steps."""
+"""Number of time steps that an iteration of the loop below computes.
+
+The overhead of an iteration takes as long as two steps.
+"""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -78,7 +83,7 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         values[:1], dict.fromkeys(cell.state_names, zero), weights
     )
     remaining, width = tf.shape(values)[0] - 1, values.shape[1]
-    # The results of padding steps are not read.
+    # Steps of padding fill the last iteration. Their results are not read.
     padding = [[0, tf.math.floormod(-remaining, _STEPS)], [0, 0]]
     blocks = tf.reshape(tf.pad(values[1:], padding), [-1, _STEPS, width])
 
@@ -99,7 +104,7 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         (
             tf.constant(0),
             {name: now[name] for name in cell.state_names},
-            tf.repeat(now["y"], _STEPS, axis=0),  # for a sequence of one step
+            tf.repeat(now["y"], _STEPS, axis=0),  # read if there is one step
         ),
     )
     last = tf.math.floormod(remaining - 1, _STEPS)
@@ -126,7 +131,10 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell from states of zero; returns `names` as arrays over time."""
+    """Runs a cell from states of zero; returns the activations `names`.
+
+    Each activation is an array over time.
+    """
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
         return {
@@ -144,8 +152,9 @@ def run_to_last_output(
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
-        # Rows that end at t follow longer rows. Time runs in reverse in the
-        # array, so that the longest rows come first.
+        # Rows are ordered by descending length, so the rows that end at t are
+        # the last rows at t. The array is filled from its end, so that the
+        # longest rows come first in it.
         ended = now["y"][next_counts[t] :]
         return {"y": arrays["y"].write(time - 1 - t, ended)}
 
@@ -159,7 +168,7 @@ def _loop(
     names: Sequence[str],
     write: Callable[[tf.Tensor, Tensors, Arrays], Arrays],
 ) -> Arrays:
-    """Runs a cell over time; `write` stores activations in arrays."""
+    """Runs a cell over time; `write(t, activations, arrays)` stores results."""
     time, starts = _time(steps), steps.starts
     dtype = steps.values.dtype
 
@@ -205,7 +214,10 @@ def run_with_gradient(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tf.Tensor:
-    """Returns each row's last y, or all packed y, with a custom gradient."""
+    """Returns each row's last y, or with `at_all_steps` all packed y.
+
+    `backpropagate_through_time` computes the gradient.
+    """
     names = list(weights)
 
     @custom_gradient
@@ -242,7 +254,9 @@ def backpropagate_through_time(
 ) -> tuple[tf.Tensor, Tensors]:
     """Computes gradients of projected inputs and of weights.
 
-    `error` is for each row's last y, or with `at_all_steps` for all packed y.
+    `now` has the activations that `run_forward` returns. `error` is the
+    gradient of each row's last y. With `at_all_steps`, it is the gradient of
+    all packed y.
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {
@@ -260,7 +274,8 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # Rows that end at t get no errors from later steps.
+        # Rows that end at t get no errors from later steps. They start with the
+        # error of their last y, or with 0 if `error` is for all y.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -283,7 +298,8 @@ def backpropagate_through_time(
         # `cell.backpropagate` leaves out the gradient through W_rec y(t-1).
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
-            # States before the last T steps count as constants.
+            # States before the last `truncate` steps of a row count as
+            # constants, so they get no gradient.
             back = steps.lengths[:rows] - 1 - t
             inside = tf.cast(back < truncate, dz.dtype)[:, tf.newaxis]
             errors = {n: e * inside for n, e in errors.items()}
@@ -307,7 +323,8 @@ def backpropagate_through_time(
     zeros = tf.zeros([all_rows, cell.units], error.dtype)
     dz, _ = backpropagate(0, 0, all_rows, dict.fromkeys(before, zeros), errors)
     dz = array.write(0, dz).concat()
-    # One matrix product for each weight follows the loop (Appendix A).
+    # After the loop, one matrix product sums the gradient of a weight over all
+    # steps (Appendix A).
     return dz, cell.weight_gradients(dz, states, before)
 
 
@@ -316,17 +333,17 @@ def _rows(steps: PackedSequence) -> tf.Tensor:
 
 
 def _time(steps: PackedSequence) -> tf.Tensor:
-    return tf.maximum(tf.size(steps.counts), 1)  # 1 if there are no rows
+    return tf.maximum(tf.size(steps.counts), 1)  # at least 1, even for no rows
 
 
 @register
 class Recurrent(keras.layers.Layer):
     """Runs a cell over sequences and returns its outputs.
 
-    The results equal the results of `keras.layers.RNN(cell)`. Last outputs, and
-    all outputs of a `PackedSequence`, are computed several times as fast as by
-    Keras's layer. For other inputs with `return_sequences`, `return_state` or
-    `initial_state`, Keras's layer computes the results.
+    The results equal the results of `keras.layers.RNN(cell)`. With
+    `return_sequences`, `return_state` or `initial_state`, Keras's layer
+    computes the results, unless the input is a `PackedSequence`. All other
+    results are computed several times as fast as by Keras's layer.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
@@ -394,13 +411,13 @@ class Recurrent(keras.layers.Layer):
         self.supports_masking = True
         if return_sequences or return_state:
             self._check_not_truncated("return_sequences or return_state")
-        accept_any_arguments(self)  # such as a list of lengths
+        accept_any_arguments(self)  # `lengths` may be a list
 
     def build(self, input_shape: Any) -> None:
         """Builds the cell."""
         if isinstance(input_shape, PackedSequence):
             input_shape = input_shape.values
-        if not self.cell.built:  # loading builds the cell first
+        if not self.cell.built:  # Keras builds the cell of a loaded layer first
             self.cell.build((None, input_shape[-1]))
 
     def call(
@@ -445,9 +462,9 @@ class Recurrent(keras.layers.Layer):
             lengths: Number of steps of each row, as for a call.
 
         Returns:
-            Name -> activations `(batch, time, units)`, zero past the end of a
-            row. The names are i, f (with a forget gate), g, c, o and y for an
-            LSTM, and y for an RNN.
+            A dict with the activations `(batch, time, units)` of each name,
+            zero past the end of a row. The names are i, f (with a forget gate),
+            g, c, o and y for an LSTM, and y for an RNN.
         """
         steps, order = _pack_any_order(self.project(inputs), lengths)
         cell = self.cell
@@ -565,7 +582,10 @@ class Recurrent(keras.layers.Layer):
 def _pack_any_order(
     inputs: tf.Tensor, lengths: tf.Tensor | None
 ) -> tuple[PackedSequence, tf.Tensor]:
-    """Sorts sequences by length and packs them; also returns their order."""
+    """Packs sequences of any lengths.
+
+    Returns the packed sequences, longest first, and their original indices.
+    """
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])
@@ -631,7 +651,7 @@ class PeepholeLSTM(Recurrent):
         """Returns the constructor arguments as a dict, for `from_config`."""
         config = super().get_config()
         del config["cell"]
-        # Name, dtype and trainable of the layer replace the cell's.
+        # The layer's name, dtype and trainable replace those of the cell.
         return {**self.cell.get_config(), **config}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Recurrent cells: their base, the RNN of eq. (1), and the LSTM of eq. (2)."""
+"""Recurrent cells of Palangi et al. 2016: RNN, eq. (1), and LSTM, eq. (2)."""
 
 from typing import Any
 
@@ -19,7 +19,8 @@ def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 class RecurrentCell(keras.layers.Layer):
     """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
 
-    A subclass implements `activate`, and its gradient in `backpropagate`.
+    A subclass computes the activations from z(t) in `activate`, and their
+    gradients in `backpropagate`.
     """
 
     def __init__(
@@ -113,8 +114,10 @@ class RecurrentCell(keras.layers.Layer):
     ) -> tuple[tf.Tensor, Tensors]:
         """Computes gradients for z(t) and for the states at t-1.
 
-        Takes the activations at t, the `gradient_states` at t-1, and gradients
-        for the states at t. The caller adds the gradient through W_rec y(t-1).
+        `now` are the activations at t, `before` are the `gradient_states` at
+        t-1, and `errors` are the gradients for the states at t. The result does
+        not include the gradient that y(t-1) gets through W_rec y(t-1): the
+        caller adds it.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -123,7 +126,8 @@ class RecurrentCell(keras.layers.Layer):
     ) -> Tensors:
         """Computes gradients of `recurrent_weights` from dz of all steps.
 
-        `now` has `gradient_states` at all t, and `before` at t-1 for t > 0.
+        dz are the gradients for z. `now` has the `gradient_states` at all times
+        t. `before` has the `gradient_states` at t-1, for all t > 0.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
@@ -297,7 +301,7 @@ class PeepholeLSTMCell(RecurrentCell):
         }
 
     def recurrent_weights(self) -> Tensors:
-        """Returns W_rec as `recurrent`, and peepholes by the names of gates."""
+        """Returns W_rec as `recurrent`, and the peepholes as `i`, `f`, `o`."""
         return {
             **super().recurrent_weights(),
             **{
@@ -379,7 +383,7 @@ class PeepholeLSTMCell(RecurrentCell):
             return z
         if self.peephole == "diagonal":
             return z + c * weights[gate]
-        # Vectors are columns in (2), but rows in a batch: W_p is transposed.
+        # Vectors are columns in (2), but rows in a batch, so W_p is transposed.
         return z + tf.matmul(c, weights[gate], transpose_b=True)
 
     def _add_peephole_error(

@@ -133,7 +133,9 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # Positions of padding get no vector, so they are 0.
+        # `steps` are the positions of the words among all positions of the
+        # batch. The other positions are padding, for which `gather_sum` sums
+        # nothing and returns 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -155,7 +157,8 @@ class WordVectors(Configured, keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
-        # `PairScorer` may freeze `embedding` alone.
+        # `PairScorer` may freeze `embedding` without freezing this layer. The
+        # config must keep this, too.
         trainable = self.trainable and self.embedding.trainable
         return {**super().get_config(), "trainable": trainable}
 
@@ -168,9 +171,10 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05): the sum of four rows has the same
-    variance as a vector of `VocabularyVectors`. See `WordVectors` for the other
-    arguments, the results and the errors.
+    The table starts uniform in [-0.05, 0.05). The vector of a word of four
+    trigrams, the sum of four rows, therefore has the same variance as a vector
+    of `VocabularyVectors`. See `WordVectors` for the other arguments, the
+    results and the errors.
 
     Args:
         oov_buckets: Number of ids for trigrams with a letter outside the

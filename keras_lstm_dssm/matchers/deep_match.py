@@ -22,13 +22,19 @@ from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
-"""Topics on each level; `LARGE_LEVELS` is for more than 20,000 pairs."""
+"""Numbers of topics on the first, the second and the third level.
 
-_BATCH = 1024  # texts whose words are looked up at once
+`LARGE_LEVELS` is for more than 20,000 training pairs.
+"""
+
+_BATCH = 1024  # number of texts whose words are looked up at once
 
 
 class Patches(NamedTuple):
-    """Holds word ids of patches, int32 `[patches, largest]`, padded with 0."""
+    """Holds the query words and the document words of each patch.
+
+    Both fields are word ids, int32 `[patches, largest]`, padded with 0.
+    """
 
     query: np.ndarray
     document: np.ndarray
@@ -62,7 +68,9 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation."""
     models = import_optional("gensim.models", "baselines")
-    # A query and its document are one text. Query words are numbered first.
+    # For the topic model, a query and its document are one text. Query words
+    # are numbered first, then document words: a word that occurs on both sides
+    # has two numbers.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
@@ -109,13 +117,16 @@ def probable_words(
 ) -> np.ndarray:
     """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
-    Words are listed until they cover the share `mass` of a row; zeros follow.
+    Words are listed until their probabilities add up to the share `mass` of a
+    topic's row in `probabilities`, or until there are `largest` words. The rest
+    of the result is 0.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
     shares /= shares.sum(axis=1, keepdims=True)
     before = np.cumsum(shares, axis=1) - shares
-    # The tolerance keeps rounding errors from adding a word.
+    # A word is listed if the words before it cover less than `mass`. The
+    # tolerance keeps rounding errors from adding a word.
     words = np.where(before < mass - 1e-9, ids[order], 0)[:, :largest]
     missing = max(0, largest - words.shape[1])
     return np.pad(words, [(0, 0), (0, missing)]).astype("int32")
@@ -234,8 +245,8 @@ class DeepMatch(Matcher):
         if not 0 < mass <= 1:
             raise InputError(f"mass must be above 0, up to 1, not {mass}")
         patches, coarse = sum(self.topics), sum(self.topics[:-1])
-        # An entry is a word of a patch. Entries are sorted by word, for binary
-        # search.
+        # An entry is a word of a patch. Entries are sorted by word, so that
+        # `represent` finds the entries of a word by binary search.
         entries = patches * largest
         self.entry_words: dict[str, keras.Variable] = {}
         self.entry_patches: dict[str, keras.Variable] = {}
@@ -336,7 +347,10 @@ class DeepMatch(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Computes x' a_r or y' b_r, `(texts, patches, units, rank)`."""
+        """Computes x' a_r of queries, or y' b_r of documents.
+
+        The result is `(texts, patches, units, rank)`.
+        """
         position = tf.range(tf.shape(texts.words)[1])
         equal = tf.equal(
             texts.words[:, :, tf.newaxis], texts.words[:, tf.newaxis]
@@ -344,7 +358,8 @@ class DeepMatch(Matcher):
         repeated = tf.reduce_any(
             equal & (position[:, tf.newaxis] > position), axis=2
         )
-        # Id 0 is an unknown word, or padding of patches.
+        # A repeated word counts once. Id 0, an unknown word, does not count,
+        # because in patches id 0 is padding.
         is_counted = texts.mask & ~repeated & (texts.words > 0)
         word = tf.boolean_mask(texts.words, is_counted)
         text = tf.cast(tf.where(is_counted)[:, 0], tf.int32)

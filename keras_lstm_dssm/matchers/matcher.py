@@ -70,7 +70,8 @@ class Matcher(Configured, keras.layers.Layer):
         ]
         for graph, by_numpy in by_graph_and_numpy:
             if graph in vars(cls) and by_numpy not in vars(cls):
-                # The inherited NumPy method would not compute the new scores.
+                # The class has a new graph method, but inherits the NumPy
+                # method, which would compute other scores.
                 cls.scores_by_numpy = False
 
     def __init__(self, word_dimension: int = 50, **kwargs: Any) -> None:
@@ -86,7 +87,7 @@ class Matcher(Configured, keras.layers.Layer):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Name of a sublayer -> factor of its learning rate; see `Adagrad`."""
+        """Factors of the learning rate by sublayers' names; see `Adagrad`."""
         return {}
 
     @property
@@ -234,9 +235,9 @@ def rows_of(represented: Any, index: tf.Tensor) -> Any:
 
 
 def check_pairs(queries: Sequence[str], documents: Sequence[str]) -> None:
-    """Raises `InputError` if no pair is given, or a text has no partner."""
+    """Raises `InputError` for no pairs, or for different numbers of texts."""
     if not queries or len(queries) != len(documents):
         raise InputError(
-            f"found {len(queries)} queries and {len(documents)} documents,"
-            " expected equal numbers, at least one"
+            f"found {len(queries)} queries and {len(documents)} documents:"
+            " give one document for each query, and at least one pair"
         )

@@ -58,9 +58,9 @@ class MultiGranCNN(Matcher):
             `"concat"`: f(w' [g1; g2] + b).
         similarity_activation: f, `"sigmoid"` (default), `"relu"`, `"tanh"` or
             `"linear"`.
-        sizes: Numbers of rows, and of columns, after each dynamic pooling, one
-            number more than `match_filters`. Default 15, 8, 4 and 2 (not stated
-            in the paper).
+        sizes: Number of rows after each dynamic pooling, which is also the
+            number of columns. `sizes` has one number more than `match_filters`.
+            Default 15, 8, 4 and 2 (not stated in the paper).
         match_filters: Numbers of filters of the 2-D convolutions, which have
             3 x 3 cells and zero padding. Default 50, 50 and 50 (not stated in
             the paper).
@@ -183,7 +183,8 @@ class MultiGranCNN(Matcher):
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
         )
-        # The activation is monotone, and can follow the maximum.
+        # The activation is monotone: applied after the maximum, it gives the
+        # same values as before it, and there are fewer cells.
         values = self.phrase_similarity.apply(values)
         for convolution, pooling, size in zip(
             self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True
@@ -194,7 +195,7 @@ class MultiGranCNN(Matcher):
 
 
 def joined(parts: Sequence[Features]) -> Features:
-    """Concatenates the sequences of each text; all padding is at the end."""
+    """Concatenates the sequences of each text, and moves padding to the end."""
     lengths = tf.add_n([part.lengths for part in parts])
     values = tf.concat([part.values for part in parts], axis=1)
     masks = [
@@ -202,7 +203,7 @@ def joined(parts: Sequence[Features]) -> Features:
         for part in parts
     ]
     padding = tf.cast(~tf.concat(masks, axis=1), tf.int32)
-    # A stable sort moves the padding to the end.
+    # A stable sort keeps the order of the other positions.
     order = tf.argsort(padding, axis=1, stable=True)
     order = order[:, : tf.reduce_max(lengths)]
     values = tf.gather(values, order, batch_dims=1)

@@ -35,15 +35,17 @@ from keras_lstm_dssm.ops import cosine_pairs, unit
 from keras_lstm_dssm.registration import Configured, register
 from lstm_dssm_client import local_encoder
 
-_DOCUMENT_PARTS = 4  # parts of a batch, by the length of the document
-_QUERY_PARTS = 2  # groups of pairs in each part, by the length of the query
+# A batch of pairs is divided into 4 quarters by the length of the document, and
+# each quarter into 2 groups by the length of the query.
+_DOCUMENT_PARTS = 4
+_QUERY_PARTS = 2
 
 
 class PairedTexts(NamedTuple):
     """Holds the queries, or the documents, of a batch of pairs."""
 
-    vectors: tf.Tensor  # of all words of the texts, `(positions, d)`
-    starts: tf.Tensor  # row of each text's first word, `(texts,)`
+    vectors: tf.Tensor  # vectors of all words of the texts, `(positions, d)`
+    starts: tf.Tensor  # row in `vectors` of each text's first word, `(texts,)`
     lengths: tf.Tensor  # number of words of each text, `(texts,)`
     rows: tf.Tensor  # index of the text of each pair, `(pairs,)`
 
@@ -53,13 +55,13 @@ class PairedTexts(NamedTuple):
         return tf.gather(self.lengths, self.rows)
 
     def take(self, order: tf.Tensor) -> "PairedTexts":
-        """Reorders the pairs; `order`, int32 `(pairs,)`, has pair numbers."""
+        """Returns the pairs in the order of the indices `order`, `(pairs,)`."""
         return self._replace(rows=tf.gather(self.rows, order))
 
     def groups(self) -> Iterator["PairedTexts"]:
         """Divides the pairs into groups of consecutive pairs."""
-        # If all texts were padded to the longest text, most cells of the pairs
-        # would be padding.
+        # Each group is padded on its own. If all texts were padded to the
+        # longest text of the batch, most comparisons would be with padding.
         pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
         for number in range(count):
             start, end = number * pairs // count, (number + 1) * pairs // count
@@ -67,13 +69,18 @@ class PairedTexts(NamedTuple):
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
         """Converts positions in texts, `(pairs, slices, k)`, to vector rows."""
-        # The vectors of missing cells, with position -1, are not used.
+        # Position -1 marks a missing cell. It becomes the text's first word,
+        # whose vector is then not used.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers and pads each pair's text from tensors `(positions, ...)`."""
-        # A text is padded with its last value. An empty group has length 1.
+        """Gathers each pair's rows from each of the tensors `(positions, ..)`.
+
+        Returns tensors `(pairs, longest, ..)`. A shorter text is padded with
+        its last row.
+        """
+        # The length of a group without pairs is set to 1.
         longest = tf.reduce_max(
             tf.pad(self.pair_lengths, [[1, 0]], constant_values=1)
         )
@@ -87,7 +94,8 @@ def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
     """Orders pairs so that each of `PairedTexts.groups` has similar lengths."""
-    # Pairs are sorted by quarters of document lengths, then by query lengths.
+    # The pairs are divided into quarters by document length. Within a quarter,
+    # they are sorted by query length.
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
     quarter = rank * _DOCUMENT_PARTS // tf.maximum(tf.size(rank), 1)
@@ -113,7 +121,8 @@ class PositionalBiLSTM(Configured, keras.layers.Layer):
         self.include_word = include_word
         self.unit_length = unit_length
         self.dimension = 2 * units + (word_dimension if include_word else 0)
-        with keras.name_scope(self.name):  # distinct weight names per side
+        # The weights of queries and of documents need different names.
+        with keras.name_scope(self.name):
             self.forward_lstm, self.backward_lstm = (
                 lstm(
                     word_dimension,
@@ -161,7 +170,7 @@ def lstm(
         **kwargs,
     )
     layer.build((None, None, word_dimension))
-    bias = layer.cell.bias  # 1 for the forget gate, else 0
+    bias = layer.cell.bias  # starts at 1 for the forget gate, else at 0
     bias.assign(forget_bias * bias)
     return layer
 
@@ -270,8 +279,9 @@ class MVLSTM(Matcher):
     def represent(self, texts: Texts, side: str, training: bool = False) -> Any:
         """Represents each position, and prepares the comparison.
 
-        Returns the positions, `(texts, time, dimension)`; the result of
-        `Interaction.prepare_query` or `prepare_document`; and the lengths.
+        Returns the vectors of the positions, `(texts, time, dimension)`; the
+        result of `Interaction.prepare_query` or `prepare_document`; and the
+        lengths of the texts.
         """
         rows = as_rows(texts)
         if side == "query":
@@ -367,9 +377,9 @@ class MVLSTM(Matcher):
 
         Returns:
             Values, descending, and positions, each `(pairs, slices, k)`. If a
-            pair has fewer than k cells, the other values are 0 and positions
-            are -1. `query.words` and `document.words` have the words at the
-            positions.
+            pair has fewer than k cells, the remaining values are 0, and the
+            remaining positions are -1. `query.words` and `document.words` have
+            the words at the positions.
         """
         return self._strongest(
             self.represent(query, "query"),
@@ -387,9 +397,10 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        # Only the strongest cells have a gradient. Computing these cells again
-        # is faster than a gradient through all cells. `queries` are the first
-        # rows of `query.vectors`.
+        # The strongest cells are found without a gradient. `compare_at` then
+        # computes these cells again, with a gradient, which is faster than a
+        # gradient through all cells. `queries` are the rows of `query.vectors`
+        # that belong to queries: vectors of documents may follow them.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (
@@ -416,7 +427,8 @@ class MVLSTM(Matcher):
         chosen = self.comparison.compare_at(
             u.vectors, v.vectors, u.vector_rows(rows), v.vector_rows(columns)
         )
-        values = tf.stop_gradient(values)  # used for cells that do not exist
+        # If a pair has fewer than k cells, `values` fills the missing cells.
+        values = tf.stop_gradient(values)
         scores = self._score(tf.where(rows >= 0, chosen, values))
         return tf.gather(scores, tf.math.invert_permutation(order))
 

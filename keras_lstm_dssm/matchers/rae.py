@@ -29,8 +29,8 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
     """Computes Euclidean distances between vectors, `(pairs, m, n)`."""
     squares = sums_of_squares(query, document)
     difference = squares - 2 * tf.matmul(query, document, transpose_b=True)
-    # A squared distance below the rounding error counts as 0: the root of a
-    # rounding error would be large, and would depend on the batch.
+    # A squared distance below the rounding error counts as 0: the square root
+    # of a rounding error would be large, and would depend on the batch.
     error = 64 * np.finfo(query.dtype.as_numpy_dtype).eps
     positive = difference > error * squares
     return tf.sqrt(tf.where(positive, difference, tf.zeros_like(difference)))
@@ -39,9 +39,12 @@ def distances(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
 def same_numbers(
     query: tf.Tensor, document: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Compares the sets of numbers in two texts; id 0 is not a number.
+    """Compares the numerals, such as `12`, in the two texts of each pair.
 
-    Returns bools: equal; equal and not empty; one set contains the other.
+    `query` and `document` have the ids of numerals, and 0 for all other words.
+    Returns three bools for each pair: whether the sets of numerals are equal;
+    whether they are equal and not empty; and whether one set contains the
+    other.
     """
     equal = tf.equal(query[:, :, tf.newaxis], document[:, tf.newaxis])
     is_subset = tf.reduce_all(tf.reduce_any(equal, 2) | (query <= 0), 1)
@@ -53,10 +56,12 @@ def same_numbers(
 class Phrases(NamedTuple):
     """Represents texts for the head `"pool"` of `RAE`."""
 
-    # Words, then inner nodes, then 0: `[texts, 2 * time - 1, dimension]`.
+    # `[texts, 2 * time - 1, dimension]`: for each text, the vectors of the
+    # words, then the vectors of the inner nodes, then zeros.
     nodes: tf.Tensor
-    lengths: tf.Tensor
-    numbers: tf.Tensor  # ids of words that are numbers, else 0, `[texts, time]`
+    lengths: tf.Tensor  # number of words of each text
+    # `[texts, time]`: id of each word that is a numeral, 0 for other words.
+    numbers: tf.Tensor
 
 
 def phrases_of(
@@ -65,9 +70,10 @@ def phrases_of(
     words: tf.Tensor,
     number_words: tf.Tensor,
 ) -> Phrases:
-    """Arranges the nodes of each text, and finds the words that are numbers."""
+    """Arranges the nodes of each text, and finds its numerals."""
     time = tf.shape(words)[1]
-    # Moves the inner nodes of each text before the padding.
+    # In the argument `nodes`, the inner nodes of all texts start at `time`. The
+    # inner nodes of each text are moved to directly after its words.
     position = tf.range(2 * time - 1)[tf.newaxis]
     length = tf.convert_to_tensor(lengths)[:, tf.newaxis]
     source = tf.where(
@@ -87,10 +93,10 @@ def phrases_of(
 
 HEADS = ("pool", "root")
 
-_FEATURES = 4  # features in addition to the pooled distances
-_SAMPLE = 2000  # pairs for the statistics of distances
-_BATCH = 128
-_NO_WORD = np.iinfo(np.int32).max
+_FEATURES = 4  # number of features in addition to the pooled distances
+_SAMPLE = 2000  # largest number of pairs whose distances are measured
+_BATCH = 128  # number of pairs that are measured at once
+_NO_WORD = np.iinfo(np.int32).max  # fills `number_words` after the last id
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
 
 
@@ -111,11 +117,11 @@ class RAE(Matcher):
     Dynamic minimum pooling reduces the distances to `size` rows and columns.
     Pooled distances are standardised, clipped at three standard deviations, and
     scaled to [0.1, 0.9]. Four features are added: whether both texts have the
-    same set of numbers; whether the sets are the same and not empty; whether
-    one set contains the other; and the standardised difference of lengths
-    |m - n|. Only words of a vocabulary can be numbers. The score is a linear
-    function of the pooled distances and the features. The published programs
-    have more features: the shares of equal words and phrases.
+    same set of numbers, such as `12`; whether the sets are the same and not
+    empty; whether one set contains the other; and the standardised difference
+    of lengths |m - n|. Only words of a vocabulary can be numbers. The score is
+    a linear function of the pooled distances and the features. The published
+    programs have more features: the shares of equal words and phrases.
 
     The head `"root"` is an MLP on the roots of both trees. See `Matcher` for
     the call arguments and the scores.
@@ -202,7 +208,8 @@ class RAE(Matcher):
             name="mlp",
         )
         self.mlp.build((None, width))
-        # Mean and deviation of pooled distances, then of length differences.
+        # Four values: mean and standard deviation of the pooled distances, mean
+        # and standard deviation of the differences of lengths.
         self.statistics = self.add_weight(
             (4,), "zeros", trainable=False, name="statistics"
         )
@@ -231,8 +238,9 @@ class RAE(Matcher):
     ) -> None:
         """Trains the autoencoder, and measures distances of training pairs.
 
-        Distances are measured for up to 2,000 pairs: half are training pairs,
-        half are a query and the document of the next training pair.
+        Distances are measured for up to 2,000 pairs. Half of them are training
+        pairs. The other half are pairs of a query and the document of the next
+        training pair.
 
         Args:
             words: The word vectors that the matcher will read; `fit` does
@@ -291,7 +299,7 @@ class RAE(Matcher):
             entries.append(self._pooled(query, document))
             differences.append(tf.abs(query.lengths - document.lengths))
         return [
-            statistic(np.concatenate(values)) or 1.0  # no division by 0
+            statistic(np.concatenate(values)) or 1.0  # prevents a division by 0
             for values in (entries, differences)
             for statistic in (np.mean, np.std)
         ]
@@ -299,7 +307,10 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Computes roots `(texts, word_dimension)`; for `"pool"`, `Phrases`."""
+        """Computes the root of each text's tree, `(texts, word_dimension)`.
+
+        For the head `"pool"`, returns `Phrases` instead.
+        """
         vectors, lengths = clip(texts, self.max_words)
         nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))
         time = tf.shape(vectors)[1]
@@ -312,7 +323,7 @@ class RAE(Matcher):
     def match(
         self, query: Any, document: Any, training: bool = False
     ) -> tf.Tensor:
-        """Scores pairs by an MLP on both roots, or on the pooled distances."""
+        """Scores pairs by their roots, or by pooled distances and features."""
         if self.head == "root":
             return self.mlp(tf.concat([query, document], 1))
         mean, deviation, mean_length, deviation_length = tf.unstack(

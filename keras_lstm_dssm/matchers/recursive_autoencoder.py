@@ -15,23 +15,27 @@ from keras_lstm_dssm.registration import Configured, register
 
 
 class Trees(NamedTuple):
-    """Holds a binary tree over the words of each text."""
+    """Holds a binary tree over the words of each text.
 
-    # Node i < time is word i, and node time + k is the parent that merge k
-    # makes. A text of n words has n - 1 merges; the last merge makes the root.
+    `time` is the padded number of words. Nodes 0 to time - 1 are the words.
+    Merge k makes node time + k, the parent of two nodes. A text of n words has
+    n - 1 merges; the last merge makes the root.
+    """
 
-    # int32 `[texts, time - 1, 2]`: left and right child of each merge; 0 past
-    # the merges of a text.
+    # int32 `[texts, time - 1, 2]`: left and right child of each merge. A text
+    # of n words has 0 from merge n - 1 on.
     children: tf.Tensor
-    # int32 `[texts, 2 * time - 1]`: 2 k for the left child of merge k, 2 k + 1
-    # for the right child; -1 for the root and for missing nodes.
+    # int32 `[texts, 2 * time - 1]`: position of each node in the flattened
+    # `children`, which is 2 k for the left child of merge k and 2 k + 1 for the
+    # right child. A root and an unused node have -1.
     slots: tf.Tensor
-    # int32 `[texts, 2 * time - 1]`: number of merges above a node.
+    # int32 `[texts, 2 * time - 1]`: number of merges between each node and the
+    # root, 0 for a root.
     depths: tf.Tensor
 
     @classmethod
     def from_children(cls, children: tf.Tensor, lengths: tf.Tensor) -> "Trees":
-        """Finds the parent and the depth of each node."""
+        """Finds the slot and the depth of each node."""
         texts, merges = tf.shape(children)[0], tf.shape(children)[1]
         time = merges + 1
         is_slot = tf.sequence_mask(2 * (lengths - 1), 2 * merges)
@@ -42,7 +46,8 @@ class Trees(NamedTuple):
             tf.stack([text_slots[:, 0], child], 1),
             text_slots[:, 1],
         )
-        # All nodes climb to their roots in parallel, and count the merges.
+        # All paths to the root are followed at once. Each iteration goes from a
+        # node to its parent, if there is one, and counts a merge.
         node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
 
         def climb(
@@ -65,7 +70,10 @@ class Trees(NamedTuple):
 
 
 def balanced_children(max_words: int) -> np.ndarray:
-    """Returns `Trees.children` of balanced trees for 0 to `max_words` words."""
+    """Returns `Trees.children` of balanced trees, for `time = max_words`.
+
+    Row n of the result is the tree of a text of n words, n = 0 to `max_words`.
+    """
     table = np.zeros((max_words + 1, max_words - 1, 2), np.int32)
     for length in range(2, max_words + 1):
         merges: list[tuple[int, int]] = []
@@ -73,7 +81,7 @@ def balanced_children(max_words: int) -> np.ndarray:
         def root(
             start: int, end: int, merges: list[tuple[int, int]] = merges
         ) -> int:
-            # Merges the words `start` to `end - 1`; returns their root.
+            # Merges the words `start` to `end - 1`; returns their root's index.
             if end - start == 1:
                 return start
             middle = (start + end + 1) // 2
@@ -87,7 +95,7 @@ def balanced_children(max_words: int) -> np.ndarray:
 
 TREES = ("greedy", "balanced")
 
-_BATCH = 64  # texts in a step of pre-training
+_BATCH = 64  # number of texts in a step of pre-training
 
 
 @register
@@ -152,7 +160,8 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             time = tf.shape(vectors)[1]
             table = tf.constant(balanced_children(self.max_words))
             children = tf.gather(table, lengths)[:, : time - 1]
-            # Inner nodes start at `max_words` in the table, at `time` in trees.
+            # The inner nodes have the indices `max_words`, `max_words + 1`, ..
+            # in `table`, and `time`, `time + 1`, .. in the result.
             is_inner = tf.cast(children >= self.max_words, tf.int32)
             children -= is_inner * (self.max_words - time)
         return Trees.from_children(children, lengths)
@@ -160,7 +169,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def encode(
         self, vectors: tf.Tensor, trees: Trees, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the nodes of given trees, with a gradient."""
+        """Computes the nodes of given trees.
+
+        Gradients flow through the nodes, not through the choice of the trees.
+        """
         merges = tf.shape(vectors)[1] - 1
 
         def merge(k: tf.Tensor, nodes: tf.Tensor) -> tuple[Any, Any]:
@@ -180,15 +192,17 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     ) -> tf.Tensor:
         """Sums the unfolding errors of each text's inner nodes, `(texts,)`.
 
-        A node's error is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2 over its words.
+        The error of a node is |[x_i; ..; x_j] - [x_i'; ..; x_j']|^2, where x_i
+        to x_j are the words below the node, and x_i' to x_j' are decoded from
+        the node.
         """
         trees = self.trees(vectors, lengths)
         time = tf.shape(vectors)[1]
         slots = tf.maximum(trees.slots, 0)
         depths = trees.depths[:, :time]
 
-        # Iteration `level` decodes each node from the ancestor that is
-        # `level + 1` merges above the node, if there is one.
+        # Iteration 0 decodes each node from its parent, iteration 1 from its
+        # grandparent, and so on, as far as there is one.
         def unfold(
             level: tf.Tensor, decoded: tf.Tensor, error: tf.Tensor
         ) -> tuple[Any, Any, Any]:
@@ -214,13 +228,13 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         return error
 
     def _encode(self, pair: tf.Tensor) -> tf.Tensor:
-        """Computes parents `(..., dimension)` from joined children."""
+        """Computes parents `(..., dimension)` from children [c1; c2]."""
         return tf.tanh(
             tf.tensordot(pair, self.encoder_kernel, 1) + self.encoder_bias
         )
 
     def _decode(self, parent: tf.Tensor) -> tf.Tensor:
-        """Reconstructs joined children `(..., 2 * dimension)` of parents."""
+        """Computes [c1'; c2'], `(..., 2 * dimension)`, from parents."""
         return tf.tanh(
             tf.tensordot(parent, self.decoder_kernel, 1) + self.decoder_bias
         )
@@ -236,7 +250,10 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def _append(
         self, k: tf.Tensor, nodes: tf.Tensor, pair: tf.Tensor, lengths: Any
     ) -> tf.Tensor:
-        """Encodes children `[texts, 2, dimension]`, and stores inner node k."""
+        """Encodes children `[texts, 2, dimension]` as node `time + k`.
+
+        The node is 0 for a text that has no merge k.
+        """
         texts, size = tf.shape(nodes)[0], tf.shape(nodes)[1]
         pair = tf.reshape(pair, [texts, 2 * self.dimension])
         exists = tf.cast(k < lengths - 1, nodes.dtype)[:, tf.newaxis]
@@ -254,8 +271,8 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         infinite = tf.constant(np.inf, vectors.dtype)
         position = tf.range(time)[tf.newaxis]
 
-        # `row` has the nodes without a parent, from left to right;
-        # `errors[:, i]` is the error of row[:, i] and row[:, i + 1].
+        # `row` has the indices of the nodes without a parent, from left to
+        # right. `errors[:, i]` is the error of row[:, i] and row[:, i + 1].
         def merge(
             k: tf.Tensor, row: Any, errors: Any, nodes: Any, children: Any
         ) -> tuple[Any, ...]:
@@ -281,7 +298,8 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
                 (pair * exists)[:, tf.newaxis],
                 children,
             )
-            # The parent replaces both children.
+            # In `row`, the parent replaces the left child. All nodes after the
+            # right child move one position to the left.
             shifted = tf.minimum(
                 position + tf.cast(position > first, tf.int32), time - 1
             )
@@ -342,7 +360,8 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # Otherwise the tape would skip weights that `RAE` has frozen.
+            # `RAE` has frozen the weights, so the tape does not watch them by
+            # itself.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))

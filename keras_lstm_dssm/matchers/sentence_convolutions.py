@@ -174,7 +174,8 @@ class ARCII(Matcher):
         super().__init__(word_dimension, **kwargs)
         if not filters:
             raise InputError(
-                "filters is empty: expected a number for each convolution"
+                "filters is empty: give a number of filters for each"
+                " convolution"
             )
         check_each_at_least(1, filters=filters)
         self.filters = list(filters)
@@ -182,7 +183,8 @@ class ARCII(Matcher):
         self.padding = padding
         self.hidden = list(hidden)
         self.max_words = max_words
-        # The sum of both sides needs a bias on one side only.
+        # The outputs for the query and for the document are added, so only one
+        # of them needs a bias.
         self.first = [
             MaskedConvolution(
                 self.filters[0],
@@ -220,11 +222,15 @@ class ARCII(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Features:
-        """Computes A of queries or C of documents, after max pooling."""
-        # With W = [W_x; W_y], the first layer is relu(A_i + C_j): A and C are
-        # 1-D convolutions. The maximum of A_i + C_j over a rectangle is max A_i
-        # + max C_j, and relu is monotone. Pooling A and C before the sum
-        # therefore gives the same values, with a quarter of the cells.
+        """Computes the query's or the document's term of the first layer.
+
+        With W = [W_x, W_y], the first layer is relu(A_i + C_j), where A is a
+        1-D convolution of the query by W_x, and C is a 1-D convolution of the
+        document by W_y. Returns A or C after max pooling.
+        """
+        # The maximum of A_i + C_j over a rectangle is max A_i + max C_j, and
+        # relu is monotone. Pooling A and C before the sum therefore gives the
+        # same values, with a quarter of the sums.
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )
@@ -367,7 +373,7 @@ class CNTN(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Computes the parts of the tensor layer for each text.
+        """Computes the terms of the tensor layer that need one text only.
 
         Returns v_q' M^[1:r] `[texts, r, size]` for queries, or v_a `[texts,
         size]` for documents. Also returns the side's term of V [v_q; v_a],
@@ -390,7 +396,7 @@ class CNTN(Matcher):
         document: tuple[tf.Tensor, tf.Tensor],
         training: bool = False,
     ) -> tf.Tensor:
-        """Scores pairs: multiplies and adds the parts of both texts."""
+        """Scores pairs by the tensor layer, from the terms of both texts."""
         products = tf.einsum("pre,pe->pr", query[0], document[0])
         hidden = tf.tanh(products + query[1] + document[1] + self.bias)
         return tf.linalg.matvec(hidden, self.combination)

@@ -36,7 +36,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
     Args:
         learning_rate: A float or a `LearningRateSchedule`. Default 0.03.
         epsilon: Constant that prevents a division by zero. Default 1e-7.
-        multipliers: Name -> factor of the learning rate. A name is a section
+        multipliers: Factors of the learning rate, by name. A name is a section
             of a variable's `path`, such as `"embedding"` or
             `"matcher/kernel"`. If several names occur in a path, their factors
             are multiplied. Default `None`: 1 for all variables.
@@ -68,7 +68,8 @@ class Adagrad(Configured, JointUpdateOptimizer):
         if self.built:
             return
         for variable in variables:
-            if variable.dtype not in PRECISIONS:  # squares would underflow
+            # In half precision, G would lose the squares of small gradients.
+            if variable.dtype not in PRECISIONS:
                 raise InputError(
                     f"{variable.path} is of {variable.dtype}: expected "
                     "float32 or float64; pass dtype='float32' to its layer"
@@ -82,8 +83,8 @@ class Adagrad(Configured, JointUpdateOptimizer):
             if not any(f"/{name}/" in path for path in paths):
                 listed = ", ".join(path.strip("/") for path in paths)
                 raise InputError(
-                    f"multipliers: found {name!r}, expected a part of one of "
-                    f"the paths {listed}"
+                    f"multipliers: found {name!r}, expected whole sections of "
+                    f"the path of a variable: {listed}"
                 )
         self._factors = [
             math.prod(

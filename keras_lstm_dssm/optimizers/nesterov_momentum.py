@@ -21,12 +21,14 @@ from keras_lstm_dssm.registration import register
 
 
 class _ReadRows(NamedTuple):
-    """Rows of a table that the current training step has read."""
+    """Holds the rows of a table that the current training step has read."""
 
     indices: tf.Tensor
-    weights: tf.Tensor  # at the look-ahead point
-    velocity: tf.Tensor  # without the pending updates
-    decay: tf.Tensor  # factor of `velocity` for pending updates and this step
+    weights: tf.Tensor  # rows of W + mu V, where the gradient is computed
+    velocity: tf.Tensor  # rows of V as stored, before the missed updates
+    # mu^m for m updates, the missed updates and the update of this step: V
+    # becomes `decay * velocity` plus the change by the gradient
+    decay: tf.Tensor
 
 
 def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
@@ -42,19 +44,19 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
 class LazyRows:
     """Updates a row of a table W only when a batch reads the row.
 
-    Momentum moves all rows in each training step. `read` makes up for the steps
-    that a row has missed.
+    By the equations, momentum moves all rows in each training step. Here a row
+    misses the steps that do not read it; `read` makes up for these steps.
     """
 
     table: tf.Variable  # W, `[rows, units]`
     velocity: tf.Variable  # V, `[rows, units]`
-    updated: tf.Variable  # int `[rows]`, training step of the last update
+    updated: tf.Variable  # int `[rows]`: value of `steps` at the last update
     mu: tf.Variable  # must be constant between two calls of `sync`
     steps: tf.Variable  # number of complete training steps
     _last_read: _ReadRows | None = field(default=None, init=False)
 
     def read(self, indices: tf.Tensor) -> tf.Tensor:
-        """Returns the rows of distinct `indices` at the look-ahead point."""
+        """Returns the rows of W + mu V, up to date, at distinct `indices`."""
         updated = tf.gather(self.updated, indices)
         decay, distance = self._powers(updated, self.steps + 1)
         velocity = tf.stop_gradient(tf.gather(self.velocity, indices))
@@ -63,7 +65,10 @@ class LazyRows:
         return weights
 
     def update(self, change: tf.IndexedSlices) -> None:
-        """Completes a step by `change`, -eps times grad, at distinct rows."""
+        """Completes a training step: adds `change` to rows of V and W.
+
+        `change` is -eps times the gradient; its indices are distinct.
+        """
         indices = change.indices
         # With several workers, a gradient may have rows that this worker has
         # not read. All rows of the gradient are then read here.
@@ -102,7 +107,8 @@ class LazyRows:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns mu^m and mu + ... + mu^m, `[r, 1]`; m = steps - updated."""
         # In m steps without a gradient, V becomes mu^m V, and W moves by
-        # (mu + ... + mu^m) V. In float32, 1 - mu^m would lose most digits.
+        # (mu + ... + mu^m) V. This sum is mu (1 - mu^m) / (1 - mu). In float32,
+        # 1 - mu^m would lose most digits.
         m = tf.cast(tf.cast(steps, updated.dtype) - updated, tf.float64)
         mu = tf.cast(self.mu, tf.float64)
         decay = mu**m
@@ -118,7 +124,10 @@ class LazyRows:
 
 
 class LazyTables:
-    """Holds lazily updated tables by the keys of an optimizer's variables."""
+    """Holds the `LazyRows` of each table, by the table's key in the optimizer.
+
+    Tables that training changed before, but does not change now, are kept.
+    """
 
     def __init__(self) -> None:
         self.active: dict[str, LazyRows] = {}
@@ -128,7 +137,11 @@ class LazyTables:
         self._sync_disabled = False
 
     def activate(self, makers: Mapping[str, Callable[[], LazyRows]]) -> None:
-        """Makes the tables of `makers` the active tables; call `sync` first."""
+        """Makes the tables with the keys of `makers` the active tables.
+
+        The value of a key creates the `LazyRows` of a new table. Call `sync`
+        first.
+        """
         previous, self.active = self.active, {}
         for key, make in makers.items():
             if key not in self._created:
@@ -147,8 +160,9 @@ class LazyTables:
     @contextmanager
     def pending_rows_saved(self) -> Iterator[None]:
         """Disables `sync` while a checkpoint is saved."""
-        # `sync` changes weights by rounding, so a resumed run would differ from
-        # a run without interruption.
+        # `sync` brings rows up to date before a batch reads them, which rounds
+        # the weights differently. A run that is resumed from the checkpoint
+        # would therefore differ from a run without interruption.
         self._sync_disabled = True
         try:
             yield
@@ -186,7 +200,7 @@ _ALL_ROWS = (
     "weight_decay", "use_ema", "global_clipnorm", "loss_scale_factor",
     "gradient_accumulation_steps",
 )  # fmt: skip
-"""Options of Keras's optimizers that need all rows in each training step."""
+"""Options of Keras's optimizers that need all rows of a table in each step."""
 
 
 def _only_copy(variable: keras.Variable) -> tf.Variable:
@@ -254,12 +268,14 @@ class NesterovMomentum(JointUpdateOptimizer):
         self.momentum = self.add_variable((), start, name="momentum")
         self.middle_momentum = self.add_variable((), start, name="middle")
         self.phases = self.add_variable((3,), "zeros", "int64", name="phases")
-        # mu of the next training step, and of all pending updates of rows.
+        # The mu of the next training step. All pending updates of rows also
+        # have this mu.
         self._mu = self.add_variable((), start, name="pace")
-        # The variables without lazy updates are at W + ahead V.
+        # The variables without lazy updates are now at W + `_ahead` V.
         self._ahead = _only_copy(self.add_variable((), "zeros", name="ahead"))
-        # Training steps left in a call of the train function, 0 if unknown. The
-        # last step leaves the variables at W.
+        # Number of training steps left in the current call of the train
+        # function, or 0 if the number is unknown. The last step of a call
+        # leaves the variables at W.
         self._steps_left = _only_copy(
             self.add_variable((), "zeros", "int32", name="left")
         )
@@ -316,7 +332,10 @@ class NesterovMomentum(JointUpdateOptimizer):
     def row_reader(
         self, table: keras.Variable
     ) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Returns the reader of a lazily updated table, else `None`."""
+        """Returns the function that reads rows of a lazily updated table.
+
+        Returns `None` for all other variables.
+        """
         lazy = self._tables.active.get(self.variable_key(table))
         return lazy.read if lazy else None
 
@@ -366,7 +385,7 @@ class NesterovMomentum(JointUpdateOptimizer):
             return train_function(iterator)
         finally:
             self._in_train_function = False
-            if self._steps_left.numpy():  # an exception, or fewer steps
+            if self._steps_left.numpy():  # an exception, or the data ended
                 self._steps_left.assign(0)
                 self._shift(0.0)
 
@@ -401,18 +420,22 @@ class NesterovMomentum(JointUpdateOptimizer):
         """Updates the variables, and moves them to the look-ahead point."""
         variables = list(trainable_variables or self.built_variables)
         self.build(variables)
-        # Only gradients of lazily updated tables stay sparse, because Keras
-        # cannot clip sparse gradients with repeated rows.
+        # Keras cannot clip sparse gradients with repeated rows. The gradients
+        # of lazily updated tables have distinct rows and stay sparse; all other
+        # gradients become dense.
         grads = [
             gradient
             if gradient is None or self.row_reader(variable)
             else tf.convert_to_tensor(gradient)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
-        # If a batch cannot be read, no part of the update may run.
+        # The update waits for all gradients. If there are none, because a batch
+        # cannot be read, nothing is changed.
         with tf.control_dependencies([g for g in grads if g is not None]):
             if self.weight_decay or self.gradient_accumulation_steps:
-                # Keras decays W before the update, or skips the update.
+                # Keras decays the weights before the update: they must be W. A
+                # step that only accumulates gradients has no update, which
+                # would move the variables to W.
                 self._shift(0.0)
             super().apply(grads, variables)
             self._set_mu()
@@ -444,12 +467,12 @@ class NesterovMomentum(JointUpdateOptimizer):
             if key in changes:
                 velocity.assign(mu_v + changes[key])
                 weight.assign_add(changes[key])
-            else:  # a variable without a gradient returns to W
+            else:  # without a gradient, the variable moves back to W
                 weight.assign_sub(mu_v)
         self._ahead.assign(0)
 
     def _set_mu(self) -> None:
-        """Sets mu of the next step; if mu changes, first updates all rows."""
+        """Sets mu of the next step; before a change, brings rows up to date."""
         variable, mu = _only_copy(self._mu), self.momentum_at(self.iterations)
         tf.cond(tf.not_equal(variable, mu), self._tables.sync, lambda: None)
         variable.assign(mu)
@@ -498,11 +521,13 @@ class NesterovSchedule(keras.callbacks.Callback):
     `steps_per_execution` has no effect on mu. An epoch's logs get the entry
     `momentum`, which is mu of the epoch's last training step.
 
-    With `NesterovMomentum`, other callbacks, the validation of `fit` and saved
-    files see the weights W of Algorithm 1, not the look-ahead point.
+    If the optimizer is `NesterovMomentum`, other callbacks, the validation of
+    `fit` and saved files see the weights W of Algorithm 1, not the look-ahead
+    point.
 
-    `keras.optimizers.SGD` works with `compile(run_eagerly=True)` only, because
-    `SGD` reads its momentum when a training step is traced.
+    The optimizer `keras.optimizers.SGD` works only with
+    `compile(run_eagerly=True)`, because a traced training step of `SGD` keeps
+    the momentum that was set when the step was traced.
 
     Args:
         total_steps: Number of training steps from the optimizer's first step
@@ -538,7 +563,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         self._phases: Sequence[int] | None = None
 
     def momentum(self, step: int, total: int) -> float:
-        """Returns mu of step `step`, from 0, if training has `total` steps."""
+        """Returns mu of training step `step` of `total` steps, from 0 on."""
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:
@@ -592,8 +617,8 @@ class NesterovSchedule(keras.callbacks.Callback):
             done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
-            # A resumed `fit` ends at the saved end or less than an epoch later,
-            # because it may repeat a part of an epoch.
+            # A resumed `fit` may repeat a part of an epoch. It therefore ends
+            # at the saved end, or less than an epoch later.
             *_, end = saved_phases
             resumed = done < end <= done + total < end + steps
             self._phases = (
