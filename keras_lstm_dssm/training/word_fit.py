@@ -30,10 +30,10 @@ from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.bm25 import idf
 
 QUERY_WEIGHT = 3.0  # weight of a query in the fit; a title has weight 1
-STRENGTH = 0.1  # regularisation of word vectors
-TRIGRAM_STRENGTH = 1.0  # regularisation of trigram vectors
-STEPS = 30  # steps of conjugate gradients
-_COLUMNS = 64  # columns to solve at once; bounds the memory
+STRENGTH = 0.1  # strength of the regularisation of word vectors
+TRIGRAM_STRENGTH = 1.0  # strength of the regularisation of trigram vectors
+STEPS = 30  # number of steps of conjugate gradients
+_COLUMNS = 64  # so many columns are solved at once, which limits the memory
 _TINY = np.float32(1e-30)
 
 
@@ -80,7 +80,8 @@ def fit_words(
 
     The vector of a trigram is its row of U times the largest sqrt(IDF).
 
-    Fitting takes memory for the vectors, and 12 bytes per word of each text.
+    Fitting needs memory for all vectors, and 12 bytes for each word of each
+    text.
     """
     files = TeacherFolder(folder)
     # The texts are queries, then titles, then spans of titles, then words.
@@ -92,7 +93,7 @@ def fit_words(
     words, word_index = np.unique(keys, return_inverse=True)
     counts = _count_matrix(word_index, text_bounds, len(words))
     counts.sum_duplicates()
-    # The index of a text's only word; -1 for a text with no or several words.
+    # For a text of one word, the index of this word; for other texts, -1.
     is_single = np.diff(text_bounds) == 1
     single = np.where(is_single, counts.indices[counts.indptr[:-1]], -1)
     counts = counts[:spans_end]
@@ -213,9 +214,10 @@ def _hash_words(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hashes the words of texts, and the trigrams of the distinct words.
 
-    Returns the int64 keys of all words, text after text; the bounds of each
-    text in the keys; the trigram ids of the distinct words, sorted by key; and
-    the bounds of each word in the trigram ids.
+    Returns the arrays `keys` (int64), `text_bounds`, `ids` and `word_bounds`.
+    `keys[text_bounds[i]:text_bounds[i + 1]]` has the keys of the words of text
+    i. `ids[word_bounds[j]:word_bounds[j + 1]]` has the trigram ids of the
+    distinct word with the j-th smallest key, j >= 0.
     """
     keys, lengths = [], []
     ids_of: dict[int, np.ndarray] = {}
