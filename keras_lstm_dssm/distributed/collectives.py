@@ -109,7 +109,7 @@ class Collectives:
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Lists the JSON values of all workers, by rank, outside of graphs."""
+        """Returns all workers' JSON values, in rank order; not for graphs."""
         data = json.dumps(value).encode()
         lengths = self._gather_numbers(tf.constant([len(data)]))
         max_length = int(tf.reduce_max(lengths))

@@ -49,7 +49,7 @@ class JointBatch(NamedTuple):
     # has; the worker contributes these titles
     contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
-    clicked: tf.Tensor  # int32 `(all pairs,)`, index of the clicked title
+    clicked: tf.Tensor  # int32 `(all pairs,)`, index of each clicked title
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
     share: tf.Tensor  # float, this worker's share of the weights of all pairs
 

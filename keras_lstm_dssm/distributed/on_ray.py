@@ -282,7 +282,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     def fit() -> None:
         try:
             results.append(trainer.fit())
-        except BaseException as error:  # the main thread raises it below
+        except BaseException as error:  # reported below
             results.append(error)
 
     stop_file = run.path / STOP_FILE

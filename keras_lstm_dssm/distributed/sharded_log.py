@@ -80,7 +80,7 @@ _NumberOf = Callable[[int], int]
 def _line_number(path: str, position: int, index: int) -> int:
     """Returns the number of a line in the file, from 1.
 
-    The line has this index in the chunk that begins at byte `position`.
+    The line has the index `index` in the chunk that begins at byte `position`.
     """
     lines, remaining = 0, position
     with reading(path) as file:

@@ -43,7 +43,7 @@ class KeyVec(TextModel):
     Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
     reads the sentences. The state h_i of the LSTM at sentence i gives p_i, the
     probability that sentence i is a key sentence. The vector of the document is
-    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i.
+    tanh(W_d m + b_d), where m is the mean of the states h_i, weighted by p_i.
 
     In training, p_i learns to identify key sentences, and the vector learns to
     predict key words. In the paper, key sentences and key words come from
@@ -240,7 +240,7 @@ class KeyVec(TextModel):
         """Returns the loss of eq. (4), and updates the metrics."""
         documents, document = batch.documents, batch.documents.document
         # The seed depends on the training step, so that a resumed run drops the
-        # same numbers as an uninterrupted run.
+        # same elements as an uninterrupted run.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         seed = tf.stack([self.seed, step]) if training else None
         vectors, logits = self.vectors_and_logits(documents, training, seed)

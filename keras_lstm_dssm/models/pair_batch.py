@@ -195,7 +195,7 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from two lists, or checks a dataset and returns it."""
+    """Makes batches of the lists x and y, or checks and returns a dataset x."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(

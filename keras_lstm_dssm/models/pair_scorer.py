@@ -93,7 +93,7 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from three lists, or checks a dataset and returns it."""
+    """Makes batches of three lists, or checks and returns a dataset x."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(

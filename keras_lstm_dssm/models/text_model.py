@@ -178,7 +178,8 @@ class OneProcess:
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
         """Returns the clicked titles of all processes, as indices.
 
-        The second result is the index of the first title of this process.
+        The second result is where the titles of this process begin in the first
+        result.
         """
         return batch.candidates[:, 0], 0
 

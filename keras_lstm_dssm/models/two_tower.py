@@ -70,9 +70,9 @@ def random_negatives(
 
     Negatives are clicked titles of other rows of the batch. `candidates`,
     `(batch, 1 + k)`, has the clicked title and k further negatives of each
-    query. `all_clicked` has the clicked titles of all workers. The titles of
-    this worker begin at `first_row`. `candidates` and `all_clicked` have
-    indices of rows of `document`, `(titles, d)`. Cosines and labels are
+    query. `all_clicked` has the clicked titles of all workers; those of this
+    worker begin at `first_row`. `candidates` and `all_clicked` have indices of
+    rows of `document`, `(titles, d)`. Cosines and labels are
     `(batch, 1 + n + k)`, the clicked title first.
     """
     batch = tf.shape(all_clicked)[0]
@@ -87,7 +87,7 @@ def random_negatives(
     negatives = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
     vectors = tf.gather(document, tf.concat([clicked, negatives], axis=1))
     # The clicked title has the label 1, and a negative has the label 0. A
-    # negative that equals the clicked title has the label -1.
+    # negative that equals the clicked title has the label -1, and is ignored.
     equal = tf.cast(tf.equal(negatives, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
     return cosine_pairs(query[:, tf.newaxis, :], vectors), labels
@@ -108,7 +108,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Converts column indices to one-hot labels; keeps other labels."""
+    """Converts labels that are column indices to one-hot labels."""
     if labels.shape.rank > 1:
         return labels
     return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
@@ -118,7 +118,7 @@ class EpochBounds(keras.callbacks.Callback):
     """Clears outdated caches before an epoch, and syncs weights after it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Clears caches that were filled with other weights."""
+        """Clears the caches of untrained columns if weights have changed."""
         # Callbacks such as `BackupAndRestore` set weights when training begins.
         # The caches may then already have rows of the previous weights.
         self.model.hasher.clear_if_stale()
@@ -145,7 +145,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._epoch = epoch + 1
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Warns if there was no second epoch before which to warn."""
+        """Warns here if the training had only one epoch."""
         self._warn()
 
     def _warn(self) -> None:
@@ -266,7 +266,7 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes statistics of distinct titles, if an encoder needs any."""
+        """Computes the statistics of distinct titles that encoders need."""
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
             tower.adapt(titles, cache=cache)
@@ -479,6 +479,7 @@ class TwoTower(SyncedWeights, TextModel):
         """Returns the cosines of queries and candidates, and the labels.
 
         With in-batch negatives, labels are the columns of the clicked titles.
+        For other negatives see `random_negatives`.
         """
         if self.negatives == "in_batch":
             return all_cosines(queries, titles), batch.candidates[:, 0]

@@ -197,7 +197,9 @@ class DocumentTargets:
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
-                theta = 0.0  # not used: the first sentences are salient
+                # Theta is not used: without summaries, the first sentences are
+                # salient.
+                theta = 0.0
             else:
                 theta = salience_threshold(similarities)
         targets, counts = {}, SalienceCounts(theta)
@@ -221,9 +223,9 @@ class DocumentTargets:
         if target is None or sentences != len(document.sentences):
             raise InputError(
                 f"document {document.id!r}: found {len(document.sentences)}"
-                f" sentences, expected {sentences or 'no such document'}: the"
-                " targets of this run are of other documents; restore the"
-                " documents, or train anew in another --output"
+                " sentences, but the targets of this run have"
+                f" {sentences or 'no such document'}: restore the documents, or"
+                " train anew in another --output"
             )
         return target
 
@@ -234,7 +236,7 @@ class DocumentTargets:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
-        """Reads a file of `write`.
+        """Reads a file that `write` has written.
 
         Raises `InputError` if the file is missing or damaged.
         """
@@ -333,7 +335,7 @@ class DocumentExamples:
             excerpt: Largest number of sentences of an excerpt. Each epoch draws
                 an excerpt of each document: 1 to `excerpt` random sentences in
                 the document's order. The logarithm of the number of sentences
-                is uniform. Default 0: whole documents.
+                is drawn uniformly. Default 0: whole documents.
 
         Returns:
             A dataset of (documents, salient, key words), see `in_order`. Its

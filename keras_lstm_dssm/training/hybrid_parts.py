@@ -27,7 +27,7 @@ class HybridParts(NamedTuple):
 
     query: Mapping[str, TextEncoder]  # the query encoder of each part
     document: Mapping[str, TextEncoder]  # the document encoder of each part
-    # A teacher has vectors of whole titles, which the part `"words"` then uses.
+    # The part `"words"` uses a teacher's vectors of whole titles, if given.
     teacher: TeacherVectors | None = None
 
     @classmethod
@@ -81,7 +81,8 @@ class HybridParts(NamedTuple):
         """Chooses the settings that the user has not set.
 
         If all weights are the defaults, `HybridSettings.without_dev` chooses
-        the weights. If `bm25_words` is not set, it is chosen for `titles`.
+        the weights. The weights of missing parts become 0. If `bm25_words` is
+        not set, it is chosen for `titles`.
         `queries` are the queries of the training clicks, if known.
         """
         names = self.names

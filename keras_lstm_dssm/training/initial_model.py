@@ -118,7 +118,7 @@ def _check_model(model: Any, name: str) -> None:
 def _network_settings(model: Any) -> dict[str, Any]:
     """Returns the settings on which a model's weights depend.
 
-    A name, such as `words.dimension`, leads to a value in nested settings.
+    Settings of layers have names such as `words.dimension`.
     """
     flat: dict[str, Any] = {}
 

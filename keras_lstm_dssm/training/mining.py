@@ -60,7 +60,7 @@ def mine_negatives(
         progress: Whether to show progress bars. Default `False`.
 
     Returns:
-        Query -> titles, nearest first, for `GivenNegatives`.
+        The mined titles of each query, nearest first, for `GivenNegatives`.
 
     Example:
     >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
@@ -183,10 +183,10 @@ class HardNegatives:
     ) -> GivenNegatives | None:
         """Returns the negatives of an epoch, counted from 0.
 
-        Returns `None` before the first mining, or if no title was mined. If
-        mining is due at this epoch, and the epoch `begins` (no step of it was
-        trained), mines. Otherwise reads what the last mining has written.
-        `clicks` replace the constructor's clicks.
+        Returns `None` before the first mining, or if no title was mined.
+        `begins` is whether no step of the epoch was trained yet. If it is true
+        and mining is due at this epoch, titles are mined; otherwise, the titles
+        of the last mining are read. `clicks` replace the constructor's clicks.
 
         Raises:
             InputError: The file is missing, damaged or from another epoch.

@@ -25,7 +25,7 @@ from keras_lstm_dssm.text.word_hashing import (
 from lstm_dssm_client.bm25 import idf, term_shares
 
 MAX_SALIENT = 10  # largest number of salient sentences of any document
-_SMALLEST_STEP = 1e-5  # smallest difference: similarities have 5 decimals
+_SMALLEST_STEP = 1e-5  # between similarities, which have 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
@@ -152,8 +152,8 @@ def agreement(
 _DOCUMENTS_AT_ONCE = 64
 
 Compare = Callable[[Sequence[Document]], Iterator[np.ndarray]]
-"""Function from documents with summaries to the similarities of sentences,
-float `[sentences]` for each document."""
+"""Function that takes documents with summaries. For each document, it yields
+the similarities of the sentences to the summary, float `[sentences]`."""
 
 
 @dataclass(eq=False)

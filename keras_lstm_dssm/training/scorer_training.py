@@ -142,7 +142,7 @@ class ScorerTraining(Training):
         return model
 
     def warn(self, model: PairScorer) -> None:
-        """Warns if negatives are mined, or training has answers of the test."""
+        """Warns of mined negatives, and of positives that dev or test has."""
         if self.log is not None and is_collection(self.spec):
             self.print_warning(
                 "no document of the training split is judged not relevant:"
@@ -171,8 +171,8 @@ def mine_lists(
 ) -> list[JudgedList]:
     """Mines negatives for each query, and writes the lists to a file."""
     towers = open_towers(towers, "negatives_from")
-    # `clicked_lists` applies `one_line` to the titles of the log and looks for
-    # the titles that the index finds among them.
+    # `clicked_lists` looks up the titles that the index finds among the log's
+    # titles in the form of `one_line`, so the index has them in the same form.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})

@@ -57,8 +57,8 @@ def skip_gram_vectors(
 ) -> np.ndarray:
     """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
 
-    The method is that of Mikolov et al. 2013, with gensim's defaults. Words
-    after the first 10,000 of a text are ignored.
+    The method is that of Mikolov et al. 2013, with gensim's defaults. Of each
+    text, only the first 10,000 words are read.
     """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)

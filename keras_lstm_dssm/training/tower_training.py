@@ -1,4 +1,4 @@
-"""`TowerTraining` trains two towers. `Replay` trains on old clicks again."""
+"""`TowerTraining` trains two towers. `Replay` draws old clicks for it."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
 _REPLAY_STREAM = 1 << 32
-"""A seed that makes the drawn old clicks independent of the batches' order."""
+"""A further seed: old clicks are drawn independently of the batches' order."""
 
 
 class Replay:
@@ -64,8 +64,8 @@ class Replay:
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
         requested = max(1, round(spec.share * new))
-        # Number of old clicks in each epoch. If fewer than `requested` exist,
-        # each of them occurs once, and none is repeated.
+        # Number of old clicks in each epoch. If there are fewer old clicks than
+        # `requested`, an epoch has each of them once.
         self.rows = min(requested, self.log.count())
         self.seed = seed
         self.path = folder / _FILE
@@ -320,8 +320,8 @@ class TowerTraining(Training):
     ) -> tuple[tf.data.Dataset, int]:
         """Returns batches, and their last epoch, counted from 1.
 
-        The batches end before the next mining, or before the next epoch if each
-        epoch has different old clicks.
+        The batches end before the next mining of negatives. With old clicks,
+        they end with the epoch, because each epoch has different old clicks.
         """
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs

@@ -50,7 +50,7 @@ class Processes:
     rank: int = 0  # index of this process
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; each gets the result."""
+        """Calls a function in the first process; all get its result."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -272,7 +272,7 @@ def open_clicks(
 ) -> tuple[ClickLog, DataSource]:
     """Opens the clicks of a log, of files or of pairs.
 
-    Returns the click log and the specification of its source.
+    Returns the click log and its `DataSource`.
     """
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))

@@ -29,11 +29,11 @@ from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.bm25 import idf
 
-QUERY_WEIGHT = 3.0  # weight of a query in the fit; a title has weight 1
+QUERY_WEIGHT = 3.0  # weight of a query in the fit; other texts have weight 1
 STRENGTH = 0.1  # strength of the regularisation of word vectors
 TRIGRAM_STRENGTH = 1.0  # strength of the regularisation of trigram vectors
 STEPS = 30  # number of steps of conjugate gradients
-_COLUMNS = 64  # so many columns are solved at once, which limits the memory
+_COLUMNS = 64  # number of columns solved at once, which limits the memory
 _TINY = np.float32(1e-30)
 
 
@@ -65,16 +65,17 @@ def fit_words(
 ) -> FittedWords:
     """Fits word vectors to the text vectors that `teach` has written.
 
-    A has a row for each query, title and span of a title: the counts of the
-    words times sqrt(IDF), scaled to length 1. T has the teacher's vectors of
-    these texts, scaled to length 1. W^2 is the diagonal matrix of the weights
-    of the texts.
+    The matrix A has a row for each query, title and span of a title: the counts
+    of the words times sqrt(IDF), scaled to length 1. The rows of T are the
+    teacher's vectors of these texts, scaled to length 1. W^2 is the diagonal
+    matrix of the weights of the texts.
 
         X = argmin |W (A X - T)|^2 + STRENGTH |X - X_0|^2
 
     A row of X_0 is the teacher's vector of the word if the word is a text by
-    itself, or else 0. The vector of a word is its row of X times sqrt(IDF). B
-    has the counts of the trigrams in each word:
+    itself, or else 0. The vector of a word is its row of X times sqrt(IDF).
+
+    The matrix B has a row for each word: the counts of its trigrams.
 
         U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
 
@@ -123,7 +124,10 @@ def fit_words(
 def _count_matrix(
     columns: np.ndarray, bounds: np.ndarray, width: int
 ) -> sparse.csr_matrix:
-    """Makes a matrix whose row i is 1 at `columns[bounds[i]:bounds[i + 1]]`."""
+    """Makes a matrix of counts `[rows, width]`, one row for each text or word.
+
+    Row i counts each column index in `columns[bounds[i]:bounds[i + 1]]`.
+    """
     ones = np.ones(len(columns), np.float32)
     return sparse.csr_matrix((ones, columns, bounds), (len(bounds) - 1, width))
 
