@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_lstm_dssm.errors import InputError
 
 _GROUP = 7001
-"""Key of the group of all workers; groups of TensorFlow have other keys."""
+"""Key of the group of all workers; TensorFlow's own groups have other keys."""
 
 
 class Cluster(NamedTuple):
@@ -49,11 +49,14 @@ class Collectives:
 
     def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
-        self._connection = connection  # workers stay connected while it exists
+        # The workers stay connected as long as `connection` exists.
+        self._connection = connection
         with tf.init_scope():
-            # Each collective has a number; this is the latest number.
+            # Number of collective operations so far. The n-th operation has the
+            # key n on all workers.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
-        # These functions are traced once, for use outside of graphs.
+        # These two functions run `gather` and `sum` outside of graphs. Each
+        # function is traced once.
         self._gather_numbers, self._sum_numbers = (
             tf.function(
                 method,
@@ -64,7 +67,7 @@ class Collectives:
         )
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
-        """Stacks tensors of one shape from all workers, by rank."""
+        """Stacks the workers' tensors, of equal shapes, in order of rank."""
         gathered = tf.raw_ops.CollectiveGatherV2(
             input=values[tf.newaxis], **self._arguments()
         )
@@ -74,7 +77,7 @@ class Collectives:
     def gather_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Concatenates rows of all workers, `counts[r]` rows of worker r."""
+        """Concatenates the workers' rows; worker r gives `counts[r]` rows."""
         max_rows = tf.reduce_max(tf.stack(counts))
         all_values = self.gather(_padded(values, max_rows))
         return tf.concat(
@@ -82,7 +85,7 @@ class Collectives:
         )
 
     def sum(self, values: tf.Tensor) -> tf.Tensor:
-        """Adds the tensors of all workers; all workers get the same bits."""
+        """Adds the tensors of all workers; their sums are bit-equal."""
         return tf.raw_ops.CollectiveReduceV2(
             input=values, merge_op="Add", final_op="Id", **self._arguments()
         )
@@ -90,19 +93,23 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers; worker r gets `counts[r]` rows."""
+        """Adds the tensors of all workers, and gives each worker some rows.
+
+        Worker 0 gets the first `counts[0]` rows of the sum, worker 1 the next
+        `counts[1]` rows, and so on.
+        """
         max_rows = tf.reduce_max(tf.stack(counts))
         blocks = tf.stack(
             [_padded(block, max_rows) for block in tf.split(values, counts)]
         )
-        # This operation sends half as many bytes as `sum`.
+        # This operation sends half as many bytes as `sum` would.
         received = tf.raw_ops.CollectiveAllToAllV2(
             input=blocks, **self._arguments()
         )
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Exchanges JSON values outside of graphs; returns a list by rank."""
+        """Returns all workers' JSON values, in rank order; not for graphs."""
         data = json.dumps(value).encode()
         lengths = self._gather_numbers(tf.constant([len(data)]))
         max_length = int(tf.reduce_max(lengths))
@@ -141,7 +148,7 @@ class JointError(InputError):
 
 
 def on_all(collectives: Collectives, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function on each worker, and returns all results, by rank.
+    """Calls a function on each worker; returns all results, in rank order.
 
     The results must be JSON values. If a worker raises an `InputError` or an
     `OSError`, all workers raise `JointError`.
@@ -183,7 +190,8 @@ def connect() -> Collectives:
     """
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
-    # The strategy only starts this worker's server and watches other workers.
+    # The strategy is used only to start this worker's server and to watch the
+    # other workers.
     # If a worker never starts, TensorFlow waits forever. Another process, such
     # as Ray, must then kill this process.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()

@@ -13,17 +13,22 @@ from keras_lstm_dssm.models.text_model import OneProcess
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ops import custom_gradient
 
-_BITS = 32  # of an int32; each bit of a packed set is one table row
+_BITS = 32
+"""Number of bits of an int32, see `_pack_rows`."""
 
 
 class JointRows(NamedTuple):
     """The table rows of a tower that at least one worker's batch reads."""
 
-    rows: tf.Tensor  # int32 `(rows,)`, ascending
-    position: tf.Tensor  # int32 `(rows of the table,)`: index in `rows`
+    rows: tf.Tensor  # indices of these rows, int32 `(rows,)`, ascending
+    # int32 `(rows of the table,)`: the index in `rows` of each row that is read
+    position: tf.Tensor
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
-        """Converts a sparse gradient to a dense gradient `(rows, width)`."""
+        """Makes a table's sparse gradient dense, `(rows, width)`.
+
+        Row i of the result is the gradient of the table's row `rows[i]`.
+        """
         index = tf.gather(self.position, gradient.indices)
         return tf.scatter_nd(
             index[:, tf.newaxis],
@@ -35,15 +40,16 @@ class JointRows(NamedTuple):
 class JointBatch(NamedTuple):
     """Table rows, titles and pairs of all workers' batches.
 
-    All workers have the distinct titles in the same order: titles of worker 0,
-    then further titles of worker 1, and so on.
+    All workers have the distinct titles in the same order: the titles of worker
+    0, then those titles of worker 1 that worker 0 does not have, and so on.
     """
 
-    rows: list[JointRows]  # for each tower, the rows that batches read
-    # int32, indices of this worker's titles that no earlier worker has
+    rows: list[JointRows]  # for each tower, the table rows that batches read
+    # int32, indices of those titles of this worker that no worker of lower rank
+    # has; the worker contributes these titles
     contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
-    clicked: tf.Tensor  # int32 `(all pairs,)`, the clicked title of each pair
+    clicked: tf.Tensor  # int32 `(all pairs,)`, index of each clicked title
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
     share: tf.Tensor  # float, this worker's share of the weights of all pairs
 
@@ -51,8 +57,10 @@ class JointBatch(NamedTuple):
 class JointStep(OneProcess):
     """Connects the training steps of all workers to one joint step.
 
-    Negatives also come from other workers' titles; each distinct title counts
-    once. Workers exchange data four times in a step: in `join`, in
+    The negatives of a query come from the titles of all workers. A title that
+    several workers have counts once.
+
+    Workers exchange data four times in a step: in `join`, in
     `share_titles`, in the gradient of `share_titles`, and in `sum`. The weights
     are bit-equal on all workers, and equal (up to rounding) to the weights of
     one process that trains on the whole batch.
@@ -61,7 +69,8 @@ class JointStep(OneProcess):
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
         self.collectives = collectives
         self.cluster = collectives.cluster
-        self.most_rows = self.cluster.share(batch_size, 0)  # of any worker
+        # No worker has more rows of a batch than worker 0.
+        self.most_rows = self.cluster.share(batch_size, 0)
         # A worker sets `stop_wanted` to 1 to stop all workers. After the step,
         # `stops` is above 0 on all workers.
         self.stop_wanted = tf.Variable(0, trainable=False, dtype=tf.int32)
@@ -75,8 +84,8 @@ class JointStep(OneProcess):
         """
         if batch.fingerprints is None:
             raise InputError(
-                "found batches that were hashed without fingerprints, expected"
-                " batches of strings, which each worker hashes itself"
+                "the batches are hashed already, without the fingerprints that"
+                " several workers need: give batches of strings"
             )
         texts = (batch.query, batch.document)
         sizes = [tower.trigrams.size for tower in model.towers]
@@ -136,7 +145,8 @@ class JointStep(OneProcess):
             [title_keys[r, : headers[r, 0]] for r in range(size)], axis=0
         )
         keys = tf.bitcast(columns[:, :2], tf.int64)
-        # `tf.unique` keeps the order, so the titles of worker 0 come first.
+        # `tf.unique` lists titles in order of their first occurrence, so the
+        # titles of worker 0 come first.
         distinct, index = tf.unique(keys)
         first = tf.math.unsorted_segment_min(
             tf.range(tf.size(keys)), index, tf.size(distinct)
@@ -179,10 +189,11 @@ class JointStep(OneProcess):
     ) -> Sequence[tf.Tensor]:
         """Returns the vectors of the distinct titles of all workers.
 
-        `titles` and the result are blocks of columns (`TextEncoder.blocks`).
-        Only the first block has a gradient.
+        `titles` has the vectors of this worker's titles. The vectors of
+        `titles` and of the result are divided into blocks of columns, see
+        `TextEncoder.blocks`. Only the first block has a gradient.
         """
-        if batch.joint is None:  # not joined, as in an evaluation
+        if batch.joint is None:  # an evaluation does not join batches
             return titles
         contributed, counts = batch.joint.contributed, batch.joint.counts
         trained, *untrained = titles
@@ -206,13 +217,13 @@ class JointStep(OneProcess):
         return blocks
 
     def all_clicked(self, batch: HashedPairs) -> tuple[tf.Tensor, Any]:
-        """Returns the clicked title of every pair, and `first_row`."""
+        """Returns `clicked` and `first_row`, see `JointBatch`."""
         if batch.joint is None:
             return super().all_clicked(batch)
         return batch.joint.clicked, batch.joint.first_row
 
     def weigh(self, loss: tf.Tensor, batch: HashedPairs) -> tf.Tensor:
-        """Multiplies a mean loss by `share`, see `JointBatch`."""
+        """Multiplies the worker's mean loss by `share`, see `JointBatch`."""
         if batch.joint is None:
             return loss
         return loss * tf.cast(batch.joint.share, loss.dtype)
@@ -230,7 +241,7 @@ class JointStep(OneProcess):
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
             for table in tower.tables
         }
-        # The gradient of a table has the rows that any worker has read.
+        # Of a table's gradient, only the rows that any worker reads are summed.
         rows = [rows_of_table.get(id(v)) for v in model.trainable_variables]
         dense = [
             gradient
@@ -266,7 +277,10 @@ class JointStep(OneProcess):
 
 
 def _pack_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
-    """Packs a set of row indices into int32 numbers, one bit for each row."""
+    """Packs a set of row indices into int32 integers.
+
+    If the set has row i, bit i % 32 of integer i // 32 is 1.
+    """
     integers = -(-size // _BITS)
     bits = tf.scatter_nd(
         rows[:, tf.newaxis], tf.ones_like(rows, tf.int32), [integers * _BITS]
@@ -277,7 +291,7 @@ def _pack_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
 
 
 def _unpack_rows(sets: tf.Tensor, size: int) -> JointRows:
-    """Returns the union of packed `sets`, int32 `(workers, integers)`."""
+    """Unpacks the union of packed sets, int32 `(workers, integers)`."""
     union = functools.reduce(
         tf.bitwise.bitwise_or, tf.unstack(sets, num=sets.shape[0])
     )

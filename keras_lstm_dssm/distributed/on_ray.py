@@ -31,7 +31,8 @@ _RETRY_SECONDS = 1.0
 _ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # By default Ray's workers have niceness 15, too slow on a busy machine.
+    # By default, Ray's workers have niceness 15, which makes them too slow on a
+    # busy machine.
     "RAY_worker_niceness": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
@@ -42,19 +43,22 @@ _ENVIRONMENT = {
 def ray_cluster(
     ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
 ) -> Iterator[None]:
-    """Connects to a Ray cluster, or starts Ray here with options `local`."""
+    """Connects to a Ray cluster, or starts Ray on this machine.
+
+    Ray is started if `address` is `None`; `local` are options of `ray.init`.
+    """
     if ray.is_initialized():
         yield
         return
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
-        # Only this machine may connect, because everyone who can reach Ray can
-        # run programs.
+        # If Ray is started here, only this machine may connect to it, because
+        # everyone who can reach Ray can run programs.
         with nullcontext() if address else ray_on_loopback():
             _connect(ray, address, minutes, local)
             yield
-    finally:  # also if ctrl-c interrupts the start
+    finally:  # ctrl-c may have interrupted the start of Ray
         ray.shutdown()
 
 
@@ -69,14 +73,14 @@ def _connect(
         while not ray.is_initialized():
             try:
                 ray.init(
-                    # Without an address Ray would connect to RAY_ADDRESS, or
-                    # to a cluster of this machine.
+                    # With the address `None`, Ray would connect to the cluster
+                    # in RAY_ADDRESS, or to one that runs on this machine.
                     address=address or "local",
                     log_to_driver=False,
                     logging_level="ERROR",
                     **options,
                 )
-            except Exception:  # Ray waits only 30 seconds for a new node
+            except Exception:  # Ray waits only 30 seconds for the new node
                 ray.shutdown()
                 if address or time.monotonic() > deadline:
                     raise
@@ -122,7 +126,7 @@ _CAUSES = {
     "health check has been hanging": "a worker did not answer for "
     "--start_minutes, or waited as long for another worker",
 }
-"""Part of Ray's message -> cause of the error, in terms of our flags."""
+"""Maps a part of Ray's message to the cause, in terms of our flags."""
 
 
 def train_on_ray(
@@ -217,7 +221,7 @@ def train_on_ray(
 
 
 def _train_loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Trains as a worker. Returns errors, because exceptions cause restarts."""
+    """Runs a worker; returns errors, because Ray restarts after exceptions."""
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:
@@ -255,7 +259,7 @@ def _trainer(
 def _wait_for_room(
     ray: ModuleType, workers: int, cpus: int, minutes: float
 ) -> None:
-    """Waits for cores: the cluster may have to start machines first."""
+    """Waits for cores, because the cluster may first have to start machines."""
     group = ray.util.placement_group([{"CPU": cpus}] * workers)
     try:
         if not group.wait(60 * minutes):
@@ -278,7 +282,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     def fit() -> None:
         try:
             results.append(trainer.fit())
-        except BaseException as error:  # raised below
+        except BaseException as error:  # reported below
             results.append(error)
 
     stop_file = run.path / STOP_FILE
@@ -298,7 +302,8 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     if not isinstance(result, BaseException):
         return dict(result.return_value or {})
     failures = getattr(result, "worker_failures", {})
-    # Workers that lost another worker know no cause, so they are last.
+    # Workers that only lost another worker do not know the cause, so their
+    # messages are last. The message for the user has the first cause.
     causes = sorted(
         map(last_line, failures.values() or [result]),
         key=lambda cause: LOST in cause,
@@ -311,7 +316,10 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
 
 @contextmanager
 def stop_by_signal(stop_file: Path) -> Iterator[None]:
-    """Makes SIGTERM and SIGINT create a file; a second signal interrupts."""
+    """Makes SIGTERM and SIGINT create `stop_file`.
+
+    A second signal raises `KeyboardInterrupt`.
+    """
 
     def handle(number: int, frame: Any) -> None:
         if stop_file.exists():
@@ -333,7 +341,7 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
 
 
 def last_line(error: BaseException) -> str:
-    """Returns the cause of Ray's error if known, or the error's last line."""
+    """Returns the cause of Ray's error (`_CAUSES`), else its last line."""
     for message, cause in _CAUSES.items():
         if message in str(error):
             return cause

@@ -15,7 +15,7 @@ from keras_lstm_dssm.plain_files import BOM, EmptyFile, line_chunks, reading
 
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 26
-_RUN = 1024  # consecutive lines of a compressed file that a worker takes
+_RUN = 1024  # a compressed file is divided into runs of this many lines
 
 
 class ShardedClickLog(ClickLog):
@@ -42,7 +42,7 @@ class ShardedClickLog(ClickLog):
                 path, rank, workers, self._cut_bad, self._lines
             )
         self._lines.flush()
-        if copied:  # the temporary file has a descriptor, but no name
+        if copied:  # the temporary file has no name, but a descriptor
             files.append(f"/proc/self/fd/{self._lines.fileno()}")
         if not files:
             raise InputError(
@@ -52,7 +52,7 @@ class ShardedClickLog(ClickLog):
         super().__init__(files, max_bad_lines)
 
     def bad_lines(self) -> dict[str, int]:
-        """Returns reason -> number of skipped lines of this worker."""
+        """Returns, for each reason, the number of this worker's bad lines."""
         return dict(Counter(super().bad_lines()) + self._cut_bad.counts)
 
 
@@ -64,7 +64,7 @@ def _copy_share(
     for number_of, chunk in read_share(path, rank, workers, bad):
         lines = chunk.split(b"\n")[:-1]
         for index, problem in reversed(list(find_bad(chunk))):
-            # Only the message needs the line number, which is slow to find.
+            # The line number is slow to find, and only the error needs it.
             raises = bad.counts.total() >= bad.allowed
             bad.add(path, number_of(index) if raises else None, problem)
             del lines[index]
@@ -74,11 +74,14 @@ def _copy_share(
 
 
 _NumberOf = Callable[[int], int]
-"""Index of a line in a chunk -> its number in the file, from 1."""
+"""Function from a line's index in a chunk to its number in the file, from 1."""
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the number of line `index` of the chunk at byte `position`."""
+    """Returns the number of a line in the file, from 1.
+
+    The line has the index `index` in the chunk that begins at byte `position`.
+    """
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):
@@ -90,7 +93,10 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields one of every n runs of `_RUN` lines, for n workers."""
+    """Yields the worker's runs of `_RUN` lines.
+
+    With n workers, these are the runs `rank`, `rank` + n, `rank` + 2 n, ...
+    """
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):

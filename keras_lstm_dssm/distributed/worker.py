@@ -79,7 +79,8 @@ class JointMetrics(keras.callbacks.Callback):
         self._sums: dict[str, list[float]] = {}
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Stores the epoch's sums, because a validation resets the metrics."""
+        """Stores the metrics' sums after the last step of an epoch."""
+        # A validation, which comes before the end of the epoch, resets them.
         if batch + 1 == self.params["steps"]:
             self._sums = {
                 metric.name: [float(metric.total), float(metric.count)]
@@ -131,7 +132,7 @@ class JointEvaluation(BestEpoch):
 
     @property
     def name(self) -> str:
-        """Name of the metric in the logs; the metric decides the best epoch."""
+        """Name, in the logs, of the metric that decides the best epoch."""
         return str(self._name)
 
     def set_model(self, model: Any) -> None:
@@ -141,7 +142,7 @@ class JointEvaluation(BestEpoch):
             self.evaluation.set_model(model)
 
     def metrics(self) -> dict[str, float]:
-        """Returns the metrics of worker 0."""
+        """Returns the metrics that worker 0 measures."""
         local = self.evaluation.metrics() if self.evaluation else None
         metrics: dict[str, float] = self.collectives.gather_objects(local)[0]
         return metrics
@@ -221,12 +222,15 @@ class Workers(Processes):
             )
 
         def read() -> dict[str, Any]:
-            if model is None:  # a model is needed to hash words
-                # Like a resumed run, this worker reads what worker 0 wrote.
+            if model is None:  # on workers 1, 2, ...
+                # Worker 0 has prepared its training. As in a resumed run, this
+                # worker reads the files that worker 0 wrote. The new model only
+                # tells `prepare` how texts are split into words.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
-            # Each worker takes some lines of the file with synthetic pairs.
+            # The last path is the file of synthetic pairs, if there are any.
+            # Each worker takes some of its lines.
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],
@@ -242,7 +246,8 @@ class Workers(Processes):
             }
 
         logs = on_all(self.collectives, read)
-        # The batches of all workers must have the same fields.
+        # If some worker's clicks have weights, the batches of all workers have
+        # weights, because all batches must have the same fields.
         training.log.weighted = any(log["weighted"] for log in logs)
         bad: Counter[str] = Counter()
         for log in logs:
@@ -256,8 +261,9 @@ class Workers(Processes):
         shares = [
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
-        # The smallest share determines the steps of an epoch. Workers with
-        # larger shares leave out pairs, different pairs in each epoch.
+        # An epoch ends when the first worker has no pairs left. The other
+        # workers leave out their remaining pairs, which are different pairs in
+        # each epoch.
         steps = min(
             -(-log["pairs"] // share)
             for log, share in zip(logs, shares, strict=True)
@@ -275,7 +281,7 @@ class Workers(Processes):
             )
             counts = frequencies.counts
             if training.log.weighted:
-                # Sums of integers are exact, in any order of the workers.
+                # Integers have exact sums, whatever the order of the workers.
                 counts = np.rint(counts * _WEIGHT_UNITS).astype(np.int64)
             counts = self.collectives.sum_counts(counts)
             if training.log.weighted:
@@ -343,7 +349,8 @@ def train_worker(
             run_training(config, run, stored, verbose=0, processes=workers)
         collectives.barrier()
     except (Stopped, JointError):
-        # If one process ended early, it would interrupt the others.
+        # A process that ends early would interrupt the others, so all processes
+        # wait for each other.
         with suppress(tf.errors.OpError):
             collectives.barrier()
         time.sleep(0.2)

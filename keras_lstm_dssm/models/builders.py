@@ -98,11 +98,11 @@ def check_arguments(
 ) -> None:
     """Checks that `config` has only arguments of a class's constructor."""
     allowed = {"dtype", "trainable"}
-    # A class also passes on the arguments of its parents up to `base`.
+    # A class passes further arguments on to its parents, up to `base`.
     for parent in model_class.__mro__:
         if issubclass(parent, base):
             allowed.update(inspect.signature(parent.__init__).parameters)
-    # The recipe has other fields for the arguments in `without`.
+    # The arguments in `without` are set by other fields of the recipe.
     allowed -= {"self", "kwargs", "name", *without}
     if not isinstance(config, Mapping) or not allowed.issuperset(config):
         raise InputError(
@@ -122,7 +122,8 @@ def check_arguments(
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered subclass of `base` with the name `class_name`."""
-    # Classes of other packages have names such as `my_package>GRUEncoder`.
+    # Classes of this package are named without it. Classes of other packages
+    # have names such as `my_package>GRUEncoder`.
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls
         for full_name, cls in keras.saving.get_custom_objects().items()

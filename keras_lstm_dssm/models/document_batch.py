@@ -31,7 +31,7 @@ class DocumentBatch(NamedTuple):
 
     @property
     def document(self) -> tf.Tensor:
-        """The document of each sentence, int32 `[sentences]`, ascending."""
+        """Index of each sentence's document, int32 `[sentences]`, ascending."""
         return tf.repeat(tf.range(tf.size(self.lengths)), self.lengths)
 
 
@@ -39,9 +39,9 @@ class HashedDocuments(NamedTuple):
     """Holds a hashed batch of training examples."""
 
     documents: DocumentBatch
-    salient: tf.Tensor  # whether a sentence is a key sentence, `[sentences]`
+    salient: tf.Tensor  # bool `[sentences]`, whether it is a key sentence
     key_words: tf.Tensor  # int32 `[words]`, indices in the key vocabulary
-    key_word_document: tf.Tensor  # `[words]`, index of the word's document
+    key_word_document: tf.Tensor  # int32 `[words]`, index of the document
 
 
 class DocumentHasher(Hasher):
@@ -89,7 +89,7 @@ class DocumentHasher(Hasher):
         return HashedDocuments(
             self.documents(documents),
             flags,
-            tf.boolean_mask(ids, ids > 0) - 1,  # 0 is the unknown word
+            tf.boolean_mask(ids, ids > 0) - 1,  # unknown words have the id 0
             tf.boolean_mask(document, ids > 0),
         )
 
@@ -107,10 +107,14 @@ class DocumentHasher(Hasher):
         return tf.maximum(lengths, 1)
 
     def _first_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
-        """Returns the first values of each row; `empty` for an empty row."""
+        """Returns all values, or the first `max_sentences`, of each row.
+
+        An empty row gives one value, `empty`.
+        """
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._cut_lengths(rows)
-        # The index in `values` is the index in the result plus `shift`.
+        # The shift of a row is added to indices in the result to get indices in
+        # `values`.
         shift = starts - tf.cumsum(lengths, exclusive=True)
         index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
         missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
@@ -146,7 +150,7 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes batches from three lists, or checks a dataset and returns it."""
+    """Makes batches of three lists, or checks and returns a dataset x."""
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):
             _check_spec(x.element_spec)
@@ -162,7 +166,10 @@ def document_batches(
 
 
 def sentence_batches(x: Any, batch_size: int | None = None) -> tf.data.Dataset:
-    """Makes batches of documents without targets; returns a dataset as is."""
+    """Makes batches of documents without targets from a list.
+
+    Returns x if x is a dataset.
+    """
     if isinstance(x, tf.data.Dataset):
         return x
     documents = _ragged(sentence_lists(x), tf.string)

@@ -43,7 +43,7 @@ class KeyVec(TextModel):
     Bi and Ma 2017. A convolution represents each sentence. A bidirectional LSTM
     reads the sentences. The state h_i of the LSTM at sentence i gives p_i, the
     probability that sentence i is a key sentence. The vector of the document is
-    tanh(W_d m + b_d), where m is the mean of the states weighted by p_i.
+    tanh(W_d m + b_d), where m is the mean of the states h_i, weighted by p_i.
 
     In training, p_i learns to identify key sentences, and the vector learns to
     predict key words. In the paper, key sentences and key words come from
@@ -57,9 +57,9 @@ class KeyVec(TextModel):
     `tf.data.Dataset` of batches `(documents, salient, key_words)`, each a
     `tf.RaggedTensor` `[batch, None]`.
 
-    The metrics are means over documents: loss, read_loss (-L_read),
-    key_word_loss (-L_enc) and accuracy. Accuracy is the share of documents
-    whose sentence with the largest p_i is a key sentence.
+    The metrics are means over documents: loss, read_loss (-L_read of the
+    paper), key_word_loss (-L_enc of the paper) and accuracy. Accuracy is the
+    share of documents whose sentence with the largest p_i is a key sentence.
 
     Args:
         words: Layer that converts sentences to word vectors.
@@ -68,15 +68,15 @@ class KeyVec(TextModel):
             all words with the same stem.
         filters: Number of filters of each window of the convolution. Default
             50.
-        windows: Numbers of words in a window. Default 3, 4 and 5.
+        windows: The width of each window in words. Default 3, 4 and 5.
         units: Width of the LSTM of each direction. Default 100.
         dimension: Width of the documents' vectors. Default 100.
         weighted: Whether sentences are weighted by p_i. Default `True`. With
             `False`, all p_i are 1 and L_read is 0.
         dropout: Dropout rate of the sentences' vectors, as in Kim 2014.
             Default 0.
-        max_sentences: Number of sentences that are read from the start of a
-            document. Default 250; `None` for all.
+        max_sentences: Largest number of sentences that are read, from the start
+            of a document. Default 250; `None` for all.
         seed: Seed of dropout and of shuffling lists in `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
@@ -239,8 +239,8 @@ class KeyVec(TextModel):
     def batch_loss(self, batch: HashedDocuments, training: bool) -> tf.Tensor:
         """Returns the loss of eq. (4), and updates the metrics."""
         documents, document = batch.documents, batch.documents.document
-        # The seed depends on the training step, so that a resumed run has the
-        # same dropout.
+        # The seed depends on the training step, so that a resumed run drops the
+        # same elements as an uninterrupted run.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         seed = tf.stack([self.seed, step]) if training else None
         vectors, logits = self.vectors_and_logits(documents, training, seed)
@@ -438,7 +438,8 @@ class KeyVec(TextModel):
             sentences[: self.max_sentences] or [b""] for sentences in documents
         ]
         sizes = np.array([len(sentences) for sentences in documents], int)
-        # Documents with similar numbers of sentences need fewer time steps.
+        # The longest document of a batch determines the number of time steps. A
+        # batch therefore has documents with similar numbers of sentences.
         order = np.argsort(sizes, kind="stable")
         batches = [
             order[rows].tolist()

@@ -28,10 +28,11 @@ def log_q_sums(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Sums `log_q` over the occurrences of each title; counts occurrences.
 
-    `candidates` are indices of titles, `(batch, 1 + k)`. Returns sums and
-    counts, both float32 `(titles,)`.
+    `candidates` are indices of titles, `(batch, 1 + k)`: the clicked title and
+    k negatives. `log_q` has numbers for the clicked titles, `(batch,)`, or for
+    all candidates, `(batch, 1 + k)`. Returns sums and counts, both float32
+    `(titles,)`.
     """
-    # `log_q` is `(batch,)` for clicked titles, or `(batch, 1 + k)`.
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])
     count = tf.scatter_nd(index, tf.ones([tf.size(index)]), [title_count])
@@ -43,8 +44,9 @@ class HashedPairs(NamedTuple):
     """Holds a hashed batch of pairs, with each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
-    # Clicked titles and negatives; with tied towers also the queries. Its
-    # `text_index`, `[batch]`, has the clicked titles.
+    # The clicked titles and the negatives. With tied towers, the queries are
+    # among these texts, too. The `text_index` of `document` is `[batch]`: the
+    # clicked title of each pair.
     document: WordBatch
     # Indices of titles, int32 `[batch, 1 + k]`: the clicked title, then k
     # negatives.
@@ -52,7 +54,8 @@ class HashedPairs(NamedTuple):
     # Indices of the titles among the distinct texts of `document`, int32
     # `[titles]`; `None` if all texts are titles.
     titles: tf.Tensor | None = None
-    log_q: tuple[tf.Tensor, tf.Tensor] | None = None  # from `log_q_sums`
+    # The sums and the counts that `log_q_sums` returns.
+    log_q: tuple[tf.Tensor, tf.Tensor] | None = None
     fingerprints: tf.Tensor | None = None  # hashes of titles, int64 `[titles]`
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
     joint: Any = None  # a `JointBatch` if several workers train
@@ -69,7 +72,7 @@ class PairHasher(Hasher):
         self.query_hashing = query_encoder.trigrams
         self.document_hashing = document_encoder.trigrams
         self.tied = query_encoder is document_encoder
-        self.fingerprints = False  # `True` if several workers train
+        self.fingerprints = False  # set to `True` if several workers train
         self.query_cache = self.query_hashing.cache()
         self.document_cache = (
             self.query_cache
@@ -88,10 +91,11 @@ class PairHasher(Hasher):
         extras: dict[str, tf.Tensor] | None = None,
         caches: tuple[Any, Any] | None = None,
     ) -> HashedPairs:
-        """Hashes a batch of pairs of strings, or of `WordBatch`es.
+        """Hashes a batch of pairs.
 
-        `extras` is the third part of a batch, see `TwoTower`. The two `caches`
-        are for queries and documents.
+        `query` and `document` are strings `[batch]`, or a `WordBatch` each.
+        `extras` is the third part of a batch, see `TwoTower`. `caches` are a
+        cache for queries and a cache for documents.
         """
         extras = extras or {}
         if isinstance(query, WordBatch):
@@ -123,7 +127,7 @@ class PairHasher(Hasher):
         negative_index = tf.reshape(index[rows:], tf.shape(negatives))
         candidates = tf.concat([clicked[:, tf.newaxis], negative_index], axis=1)
         titles_index, count = None, documents.text_count
-        if self.tied:  # the distinct texts include the queries
+        if self.tied:  # `documents` has queries and titles
             titles_index, flat = tf.unique(tf.reshape(candidates, [-1]))
             candidates = tf.reshape(flat, tf.shape(candidates))
             count = tf.size(titles_index)
@@ -145,8 +149,8 @@ class PairHasher(Hasher):
         return HashedPairs(
             queries,
             documents._replace(text_index=clicked),
-            # With an unknown width, the training step is not traced again when
-            # mining adds negatives.
+            # Mining adds columns to `candidates`. Because their number is
+            # unknown in the graph, the training step is not traced again.
             tf.raw_ops.PlaceholderWithDefault(
                 input=candidates, shape=[None, None]
             ),
@@ -177,7 +181,7 @@ class PairHasher(Hasher):
         return hashed_in_parallel(batches, partial(self, caches=caches))
 
     def clear_if_stale(self) -> None:
-        """Clears caches of untrained columns after a change of weights."""
+        """Clears the caches of untrained columns if weights have changed."""
         for cache in set(self._training_caches):
             if isinstance(cache, UntrainedColumnCache):
                 cache.clear_if_stale()
@@ -191,7 +195,7 @@ def pair_batches(
     reshuffle: bool = False,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from two lists, or checks a dataset and returns it."""
+    """Makes batches of the lists x and y, or checks and returns a dataset x."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
@@ -215,9 +219,10 @@ def pair_batches(
 
 
 def split_pairs(x: Any, y: Any, share: float) -> tuple[Any, Any, Any]:
-    """Splits two lists of pairs; the last `share` is for validation.
+    """Splits two lists of pairs for training and validation.
 
-    Returns the arguments x, y and `validation_data` of `fit`.
+    The last pairs, a `share` of all pairs, are for validation. Returns the
+    arguments x, y and `validation_data` of `fit`.
     """
     if isinstance(x, tf.data.Dataset):
         raise InputError(

@@ -42,7 +42,8 @@ class HashedTriples(NamedTuple):
     """Holds a hashed batch of triples, with each distinct text once."""
 
     query: WordBatch  # its `text_index` is `[batch]`
-    # Its `text_index`, `[2 * batch]`, has the positives, then the negatives.
+    # The positives and the negatives. The `text_index` of `document`,
+    # `[2 * batch]`, lists the positive of each triple, then the negatives.
     document: WordBatch
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
 
@@ -64,7 +65,10 @@ class TripleHasher(Hasher):
         weights: tf.Tensor | None = None,
         cache: HashedTextCache | None = None,
     ) -> HashedTriples:
-        """Hashes the texts of a batch of triples, strings `[batch]` each."""
+        """Hashes the texts of a batch of triples.
+
+        `query`, `positive` and `negative` are strings `[batch]`.
+        """
         check_rows(queries=query, positives=positive, negatives=negative)
         # A graph with a cache cannot be saved, so the cache is optional.
         distinct = (cache or self.words).distinct
@@ -89,7 +93,7 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches from three lists, or checks a dataset and returns it."""
+    """Makes batches of three lists, or checks and returns a dataset x."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
@@ -205,10 +209,11 @@ class PairScorer(TextModel):
                 " make both equal"
             )
         if not matcher.trains_words:
-            # Otherwise Keras would warn that the table has no gradient.
+            # Keras would warn that a trainable table has no gradient.
             words.embedding.trainable = False
         if not matcher.trainable:
-            # Keras does not freeze the layers that a frozen matcher adds.
+            # `trainable=False` does not freeze the layers that a matcher adds
+            # afterwards, so their weights are frozen here.
             for weight in matcher.weights:
                 weight.trainable = False
         self.words = words
@@ -408,7 +413,8 @@ class PairScorer(TextModel):
             ),
             autograph=False,
         ).get_concrete_function(tf.TensorSpec([1], tf.string))
-        # These specs fit queries of any length.
+        # These specs leave the number of words open, so that one graph compares
+        # documents with queries of any length.
         query = tf.nest.map_structure(
             lambda part: tf.TensorSpec(part.shape, part.dtype),
             represent.structured_outputs,

@@ -27,7 +27,8 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8  # marks `None`; no part of a batch has this dtype
+_MARKER_DTYPE = tf.uint8
+"""Dtype of the tensors that replace `None`; no other part of a batch has it."""
 
 
 class Hasher:
@@ -45,7 +46,8 @@ class Hasher:
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, unless they are hashed already.
 
-        Only `PairHasher.dataset` uses `untrained`.
+        With `untrained`, `PairHasher.dataset` also computes the columns of the
+        texts' vectors that are not trained. Other hashers ignore `untrained`.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -62,7 +64,7 @@ def hashed_in_parallel(
 ) -> tf.data.Dataset:
     """Hashes the batches of a dataset in parallel with the training steps."""
 
-    # Conversion by AutoGraph would take 0.3 s without effect.
+    # AutoGraph would take 0.3 s to convert this function, and change nothing.
     @tf.autograph.experimental.do_not_convert
     def in_tuple(*batch: Any) -> tuple[Any]:
         # Without the tuple, Keras would use the fields as x, y and weights.
@@ -174,7 +176,11 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns all clicked titles, and the first row of this process."""
+        """Returns the clicked titles of all processes, as indices.
+
+        The second result is where the titles of this process begin in the first
+        result.
+        """
         return batch.candidates[:, 0], 0
 
     def sum(
@@ -198,12 +204,13 @@ class TextModel(BuiltModel):
     kind: str  # the name of the `ModelKind`
     takes_metrics = False  # whether `compile` accepts further metrics
     given_metrics = False  # whether `compile` got further metrics
-    # Parts of messages: the metrics, how to measure rankings, and what to give
-    # instead of labels or weights.
+    # Parts of error messages. `rankings_hint` is how to measure rankings, and
+    # `weights_hint` is what to give instead of labels or weights.
     own_metrics = "two metrics, loss and accuracy"
     rankings_hint: str
     weights_hint: str
-    # Function from examples, batch size and shuffle seed to string batches.
+    # Function that makes string batches of examples; its other arguments are
+    # the batch size and the shuffle seed.
     batches_of: Callable[..., tf.data.Dataset]
     train_function: Any
     exchange = OneProcess()  # communication with other processes
@@ -464,9 +471,9 @@ class TextModel(BuiltModel):
         return export_models(self, filepath, progress=verbose, **options)
 
     def __dir__(self) -> list[str]:
-        """Leaves out the cached graphs."""
-        # To save or load, Keras reads all attributes that `dir` lists, and
-        # would trace the graphs in 0.7 s.
+        """Lists the attributes without the cached graphs."""
+        # To save or load a model, Keras reads all attributes that `dir` lists.
+        # Reading the graphs would trace them, which takes 0.7 s.
         return [
             name
             for name in super().__dir__()
@@ -555,8 +562,8 @@ class TextModel(BuiltModel):
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # With autotuning, some calls of `fit` would wait at the end for the
-        # autotuner's sleeping thread.
+        # With autotuning, some calls of `fit` would wait at their end until the
+        # sleeping thread of the autotuner wakes up.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)
@@ -567,7 +574,7 @@ class TextModel(BuiltModel):
         is_accurate: tf.Tensor,
         weights: tf.Tensor | None = None,
     ) -> None:
-        # `loss` is the mean of a batch; `is_accurate` is bool `(batch,)`.
+        # `loss` is the mean loss of a batch; `is_accurate` is bool `(batch,)`.
         (mean_loss,) = (m for m in self.metrics if m.name == "loss")
         total = (
             tf.size(is_accurate) if weights is None else tf.reduce_sum(weights)

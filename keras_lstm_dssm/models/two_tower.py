@@ -45,8 +45,9 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     ]
     if len(queries) == 1 or widths[0] != widths[1]:
         return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
-    # The sum is the cosine, because the blocks of a row together have norm 1.
-    # The product of untrained blocks needs no gradient, and can run in parallel
+    # The blocks of a text together form a vector of norm 1, so the sum of the
+    # blocks' products is the cosine. The untrained blocks are multiplied apart,
+    # because their product needs no gradient and can be computed in parallel
     # with the recurrence.
     return tf.add_n(
         [
@@ -69,13 +70,14 @@ def random_negatives(
 
     Negatives are clicked titles of other rows of the batch. `candidates`,
     `(batch, 1 + k)`, has the clicked title and k further negatives of each
-    query. `all_clicked` has the clicked titles of all workers. The titles of
-    this worker begin at `first_row`. `candidates` and `all_clicked` have
-    indices of rows of `document`, `(titles, d)`. Cosines and labels are
+    query. `all_clicked` has the clicked titles of all workers; those of this
+    worker begin at `first_row`. `candidates` and `all_clicked` have indices of
+    rows of `document`, `(titles, d)`. Cosines and labels are
     `(batch, 1 + n + k)`, the clicked title first.
     """
     batch = tf.shape(all_clicked)[0]
-    # Offsets from 1 to batch - 1 never reach the same row.
+    # Row i takes the title of row (i + offset) % batch. With offsets from 1 to
+    # batch - 1, this is never the title of row i itself.
     offset = tf.random.stateless_uniform(
         [batch, n], seed, 1, tf.maximum(batch, 2), tf.int32
     )
@@ -85,7 +87,7 @@ def random_negatives(
     negatives = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
     vectors = tf.gather(document, tf.concat([clicked, negatives], axis=1))
     # The clicked title has the label 1, and a negative has the label 0. A
-    # negative that equals the clicked title has the label -1.
+    # negative that equals the clicked title has the label -1, and is ignored.
     equal = tf.cast(tf.equal(negatives, clicked), query.dtype)
     labels = tf.concat([tf.ones_like(clicked, query.dtype), -equal], axis=1)
     return cosine_pairs(query[:, tf.newaxis, :], vectors), labels
@@ -96,7 +98,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
     If a negative has the same cosine, the clicked title is not the nearest.
     """
-    if labels.shape.rank == 1:  # columns of the clicked titles
+    if labels.shape.rank == 1:  # labels are the clicked titles' columns
         clicked = tf.gather(cosines, labels, batch_dims=1)
         as_near = cosines >= clicked[:, tf.newaxis]
         return tf.math.count_nonzero(as_near, axis=-1) == 1
@@ -106,7 +108,7 @@ def clicked_is_nearest(cosines: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def _one_hot(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Converts column indices to one-hot labels; keeps other labels."""
+    """Converts labels that are column indices to one-hot labels."""
     if labels.shape.rank > 1:
         return labels
     return tf.one_hot(labels, tf.shape(scores)[1], dtype=scores.dtype)
@@ -116,9 +118,9 @@ class EpochBounds(keras.callbacks.Callback):
     """Clears outdated caches before an epoch, and syncs weights after it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Clears caches that were filled with other weights."""
+        """Clears the caches of untrained columns if weights have changed."""
         # Callbacks such as `BackupAndRestore` set weights when training begins.
-        # The caches may then already have rows.
+        # The caches may then already have rows of the previous weights.
         self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -130,11 +132,11 @@ class ZeroLossWarning(keras.callbacks.Callback):
     """Warns if the loss of the first epoch is 0."""
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Clears the losses of an earlier training."""
+        """Forgets the losses of an earlier training."""
         self._epoch_losses: list[float] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Warns before the second epoch, below the first progress bar."""
+        """Warns before the second epoch, below the bar of the first epoch."""
         self._warn()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -143,7 +145,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._epoch = epoch + 1
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Warns if there was only one epoch."""
+        """Warns here if the training had only one epoch."""
         self._warn()
 
     def _warn(self) -> None:
@@ -264,7 +266,7 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes statistics of distinct titles, if an encoder needs any."""
+        """Computes the statistics of distinct titles that encoders need."""
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
             tower.adapt(titles, cache=cache)
@@ -296,7 +298,7 @@ class TwoTower(SyncedWeights, TextModel):
             InputError: XLA or half precision is requested; or `metrics` has
                 accuracy, which every `TwoTower` measures.
         """
-        self.sync_weights()  # applies updates of the previous optimizer
+        self.sync_weights()  # applies pending updates of the previous optimizer
         super().compile(optimizer, loss, jit_compile=jit_compile, **kwargs)
         nesterov = self._nesterov()
         if nesterov:
@@ -463,7 +465,7 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> tuple[Blocks, Blocks]:
         blocks = self.query_encoder.blocks(batch.query, training)
         queries = [tf.gather(block, batch.query.text_index) for block in blocks]
-        if self.tied:  # `batch.query` also has the distinct titles
+        if self.tied:  # the texts of `batch.query` are queries and titles
             return queries, [tf.gather(block, batch.titles) for block in blocks]
         return queries, self.document_encoder.blocks(batch.document, training)
 
@@ -474,7 +476,11 @@ class TwoTower(SyncedWeights, TextModel):
         batch: HashedPairs,
         training: bool,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns cosines of queries and candidates, and the labels."""
+        """Returns the cosines of queries and candidates, and the labels.
+
+        With in-batch negatives, labels are the columns of the clicked titles.
+        For other negatives see `random_negatives`.
+        """
         if self.negatives == "in_batch":
             return all_cosines(queries, titles), batch.candidates[:, 0]
         # The seed depends on the training step, so that a resumed run draws the
@@ -561,7 +567,8 @@ class TwoTower(SyncedWeights, TextModel):
         """
         self.exchange = exchange
         self.hasher.fingerprints = True
-        self.train_function = None  # Keras traces the training step again
+        # Without a train function, Keras traces the training step again.
+        self.train_function = None
 
     def _batches(
         self, x: Any, y: Any = None, reshuffle: bool = True, **options: Any

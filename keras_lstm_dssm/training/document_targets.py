@@ -96,7 +96,7 @@ class KeyWords:
             )
 
     def idf(self, word: str) -> float:
-        """Returns the IDF of a normalised word, which may be unknown."""
+        """Returns the IDF of any normalised word."""
         ratio = (1 + self.documents) / (1 + self._frequency[word])
         return math.log(ratio) + 1
 
@@ -104,8 +104,9 @@ class KeyWords:
         """Yields the key words of each document.
 
         Key words are normalised words. Stop words and single ASCII characters
-        are left out. The order is by descending TF-IDF, then by occurrence.
-        With `source="summary"` a document without a summary has no key words.
+        are left out. The word with the highest TF-IDF is first. Words with
+        equal TF-IDF are in order of their first occurrence. With
+        `source="summary"`, a document without a summary has no key words.
         """
         from_document = self.source == "document"
         for words in self._words(
@@ -113,12 +114,13 @@ class KeyWords:
             for document in documents
         ):
             counts = Counter(filter(self._may_be_key, words))
-            # `sorted` is stable, and a `Counter` has the order of the text.
+            # A `Counter` lists words in order of first occurrence, and `sorted`
+            # keeps this order for words with equal TF-IDF.
             ranked = sorted(counts, key=lambda w: -counts[w] * self.idf(w))
             yield ranked[: self._count]
 
     def _may_be_key(self, word: str) -> bool:
-        # Single letters mostly come from an apostrophe, such as in "it's".
+        # Most single letters are split off at an apostrophe, as in "it's".
         is_character = len(word) == 1 and word.isascii()
         return not is_character and word not in self._stop_words
 
@@ -141,7 +143,7 @@ class Target(NamedTuple):
     """The salient sentences and the key words of one document."""
 
     sentences: int  # number of sentences of the document
-    salient: list[int]  # indices from 0, ascending
+    salient: list[int]  # indices of the salient sentences, from 0, ascending
     key_words: list[str]  # normalised; may be empty
 
     def marks(self) -> np.ndarray:
@@ -154,7 +156,7 @@ class DocumentTargets:
     """The targets of the documents that a `KeyVec` is trained or measured on.
 
     Args:
-        targets: Document id -> target.
+        targets: The target of each document, by document id.
         counts: The threshold, and the numbers of salient sentences.
 
     Example:
@@ -183,18 +185,21 @@ class DocumentTargets:
             teacher: Compares sentences with the summary.
             key_words: The `KeyWords` of the training documents.
             theta: Threshold of the similarity. Default: the teacher's
-                threshold, or `salience_threshold` of `documents`.
+                threshold, or, if the teacher has none, the
+                `salience_threshold` of `documents`.
 
         Raises:
-            InputError: No document has a summary, and `key_words` are chosen
-                from summaries.
+            InputError: No document has a summary, though `key_words` are
+                chosen from summaries.
         """
         similarities = list(teacher.similarities(documents))
         theta = teacher.theta if theta is None else theta
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
-                theta = 0.0  # not used: the first sentences are salient
+                # Theta is not used: without summaries, the first sentences are
+                # salient.
+                theta = 0.0
             else:
                 theta = salience_threshold(similarities)
         targets, counts = {}, SalienceCounts(theta)
@@ -218,9 +223,9 @@ class DocumentTargets:
         if target is None or sentences != len(document.sentences):
             raise InputError(
                 f"document {document.id!r}: found {len(document.sentences)}"
-                f" sentences, expected {sentences or 'no such document'}: the"
-                " targets of this run are of other documents; restore the"
-                " documents, or train anew in another --output"
+                " sentences, but the targets of this run have"
+                f" {sentences or 'no such document'}: restore the documents, or"
+                " train anew in another --output"
             )
         return target
 
@@ -231,7 +236,10 @@ class DocumentTargets:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
-        """Reads what `write` wrote; `InputError` if missing or damaged."""
+        """Reads a file that `write` has written.
+
+        Raises `InputError` if the file is missing or damaged.
+        """
 
         def parse(value: Any) -> "DocumentTargets":
             targets = {
@@ -252,8 +260,9 @@ class DocumentTargets:
 _POOL = 16  # number of batches whose documents are sorted by length together
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Int arrays of a batch: the indices of documents, the indices of sentences,
-and the number of sentences of each document."""
+"""Three int arrays of a batch: the indices of its documents, the indices of its
+sentences among the sentences of all documents, and the number of sentences of
+each document."""
 
 
 class DocumentExamples:
@@ -326,7 +335,7 @@ class DocumentExamples:
             excerpt: Largest number of sentences of an excerpt. Each epoch draws
                 an excerpt of each document: 1 to `excerpt` random sentences in
                 the document's order. The logarithm of the number of sentences
-                is uniform. Default 0: whole documents.
+                is drawn uniformly. Default 0: whole documents.
 
         Returns:
             A dataset of (documents, salient, key words), see `in_order`. Its
@@ -382,7 +391,8 @@ class DocumentExamples:
         self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
         order = permutation(len(self), seed, epoch)
-        # Documents longer than an excerpt stay in random order.
+        # Documents with `excerpt` or more sentences count as equally long, so
+        # they stay in random order.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):
@@ -398,7 +408,7 @@ class DocumentExamples:
     def _excerpts(
         self, rows: np.ndarray, counts: np.ndarray, random: np.random.Generator
     ) -> _Batch:
-        """Draws `counts` sentences from each document; keeps their order."""
+        """Draws `counts[i]` sentences of document `rows[i]`, in their order."""
         sentences = [
             start
             + (

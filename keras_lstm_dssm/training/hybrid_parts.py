@@ -25,9 +25,10 @@ OOV_BUCKETS = 8192  # `oov_buckets` of fitted words if there are no towers
 class HybridParts(NamedTuple):
     """The encoders of a hybrid retriever's parts `"towers"` and `"words"`."""
 
-    query: Mapping[str, TextEncoder]  # name of a part -> query encoder
-    document: Mapping[str, TextEncoder]  # name of a part -> document encoder
-    teacher: TeacherVectors | None = None  # has vectors of whole titles
+    query: Mapping[str, TextEncoder]  # the query encoder of each part
+    document: Mapping[str, TextEncoder]  # the document encoder of each part
+    # The part `"words"` uses a teacher's vectors of whole titles, if given.
+    teacher: TeacherVectors | None = None
 
     @classmethod
     def of(
@@ -56,7 +57,7 @@ class HybridParts(NamedTuple):
         if width != (units := document[WORDS].units):
             raise InputError(
                 f"{teacher.folder}: found vectors of {width} numbers, expected"
-                f" {units}, the width of the run's part `words`"
+                f" {units} as in the run: give the teacher of the run"
             )
         return cls(query, document, teacher)
 
@@ -77,7 +78,13 @@ class HybridParts(NamedTuple):
         titles: Sequence[str],
         queries: Sequence[str] = (),
     ) -> HybridSettings:
-        """Replaces default weights by `without_dev`, and adds BM25's terms."""
+        """Chooses the settings that the user has not set.
+
+        If all weights are the defaults, `HybridSettings.without_dev` chooses
+        the weights. The weights of missing parts become 0. If `bm25_words` is
+        not set, it is chosen for `titles`.
+        `queries` are the queries of the training clicks, if known.
+        """
         names = self.names
         if not queries:
             names = tuple(name for name in names if name != HUBNESS)
@@ -91,7 +98,10 @@ class HybridParts(NamedTuple):
     def encoders(
         self, weights: Mapping[str, float]
     ) -> tuple[HybridEncoder, HybridEncoder] | None:
-        """Returns query and document encoder; `None` if all weights are 0."""
+        """Returns the hybrid's query encoder and its document encoder.
+
+        Returns `None` if the weights of all parts with encoders are 0.
+        """
         if not any(weights.get(name) for name in self.query):
             return None
         return (
@@ -100,7 +110,7 @@ class HybridParts(NamedTuple):
         )
 
     def systems(self, **options: Any) -> dict[str, DenseSystem]:
-        """Returns name of a part -> system; `options` are for `encode`."""
+        """Makes a system of each part; `options` are arguments of `encode`."""
         systems = {}
         for name in self.query:
             encoders = self.encoders({name: 1.0})
@@ -127,8 +137,8 @@ def _fit_teacher_words(
         hashing = {name: config[name] for name in names}
     if folder is None:
         raise InputError(
-            "found a teacher's vectors without a folder, expected the result of"
-            " TeacherVectors.open: words are fitted to the texts of the folder"
+            "the teacher's vectors have no folder with the texts that words are"
+            " fitted to: give the result of TeacherVectors.open(folder)"
         )
     words = fit_words(folder, WordSumEncoder(**hashing).trigrams)
     encoder = WordSumEncoder(**(hashing | words.config))

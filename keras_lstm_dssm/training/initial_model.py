@@ -17,11 +17,12 @@ from keras_lstm_dssm.settings.recipes import ModelRecipe
 
 # Arguments of a model that a new training may change.
 _CHANGEABLE = {"seed", "negatives", "n", "dropout", "max_sentences"}
+# Keys of the layers' configurations on which no weights depend.
 _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model, and the recipe and folder of its run, if any."""
+    """A trained model; if it has a run, the run's recipe and folder."""
 
     model: Any
     recipe: ModelRecipe | None = None
@@ -29,7 +30,7 @@ class InitialModel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The run folder, or `"init"`, for error messages."""
+        """What error messages call the model: its run folder, or `"init"`."""
         return self.path or "init"
 
     @classmethod
@@ -77,7 +78,7 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks that a recipe has the kind and the `words` of this model."""
+        """Checks that a recipe has this model's kind and its `words`."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(
@@ -115,7 +116,10 @@ def _check_model(model: Any, name: str) -> None:
 
 
 def _network_settings(model: Any) -> dict[str, Any]:
-    """Returns the settings on which the weights depend: name -> value."""
+    """Returns the settings on which a model's weights depend.
+
+    Settings of layers have names such as `words.dimension`.
+    """
     flat: dict[str, Any] = {}
 
     def add(name: str, value: Any) -> None:

@@ -81,11 +81,12 @@ def _directions(vectors: np.ndarray) -> np.ndarray:
     """Scales vectors to unit length, and subtracts the mean vector."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     directions = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    # The mean would change the scores of all key words by the same number.
+    # The mean vector would add the same number to the scores of all key words,
+    # which does not change the words' probabilities.
     return directions - directions.mean(axis=0)
 
 
-_UNSEEN = 0.1  # the count of a key word that no training document has
+_UNSEEN = 0.1  # added to the count of each key word, so that no count is 0
 
 
 class KeyVecTraining(Training):
@@ -120,7 +121,7 @@ class KeyVecTraining(Training):
 
     @cached_property
     def bad_lines(self) -> Mapping[str, int]:
-        """Reason -> number of skipped lines of the data."""
+        """The number of skipped lines of the data, for each reason."""
         return self.folder.counts.bad_lines
 
     @cached_property
@@ -193,8 +194,8 @@ class KeyVecTraining(Training):
             return super().best_epoch()
         if not self.folder.count("dev"):
             return None
-        # The loss rises long before the vectors stop improving. Without a
-        # `patience`, the loss therefore chooses no epoch.
+        # The validation loss rises long before the vectors stop improving, so
+        # it chooses the epoch only if the user gives a `patience`.
         documents = DocumentExamples(self.folder.of("dev"), self.targets)
         return ValidationLoss(
             documents.in_order(self.recipe.batch_size),
@@ -252,7 +253,7 @@ class KeyVecTraining(Training):
 
     @cached_property
     def key_word_counts(self) -> Counter[str]:
-        """Key word -> number of training documents with this key word."""
+        """The number of training documents with each key word."""
         return Counter(
             word
             for document in self.folder.of("train")
@@ -281,7 +282,10 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
 def targets_of(
     folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train and `split`, with the theta of train."""
+    """Computes the targets of the documents of train and of `split`.
+
+    Both splits have the salience threshold theta of train.
+    """
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)

@@ -17,7 +17,7 @@ from keras_lstm_dssm.settings.recipes import Recipe
 from keras_lstm_dssm.text.many_texts import NormalizedTextCache
 from keras_lstm_dssm.text.word_hashing import normalize
 
-MAX_COMPARISONS = 4 * 10**9  # number of cosines, see `mine_negatives`
+MAX_COMPARISONS = 4 * 10**9  # largest number of cosines, see `mine_negatives`
 _SAMPLED_TITLES = 50_000
 _PAIRS_AT_ONCE = 2**16
 _GZIP_LEVEL = 1  # the fastest compression
@@ -60,13 +60,13 @@ def mine_negatives(
         progress: Whether to show progress bars. Default `False`.
 
     Returns:
-        Query -> titles, nearest first, for `GivenNegatives`.
+        The mined titles of each query, nearest first, for `GivenNegatives`.
 
     Example:
     >>> negatives = GivenNegatives(mine_negatives(model, log), k=2)
     """
-    # Texts with equal normalised words are one text, because encoders cannot
-    # distinguish them. The keys of these dicts are normalised.
+    # Texts with equal normalised words count as one text, because encoders
+    # cannot distinguish them. The keys of these dicts are normalised texts.
     title_of: dict[str, str] = {}
     query_of: dict[str, str] = {}
     clicked: dict[str, set[str]] = {}
@@ -117,7 +117,7 @@ def mine_negatives(
 def _with_keys(
     model: Any, pairs: Iterable[Pair]
 ) -> Iterator[tuple[Pair, str, str]]:
-    """Yields pairs with the normalised words of query and title."""
+    """Yields each pair, its normalised query and its normalised title."""
     stream = iter(pairs)
     while block := list(itertools.islice(stream, _PAIRS_AT_ONCE)):
         queries, titles = zip(*block, strict=True)
@@ -183,9 +183,10 @@ class HardNegatives:
     ) -> GivenNegatives | None:
         """Returns the negatives of an epoch, counted from 0.
 
-        Returns `None` before the first mining, or if no title was mined. Mines
-        if the epoch `begins` and mining is due; otherwise reads the file.
-        `clicks` replace the constructor's clicks.
+        Returns `None` before the first mining, or if no title was mined.
+        `begins` is whether no step of the epoch was trained yet. If it is true
+        and mining is due at this epoch, titles are mined; otherwise, the titles
+        of the last mining are read. `clicks` replace the constructor's clicks.
 
         Raises:
             InputError: The file is missing, damaged or from another epoch.
@@ -207,7 +208,7 @@ class HardNegatives:
             self._write(mined_at, titles)
         else:
             titles = self._read(mined_at)
-        if not any(titles.values()):  # all titles were clicked
+        if not any(titles.values()):  # all titles found were clicked
             return None
         split = model.query_encoder.trigrams.split
         if self._normalized is None:
@@ -221,7 +222,7 @@ class HardNegatives:
         )
 
     def _write(self, epoch: int, titles: dict[str, list[str]]) -> None:
-        """Writes the distinct titles, and indices of each query's titles."""
+        """Writes distinct titles, and each query's titles as indices."""
         title_rows: dict[str, int] = {}
         rows = {
             query: [

@@ -25,7 +25,7 @@ from keras_lstm_dssm.text.word_hashing import (
 from lstm_dssm_client.bm25 import idf, term_shares
 
 MAX_SALIENT = 10  # largest number of salient sentences of any document
-_SMALLEST_STEP = 1e-5  # similarities are rounded to 5 decimals
+_SMALLEST_STEP = 1e-5  # between similarities, which have 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
@@ -37,7 +37,7 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
     """Chooses the threshold theta; Bi and Ma 2017 give no number.
 
     At least half of the documents with a summary have K/2 (rounded up) or more
-    sentences above the threshold. K is `largest_salient`.
+    sentences above the threshold. K is the document's `largest_salient`.
     """
     halves = []
     for similarity in similarities:
@@ -51,7 +51,8 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             " take key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
-    # The threshold is just below the median: similarities must exceed it.
+    # Similarities must exceed the threshold. It is just below the median, so
+    # that a similarity equal to the median exceeds it.
     return round(median - _SMALLEST_STEP / 2, 6)
 
 
@@ -76,9 +77,9 @@ class SalienceCounts:
 
     theta: float
     documents: int = 0
-    sentences: int = 0  # of all documents
+    sentences: int = 0
     salient: int = 0
-    none: int = 0  # documents with a summary and no sentence above theta
+    none: int = 0  # documents with a summary, but no sentence above theta
     full: int = 0  # documents with K salient sentences
     no_summary: int = 0
 
@@ -115,9 +116,11 @@ class SalienceCounts:
 class Agreement(NamedTuple):
     """How well scores rank salient sentences: means over documents."""
 
-    precision: float  # R-precision: at rank r if r sentences are salient
+    # R-precision: the precision at rank r if r sentences are salient.
+    precision: float
     average_precision: float
-    base_rate: float  # share of salient sentences: precision of random scores
+    # Share of salient sentences, which is the precision of random scores.
+    base_rate: float
 
 
 def agreement(
@@ -149,8 +152,8 @@ def agreement(
 _DOCUMENTS_AT_ONCE = 64
 
 Compare = Callable[[Sequence[Document]], Iterator[np.ndarray]]
-"""Function from documents with summaries to the similarities of sentences,
-float `[sentences]` for each document."""
+"""Function that takes documents with summaries. For each document, it yields
+the similarities of the sentences to the summary, float `[sentences]`."""
 
 
 @dataclass(eq=False)
@@ -166,7 +169,8 @@ class SalienceTeacher:
         """Yields the similarities of each document's sentences, float64.
 
         The similarity to a summary is the maximum over the summary's sentences
-        (Bi and Ma 2017), except for `"lead"`. Without a summary, it is NaN.
+        (Bi and Ma 2017). Only the teacher `"lead"` does not read the summary.
+        The sentences of a document without a summary have the similarity NaN.
         """
         stream = iter(documents)
         while block := list(itertools.islice(stream, _DOCUMENTS_AT_ONCE)):
@@ -174,7 +178,8 @@ class SalienceTeacher:
             similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
-                    # Rounded, because equal sentences need equal values.
+                    # Equal sentences need equal values. Without rounding, these
+                    # could differ in the last digits.
                     yield np.round(next(similarities).astype(np.float64), 5)
                 else:
                     yield np.full(len(document.sentences), np.nan)
@@ -190,7 +195,10 @@ _K1, _B = 1.2, 0.75
 
 
 class _BM25:
-    """Compares sentences by BM25, with IDFs over all training sentences."""
+    """Compares sentences with summaries by BM25.
+
+    The IDF of a word is computed over all training sentences.
+    """
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._frequency: Counter[str] = Counter()
@@ -210,8 +218,8 @@ class _BM25:
             for query in map(alphanumeric, document.summary):
                 scores = self._scores(query, [*sentences, query])
                 if scores[-1]:  # the query has a word
-                    # Dividing by the query's score for itself makes theta fit
-                    # queries of any length.
+                    # Long queries have higher scores. Divided by the query's
+                    # score for itself, all scores fit one threshold theta.
                     best = np.maximum(best, scores[:-1] / scores[-1])
             yield best
 
@@ -231,7 +239,7 @@ class _BM25:
 
 
 def _by_cosine(unit_vectors: Callable[[list[str]], Any]) -> Compare:
-    """Makes a `Compare` from a function that returns vectors of texts."""
+    """Makes a `Compare` from a function that returns texts' unit vectors."""
 
     def compare(documents: Sequence[Document]) -> Iterator[np.ndarray]:
         row_of: dict[str, int] = {}
@@ -296,6 +304,7 @@ def salience_teacher(
             "folder of a run of two towers"
         )
     teacher = open_towers(teacher, "salience")
-    # Sentences are more like queries than like titles. One encoder encodes all
-    # sentences, because equal sentences need equal vectors.
+    # Sentences are more like queries than like titles, so the query encoder
+    # encodes them. It encodes the summary, too, because equal sentences need
+    # equal vectors.
     return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

@@ -28,7 +28,8 @@ from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import Training, open_clicks
 
-FILE_NAME = "mined_lists.json.gz"  # negatives that two towers have mined
+FILE_NAME = "mined_lists.json.gz"
+"""Name of the file of the negatives that two towers have mined."""
 
 
 class ScorerTraining(Training):
@@ -141,7 +142,7 @@ class ScorerTraining(Training):
         return model
 
     def warn(self, model: PairScorer) -> None:
-        """Warns of mined negatives, and of test answers in training data."""
+        """Warns of mined negatives, and of positives that dev or test has."""
         if self.log is not None and is_collection(self.spec):
             self.print_warning(
                 "no document of the training split is judged not relevant:"
@@ -155,7 +156,7 @@ class ScorerTraining(Training):
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Sets `topics` in a recipe of `DeepMatch` without `topics`."""
+    """Sets `topics` if the recipe's matcher is `DeepMatch` and has none."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
@@ -170,7 +171,8 @@ def mine_lists(
 ) -> list[JudgedList]:
     """Mines negatives for each query, and writes the lists to a file."""
     towers = open_towers(towers, "negatives_from")
-    # `clicked_lists` looks up each title by its text on one line.
+    # `clicked_lists` looks up the titles that the index finds among the log's
+    # titles in the form of `one_line`, so the index has them in the same form.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})

@@ -57,19 +57,20 @@ def skip_gram_vectors(
 ) -> np.ndarray:
     """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
 
-    The method is that of Mikolov et al. 2013, with gensim's defaults. Words
-    after the first 10,000 of a text are ignored.
+    The method is that of Mikolov et al. 2013, with gensim's defaults. Of each
+    text, only the first 10,000 words are read.
     """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)
     import_optional("gensim.models.word2vec", "baselines")
-    if not isinstance(texts, str | bytes):  # `split_in_batches` raises for str
+    if not isinstance(texts, str | bytes):  # one string is an error in `_train`
         texts = tuple(texts)
     words = tuple(vocabulary)
     arguments = (texts, words, dimension, window, epochs, seed, split)
     folder = _cache_folder.get()
     if folder is None:
-        return _train(*arguments).copy()  # a caller may change the copy
+        # `_train` is cached, and the caller may change the array.
+        return _train(*arguments).copy()
     digest = hashlib.sha256(ascii(arguments).encode()).hexdigest()
     path = folder / f"{digest[:16]}.npy"
     if not path.exists():

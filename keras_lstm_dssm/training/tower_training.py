@@ -1,4 +1,4 @@
-"""`TowerTraining` trains two towers. `Replay` trains on old clicks again."""
+"""`TowerTraining` trains two towers. `Replay` draws old clicks for it."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,8 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_REPLAY_STREAM = 1 << 32  # separates replay's draws from the batches' order
+_REPLAY_STREAM = 1 << 32
+"""A further seed: old clicks are drawn independently of the batches' order."""
 
 
 class Replay:
@@ -63,8 +64,8 @@ class Replay:
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
         requested = max(1, round(spec.share * new))
-        # Number of old clicks in an epoch with `new` new clicks. An old click
-        # occurs at most once in an epoch.
+        # Number of old clicks in each epoch. If there are fewer old clicks than
+        # `requested`, an epoch has each of them once.
         self.rows = min(requested, self.log.count())
         self.seed = seed
         self.path = folder / _FILE
@@ -81,7 +82,8 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # `rows` blocks with clicks have at least `rows` clicks.
+        # In this random order, the first `rows` blocks that have clicks have at
+        # least `rows` clicks together.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -163,8 +165,8 @@ class TowerTraining(Training):
         )
         self.spec = self._source.spec
         self.log = self.clicks  # `prepare` adds synthetic pairs
-        # `rows` is the number of pairs in a batch of this process. `Workers`
-        # sets `rows`, and `joint_steps`, the number of steps in an epoch.
+        # Number of pairs in a batch of this process, and number of steps in an
+        # epoch. If several workers train, `Workers` sets both.
         self.rows = self.recipe.batch_size
         self.joint_steps: int | None = None
         self.titles, self.judged = self._text_arguments()
@@ -176,7 +178,10 @@ class TowerTraining(Training):
     def _text_arguments(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Checks and stores `titles` and `judged`; a resumed run reads them."""
+        """Checks and stores the arguments `titles` and `judged`.
+
+        A resumed run reads the stored arguments.
+        """
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_stored_texts(path)
@@ -197,7 +202,10 @@ class TowerTraining(Training):
         return titles, judged
 
     def new_model(self, initial: InitialModel | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model; copies `initial` if given."""
+        """Builds, adapts and compiles the model.
+
+        The weights are random, or copies of the weights of `initial`.
+        """
         recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
             model = with_fitted_words(recipe, self.config.teacher, seed)
@@ -262,7 +270,7 @@ class TowerTraining(Training):
 
     @cached_property
     def frequencies(self) -> ClickFrequencies | None:
-        """Titles' click frequencies for the logQ correction, or `None`."""
+        """Titles' click frequencies, or `None` without the logQ correction."""
         if not self.recipe.logq:
             return None
         return ClickFrequencies.from_log(self.log, split=self.split_of_titles)
@@ -278,7 +286,7 @@ class TowerTraining(Training):
         log, epochs = self.log, self.recipe.epochs
         frequencies = self.frequencies
         if self.replay:
-            # Each epoch has other old clicks, so the dataset ends with the
+            # Each epoch has different old clicks, so the dataset ends with the
             # epoch of step `first`.
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
@@ -310,7 +318,11 @@ class TowerTraining(Training):
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches until mining or replay is due, and the last epoch."""
+        """Returns batches, and their last epoch, counted from 1.
+
+        The batches end before the next mining of negatives. With old clicks,
+        they end with the epoch, because each epoch has different old clicks.
+        """
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
@@ -323,7 +335,7 @@ class TowerTraining(Training):
     def _mine(
         self, miner: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines in the first process; other processes read the results."""
+        """Mines in the first process if due; the others read its results."""
         clicks = miner.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
@@ -394,7 +406,7 @@ class TowerTraining(Training):
         return list(dict.fromkeys([*self.titles, *titles]))
 
     def warn(self, model: TwoTower) -> None:
-        """Warns if nothing is mined, or if encoders cannot read letters."""
+        """Warns if nothing is mined, or if the encoders miss many letters."""
         recipe, mined = self.recipe, self.negatives
         if isinstance(mined, HardNegatives) and not mined.from_start:
             if recipe.epochs <= recipe.mine_every:

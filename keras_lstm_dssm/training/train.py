@@ -47,10 +47,10 @@ class Processes:
 
     first: bool = True  # whether this process writes the run folder
     size: int = 1  # number of processes
-    rank: int = 0  # number of this process, from 0
+    rank: int = 0  # index of this process
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; all get the result."""
+        """Calls a function in the first process; all get its result."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -98,7 +98,7 @@ class Training(ABC):
     """Base class of all trainings: opens data, makes the model and batches."""
 
     examples_name = "pairs"  # what messages call the training examples
-    spec: str  # data specification, to open the data when resuming
+    spec: str  # specification of the data, by which a resumed run opens them
     log: ClickLog | None = None  # the click log, if the examples are clicks
     progress: bool = False  # whether encoding and mining show progress bars
 
@@ -149,7 +149,7 @@ class Training(ABC):
 
     @abstractmethod
     def dev_task(self, spec: str) -> Any:
-        """Opens the dev data, on which the model is measured after epochs."""
+        """Opens the dev data, on which the model is evaluated after epochs."""
 
     def best_epoch(self) -> BestEpoch | None:
         """Returns the callback that chooses the best epoch, or `None`."""
@@ -172,14 +172,17 @@ class Training(ABC):
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Returns batches for the validation loss after each epoch."""
-        # In a random order, the negatives in a batch are as different as in
-        # training.
+        # The pairs are in random order, so that the negatives in a batch are as
+        # varied as in training.
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches of one call of `fit`, and their last epoch."""
+        """Returns the batches of a call of `fit`, and the epoch they end with.
+
+        The epoch is counted from 1.
+        """
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
@@ -217,7 +220,7 @@ class Training(ABC):
 
     @cached_property
     def bad_lines(self) -> Mapping[str, int]:
-        """Reason -> number of skipped lines of the data."""
+        """The number of skipped lines of the data, for each reason."""
         return self.log.bad_lines() if self.log else {}
 
     def settings(self) -> dict[str, Any]:
@@ -267,7 +270,10 @@ def open_clicks(
     max_bad_lines: int = 0,
     fields: str | None = None,
 ) -> tuple[ClickLog, DataSource]:
-    """Opens clicks from a log, a path or pairs; returns clicks and source."""
+    """Opens the clicks of a log, of files or of pairs.
+
+    Returns the click log and its `DataSource`.
+    """
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
@@ -305,7 +311,8 @@ def restore(
         best.best_weights = run.load_model().get_weights()
     is_due = epochs and epochs not in rows and best.is_due(epochs, last)
     if is_due and not steps_in_epoch:
-        # The run stopped before this evaluation, so it is made now.
+        # The run stopped after this epoch but before its evaluation, which is
+        # made now.
         logs: dict[str, float] = {}
         callbacks: list[keras.callbacks.Callback] = [best]
         if saved:
@@ -347,7 +354,8 @@ def fit(
             _fit_epochs(
                 training,
                 model,
-                # Writers are last, because other callbacks may stop training.
+                # Writers are last: they write the metrics of other callbacks,
+                # and a checkpoint if one of these stops the training.
                 [*joins, *training.watches, *evaluations, *callbacks, *writers],
                 verbose,
                 validation and training.validation_batches(validation),
@@ -384,7 +392,7 @@ def _fit_epochs(
     verbose: Any,
     validation: tf.data.Dataset | None,
 ) -> None:
-    """Fits a model to the end, in several calls of `fit` if necessary."""
+    """Fits a model to the end, in one or several calls of `fit`."""
     recipe, steps = training.recipe, training.steps_per_epoch
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())

@@ -29,11 +29,11 @@ from keras_lstm_dssm.settings.training import TrainingConfig
 from keras_lstm_dssm.version import __version__
 from lstm_dssm_client.bm25 import idf
 
-QUERY_WEIGHT = 3.0  # weight of a query in the fit; a title has weight 1
-STRENGTH = 0.1  # regularisation of word vectors
-TRIGRAM_STRENGTH = 1.0  # regularisation of trigram vectors
-STEPS = 30  # steps of conjugate gradients
-_COLUMNS = 64  # columns to solve at once; bounds the memory
+QUERY_WEIGHT = 3.0  # weight of a query in the fit; other texts have weight 1
+STRENGTH = 0.1  # strength of the regularisation of word vectors
+TRIGRAM_STRENGTH = 1.0  # strength of the regularisation of trigram vectors
+STEPS = 30  # number of steps of conjugate gradients
+_COLUMNS = 64  # number of columns solved at once, which limits the memory
 _TINY = np.float32(1e-30)
 
 
@@ -65,22 +65,24 @@ def fit_words(
 ) -> FittedWords:
     """Fits word vectors to the text vectors that `teach` has written.
 
-    A has a row for each query, title and span of a title: the counts of the
-    words times sqrt(IDF), scaled to length 1. T has the teacher's vectors of
-    these texts, scaled to length 1. W^2 is the diagonal matrix of the weights
-    of the texts.
+    The matrix A has a row for each query, title and span of a title: the counts
+    of the words times sqrt(IDF), scaled to length 1. The rows of T are the
+    teacher's vectors of these texts, scaled to length 1. W^2 is the diagonal
+    matrix of the weights of the texts.
 
         X = argmin |W (A X - T)|^2 + STRENGTH |X - X_0|^2
 
     A row of X_0 is the teacher's vector of the word if the word is a text by
-    itself, or else 0. The vector of a word is its row of X times sqrt(IDF). B
-    has the counts of the trigrams in each word:
+    itself, or else 0. The vector of a word is its row of X times sqrt(IDF).
+
+    The matrix B has a row for each word: the counts of its trigrams.
 
         U = argmin |B U - X|^2 + TRIGRAM_STRENGTH |U|^2
 
     The vector of a trigram is its row of U times the largest sqrt(IDF).
 
-    Fitting takes memory for the vectors, and 12 bytes per word of each text.
+    Fitting needs memory for all vectors, and 12 bytes for each word of each
+    text.
     """
     files = TeacherFolder(folder)
     # The texts are queries, then titles, then spans of titles, then words.
@@ -92,7 +94,7 @@ def fit_words(
     words, word_index = np.unique(keys, return_inverse=True)
     counts = _count_matrix(word_index, text_bounds, len(words))
     counts.sum_duplicates()
-    # The index of a text's only word; -1 for a text with no or several words.
+    # For a text of one word, the index of this word; for other texts, -1.
     is_single = np.diff(text_bounds) == 1
     single = np.where(is_single, counts.indices[counts.indptr[:-1]], -1)
     counts = counts[:spans_end]
@@ -122,7 +124,10 @@ def fit_words(
 def _count_matrix(
     columns: np.ndarray, bounds: np.ndarray, width: int
 ) -> sparse.csr_matrix:
-    """Makes a matrix whose row i is 1 at `columns[bounds[i]:bounds[i + 1]]`."""
+    """Makes a matrix of counts `[rows, width]`, one row for each text or word.
+
+    Row i counts each column index in `columns[bounds[i]:bounds[i + 1]]`.
+    """
     ones = np.ones(len(columns), np.float32)
     return sparse.csr_matrix((ones, columns, bounds), (len(bounds) - 1, width))
 
@@ -213,9 +218,10 @@ def _hash_words(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Hashes the words of texts, and the trigrams of the distinct words.
 
-    Returns the int64 keys of all words, text after text; the bounds of each
-    text in the keys; the trigram ids of the distinct words, sorted by key; and
-    the bounds of each word in the trigram ids.
+    Returns the arrays `keys` (int64), `text_bounds`, `ids` and `word_bounds`.
+    `keys[text_bounds[i]:text_bounds[i + 1]]` has the keys of the words of text
+    i. `ids[word_bounds[j]:word_bounds[j + 1]]` has the trigram ids of the
+    distinct word with the j-th smallest key, j >= 0.
     """
     keys, lengths = [], []
     ids_of: dict[int, np.ndarray] = {}

@@ -141,7 +141,10 @@ def test_thresholds():
 
 def test_a_document_that_has_changed(targets):
     longer = DOCUMENTS[1]._replace(sentences=["a"] * 3)
-    with pytest.raises(InputError, match="'d2': found 3 sentences, expected 2"):
+    with pytest.raises(
+        InputError,
+        match="'d2': found 3 sentences, but the targets of this run have 2:",
+    ):
         targets.of(longer)
     with pytest.raises(InputError, match="'d9': found 2 .* no such document"):
         targets.of(DOCUMENTS[1]._replace(id="d9"))
