@@ -1,9 +1,9 @@
 """Console scripts `lstm-dssm-NAME`, which parse flags without TensorFlow.
 
 `import keras_lstm_dssm` imports TensorFlow, which takes seconds. If a program
-imports this module first, the package does not import TensorFlow, and flags are
-parsed at once. Later the program's `main` calls `load_package`, which imports
-TensorFlow and the whole package.
+imports this module before `keras_lstm_dssm`, the package does not import
+TensorFlow yet, and the program parses its flags at once. Later the program's
+`main` calls `load_package`, which imports TensorFlow and the whole package.
 
 Example:
     lstm-dssm-train --data=api --output=run
@@ -42,8 +42,8 @@ PROGRAMS = {
         "train",
     )  # fmt: skip
 } | {"mcp": "keras_lstm_dssm.tools.mcp_server"}
-"""Name of a program -> module. The module of `mcp` has another name, because a
-script `tools/mcp.py` would hide the package `mcp`."""
+"""Name of a program -> name of its module. The module of `mcp` is `mcp_server`,
+because a script `tools/mcp.py` would hide the package `mcp`."""
 
 
 def start(name: str) -> None:
@@ -70,13 +70,14 @@ train = partial(start, "train")
 
 
 def load_package() -> None:
-    """Imports TensorFlow and the package; errors become an `InputError`."""
+    """Imports TensorFlow and the package; raises `InputError` if this fails."""
     if "keras_lstm_dssm.public" in sys.modules:
         return
-    # TensorFlow then logs only fatal errors; other errors are raised in Python.
+    # With level 3, TensorFlow logs only fatal errors; it raises all others.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Garbage collections during imports, and later collections of the imported
-    # objects, would take a third of the time.
+    # Without `disable`, Python would often collect garbage during the imports.
+    # Without `freeze`, each later collection would scan the imported objects.
+    # Together, these collections would take a third of the time of the imports.
     gc.disable()
     try:
         with without_notes():
@@ -92,11 +93,12 @@ def load_package() -> None:
 
 @contextmanager
 def without_notes() -> Iterator[None]:
-    """Removes TensorFlow's notes from standard error."""
-    # TensorFlow 2.21 writes three lines that no environment variable silences.
-    # The block's standard error is kept in memory, and written without them.
+    """Hides three log lines of TensorFlow from standard error."""
+    # No environment variable silences these lines of TensorFlow 2.21. What the
+    # `with` block writes to standard error is therefore kept in memory, and
+    # written at the end without these lines.
     shows_all = os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0"
-    if shows_all or not hasattr(os, "memfd_create"):  # not Linux
+    if shows_all or not hasattr(os, "memfd_create"):  # only Linux has it
         yield
         return
     try:
@@ -130,7 +132,9 @@ def call_received(connection: "Connection") -> None:
 
 
 if __name__ == "__main__":
-    import lstm_dssm_programs  # the package looks for the module by this name
+    # The package imports TensorFlow at once, unless a module of this name has
+    # been imported. This script is not that module: its name is `__main__`.
+    import lstm_dssm_programs
 
     if sys.argv[1:2] not in [[name] for name in PROGRAMS]:
         sys.exit(f"error: expected the name of a program: {[*PROGRAMS]}")

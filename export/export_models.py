@@ -69,9 +69,9 @@ def export_models(
     `keyvec`, and a pair scorer becomes `scorer`. With documents, towers and
     KeyVecs also get a `retriever`. Other models in the folder do not change.
 
-    All exported models get the same version number, above every number in the
-    folder. If an export fails, servers keep the versions of the last complete
-    export.
+    All exported models get the same version number, which is higher than every
+    version number in the folder. If an export fails, servers keep the versions
+    of the last complete export.
 
     Args:
         model: The trained model. With `hybrid`, the model can be `None`.
@@ -90,15 +90,17 @@ def export_models(
             recorded.
         teacher: A teacher's vectors of titles. With a `word_sum` model, the
             retriever uses these vectors. A title without such a vector gets a
-            sum of word vectors. With `hybrid` and a model without a words part,
-            word vectors are fitted to the teacher.
+            sum of word vectors. With `hybrid`, word vectors are fitted to the
+            teacher if the model has no word vectors.
         hybrid: Weights of towers, words and BM25 in the scores of a hybrid
-            retriever; by default the retriever is not hybrid. Weights of
-            missing parts have no effect. With neither a model nor a teacher, no
+            retriever; by default the retriever is not hybrid. The weight of
+            towers has no effect without towers, and the weight of words has
+            none without word vectors. With neither a model nor a teacher, no
             encoder is exported.
-        queries: Training queries, for `hybrid`. Without queries, hubness has no
-            weight. The retriever stores the stems of all words of titles and
-            queries, because graphs cannot compute stems.
+        queries: Training queries, for `hybrid`. The hubness of a title is the
+            mean cosine with its nearest training queries; without queries,
+            hubness has no weight. The retriever stores the stems of all words
+            of titles and queries, because graphs cannot compute stems.
 
     Returns:
         The folders of the new versions.
@@ -133,7 +135,8 @@ def export_models(
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
-        _check_output(output, graphs)  # again: the folder may have changed
+        # Another process may have changed the folder since the first check.
+        _check_output(output, graphs)
         folders = publish_models(output, modules)
         if run is not None or teacher is not None:
             write_models_card(
@@ -188,9 +191,9 @@ def export_retriever(
 
     Args:
         query_encoder: Encodes queries in the server; may be a KeyVec.
-        document_encoder: Encodes the titles during export; the same KeyVec if
-            `query_encoder` is a KeyVec.
-        ids: The id of each title, which the retriever returns.
+        document_encoder: Encodes the titles during export. If `query_encoder`
+            is a KeyVec, `document_encoder` must be the same KeyVec.
+        ids: The titles' ids, which the retriever returns.
         titles: The documents' titles, or whole documents for a KeyVec.
         base: The model's folder, in which the version's folder is made.
         version: The version number, by default one above the largest.
@@ -236,7 +239,7 @@ def tower_graphs(
     progress: bool,
     teacher: TeacherVectors | None = None,
 ) -> Graphs:
-    """Returns the exported models of two towers."""
+    """Returns the functions that make the exported models of two towers."""
     query = EncoderModule(towers.query_encoder)
     document = EncoderModule(towers.document_encoder, teacher)
     portable = partial(portable_part, towers.query_encoder)
@@ -259,7 +262,7 @@ def hybrid_graphs(
     settings: HybridSettings,
     queries: Iterable[str],
 ) -> Graphs:
-    """Returns the exported models of a hybrid retriever."""
+    """Returns the functions that make a hybrid retriever and its encoders."""
     queries = list(queries)
     if not isinstance(documents, Documents):
         raise InputError(

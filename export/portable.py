@@ -83,7 +83,7 @@ def export_portable(
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the card.
         teacher: See `export_models`.
-        hybrid: See `export_models`. The file omits parts without a weight.
+        hybrid: See `export_models`. The file omits encoders with weight 0.
         queries: See `export_models`.
 
     Returns:
@@ -174,7 +174,7 @@ def portable_part(
     if encoder is not None and not all(map(_is_portable, towers)):
         return None
     by_name = {} if encoder is None else {QUERY: encoder}
-    rows = rows._replace(vectors=None)  # frees memory for other models
+    rows = rows._replace(vectors=None)  # frees memory for the other exports
     contents = _Contents(by_name, rows, stored, hybrid, postings, title_hubness)
     return lambda version: contents.write(version / PORTABLE_PART)
 
@@ -189,7 +189,7 @@ class _Contents(NamedTuple):
     postings: Postings | None
     title_hubness: np.ndarray | None = None
     weights: str = "float32"
-    texts: Sequence[str] = ()  # the encoded texts; hits show titles
+    texts: Sequence[str] = ()  # encoded texts; hits show `rows.titles`
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
@@ -234,7 +234,10 @@ class _Contents(NamedTuple):
         write_portable(path, header, arrays)
 
     def _store(self, arrays: Arrays, name: str, encoder: Any) -> dict[str, Any]:
-        """Adds an encoder's weights to `arrays`; returns class and config."""
+        """Adds an encoder's weights to `arrays`; returns class and config.
+
+        For a `HybridEncoder`, returns the class and config of each part.
+        """
         if not isinstance(encoder, HybridEncoder):
             return _store_encoder(
                 arrays, name, encoder, [encoder], self.weights
@@ -248,7 +251,7 @@ class _Contents(NamedTuple):
 
 
 def check_portable(model: Any) -> None:
-    """Checks that `LocalModel` can read a model: two towers, known encoders."""
+    """Checks that a model consists of two towers that `LocalModel` knows."""
     if not isinstance(model, TwoTower):
         raise InputError(
             f"found a {kind_of(model).noun}, and only two towers are portable:"
@@ -275,7 +278,11 @@ def _check_encoder(tower: TextEncoder) -> None:
 def _store_encoder(
     arrays: Arrays, path: str, tower: TextEncoder, layers: list[Any], kind: str
 ) -> dict[str, Any]:
-    """Adds weights of layers under `path`; returns class and config."""
+    """Adds the weights of an encoder's layers to `arrays`.
+
+    The names of the arrays begin with `path`. Returns the encoder's class and
+    config.
+    """
     _check_encoder(tower)
     for weight, values in _stored_weights(tower, layers, kind):
         arrays[f"{path}/{weight}"] = values
@@ -290,24 +297,28 @@ def _store_encoder(
 def _stored_weights(
     tower: TextEncoder, layers: Iterable[Any], kind: str
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields names and arrays that store the weights of an encoder's layers."""
+    """Yields (name, array) for all arrays that store the weights of layers."""
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # Outside of layers, the path would contain the encoder's name.
+        # The path of a weight outside of all layers contains the name of the
+        # encoder, so only the weight's own name is stored.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):
             rows, start = layer.changed_rows(), (0, 0.0)
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
-            # `PortableFile.table` expects one row or more.
+            # `PortableFile.table` expects one row or more, even if no row has
+            # changed.
             rows = rows if len(rows) else np.array([0])
-            # int8 is too coarse for rows whose sum is a part of the vector.
+            # int8 is too coarse for rows whose sum becomes columns of the
+            # text's vector.
             is_sum = layer is getattr(tower, "bag_embedding", None)
             dtype = "float16" if is_sum and kind == "int8" else kind
             yield from stored_table(name, values, rows, start, dtype).items()
-        elif values.dtype.kind in "iu":  # signs of a sketch, rows of words
+        elif values.dtype.kind in "iu":
+            # Signs of a word sketch, or keys and codes of word vectors.
             yield name, values
         else:
             yield name, np.asarray(values, np.float32)

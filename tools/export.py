@@ -19,11 +19,11 @@ folder of parts that lstm-dssm-encode has made with this run's document_encoder.
 --portable writes the encoders and the documents of two towers to one file, for
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
-With --hybrid the retriever ranks by the towers, by the word vectors of the run
-(or word vectors fitted to --teacher) and by BM25. The weights are those that
-lstm-dssm-evaluate --hybrid has chosen on dev for the run, or defaults. Without
---run the retriever ranks by BM25, and with --teacher also by word vectors
-(docs/hybrid.md):
+With --hybrid the retriever ranks by the towers and word vectors of the run, and
+by BM25. If the run has no word vectors, they are fitted to --teacher. The
+weights are those that lstm-dssm-evaluate --hybrid has chosen on dev for the
+run, or defaults. Without --run the retriever ranks by BM25; with --teacher it
+also ranks by word vectors (docs/hybrid.md):
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
 """
 
@@ -64,9 +64,9 @@ program.enum(
 program.string(
     "documents", None,
     "The documents of the retriever: a file of titles (.txt, .tsv, .gz, "
-    ".parquet, globs), a folder of documents or a file .jsonl, or the parts of "
-    "lstm-dssm-encode; not for pair scorers. Without this flag no "
-    "retriever is exported.",
+    ".parquet, globs), a folder of documents, a .jsonl file of documents, or "
+    "the folder of parts that lstm-dssm-encode wrote. Not for pair scorers. "
+    "Without this flag no retriever is exported.",
 )  # fmt: skip
 program.string(
     "data", None,
@@ -81,12 +81,12 @@ program.string(
 )  # fmt: skip
 program.bool(
     "hybrid", False,
-    "Rank by the run's towers and word vectors and by BM25; without --run by "
-    "BM25, and with --teacher also by word vectors.",
+    "Rank by BM25, and by the towers and word vectors of the run. Without "
+    "--run, rank by BM25, and by word vectors if --teacher is given.",
 )  # fmt: skip
 program.enum(
     "bm25_words", None, list(BM25_TERMS),
-    "With --hybrid: whether BM25 compares English stems without stop words, "
+    "With --hybrid: what BM25 compares: English stems without stop words, "
     "words, or letter trigrams. Default: as in the run's hybrid.json; without "
     "this file, by the script of the titles.",
 )  # fmt: skip

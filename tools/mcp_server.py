@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from absl import app
 
-import lstm_dssm_programs  # noqa: F401 (flags first)
+import lstm_dssm_programs  # noqa: F401 (delays TensorFlow)
 from keras_lstm_dssm.command_line import Program, open_retriever
 from keras_lstm_dssm.errors import InputError, import_optional
 from keras_lstm_dssm.version import __version__
@@ -55,7 +55,11 @@ def main(_: list[str]) -> None:
 
 
 def open_search(titles: dict[str, str], texts: dict[str, str]) -> Any:
-    """Returns a retriever's `search`; fills `titles` and `texts` by id."""
+    """Returns the `search` of a retriever.
+
+    If the retriever lists its documents, adds their titles and whole texts, by
+    id, to `titles` and `texts`.
+    """
     if FLAGS.models:
         model = open_retriever(FLAGS.models, FLAGS.model)
         titles |= getattr(model, "titles", {})
@@ -77,14 +81,14 @@ def new_server() -> Any:
     from mcp.types import ToolAnnotations
     from pydantic import Field
 
-    ArgModelBase.model_config["extra"] = "forbid"  # no unknown arguments
+    ArgModelBase.model_config["extra"] = "forbid"  # rejects unknown arguments
     server = MCPServer("lstm-dssm", version=__version__, log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     Text = Annotated[str, Field(max_length=10_000)]
     Count = Annotated[int, Field(ge=1, le=100)]
     one_each = (
-        "A document must have each tag; if tags NAME:VALUE have the same NAME,"
-        " it must have one of them."
+        "A document must have each tag; of tags NAME:VALUE with the same NAME,"
+        " one is enough."
     )
     Tags = Annotated[list[str], Field(description=one_each)]
     titles, texts = dict[str, str](), dict[str, str]()
@@ -100,7 +104,7 @@ def new_server() -> Any:
     ) -> dict[str, Any]:
         """Finds the k (default 10) best documents for a query, best first."""
         try:
-            with lock:  # several threads may make the first calls
+            with lock:  # several threads may call tools at once
                 retrieve = opened()
             hits = retrieve([query], k or 10, tags=tags or [])[0]
         except (InputError, OSError) as error:

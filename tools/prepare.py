@@ -10,9 +10,10 @@ Example:
 
 Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
 compressed (.gz). Columns with usual names are recognised; flags name other
-columns, by their numbers in a file without a header. Without a catalogue, the
-log must have the titles of the clicked products. Without a log, products can be
-exported (lstm-dssm-export --hybrid); --append adds a log later. Ids are text.
+columns. In a file without a header, flags give the numbers of the columns.
+Without a catalogue, the log must have the titles of the clicked products.
+Without a log, the folder can be exported (lstm-dssm-export --hybrid), and
+--append can add a log later. Ids are text.
 
 The program prints the columns, five clicks with their products, and the numbers
 of rows that are left out, with examples; --dry_run writes nothing. If more rows
@@ -21,8 +22,8 @@ of the catalogue, nothing is written.
 
 No query of dev or test occurs in training, not even with other letter case,
 spaces or punctuation. A query keeps its split when the log grows. With
---test_after, test has the later clicks, and its queries may occur in training.
-docs/data.md describes the folder.
+--test_after, test has all later clicks, and queries of test may occur in
+training. docs/data.md describes the folder.
 """
 
 from pathlib import Path
@@ -46,7 +47,7 @@ define_settings(program, {"": PrepareSettings}, defaults=True)
 
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
-    """Reads, reports and writes; returns the counts."""
+    """Reads and reports the sources, and writes the folder; returns counts."""
     if FLAGS.dry_run:
         program.check_unused(["append"], "is not used with --dry_run")
     elif not FLAGS.output:

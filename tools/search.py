@@ -2,10 +2,10 @@
 
 Prints the best documents for each query: the score, the id and the title.
 
---models is the folder or the file of two towers or of a hybrid. --server is the
-address of TF Serving or lstm-dssm-serve. Neither --models nor --server needs
-TensorFlow on this machine. With --run and --documents, the documents are
-encoded first, and no export is needed.
+--models is the folder or the file that lstm-dssm-export wrote for two towers or
+for a hybrid. --server is the address of TF Serving or lstm-dssm-serve. Neither
+--models nor --server needs TensorFlow on this machine. With --run and
+--documents, the documents are encoded first, and no export is needed.
 
 A server can also have a pair scorer or a KeyVec (--model). For a pair scorer,
 the first argument is the query, and all others are documents to score. For a
@@ -65,14 +65,15 @@ program.string(
 program.integer("k", 5, "Number of documents, or of key sentences.", 1)
 program.multi(
     "tags", [],
-    "Find only documents with all these tags; if tags NAME:VALUE have the same "
-    "NAME, a document must have one of them. Tags are separated by commas, or "
-    "the flag is repeated. Not with --run.",
+    "Find only documents with all these tags; of tags NAME:VALUE with the same "
+    "NAME, one is enough. Tags are separated by commas, or the flag is "
+    "repeated. Not with --run.",
 )  # fmt: skip
 program.bool(
     "explain", False,
     "Below each hit of a hybrid retriever, print what each part of the score "
-    "and each word of the query add to the log-odds of the score.",
+    "(such as BM25) and each word of the query add to the log-odds of the "
+    "score.",
 )  # fmt: skip
 program.float(
     "min_score", None,
@@ -93,8 +94,9 @@ program.bool(
     "certificate. --tls_ca, --tls_cert and --tls_key also set this flag.",
 )  # fmt: skip
 program.string(
-    "tls_ca", None, "PEM file of the server's certificate or its authorities."
-)
+    "tls_ca", None,
+    "PEM file of the server's certificate, or of its authorities.",
+)  # fmt: skip
 program.string("tls_cert", None, "PEM file of this client's certificate.")
 program.string("tls_key", None, "PEM file of the private key of --tls_cert.")
 program.string(
@@ -111,7 +113,7 @@ _SERVER_FLAGS = (
 
 @program.main
 def main(argv: list[str]) -> dict[str, Any]:
-    """Prints and returns the answer for each query, or states of versions."""
+    """Prints and returns the answers to queries, or the states of versions."""
     from lstm_dssm_client.signatures import EXPLAINED_K
 
     queries = argv[1:]
@@ -176,7 +178,7 @@ def _search_run(queries: list[str]) -> "list[list[Hit]]":
     towers = run_folder.load_model("towers")
     system = system_of(towers, progress=sys.stderr.isatty())
     run = system.retrieve(
-        # The number keeps equal queries apart.
+        # The number distinguishes equal queries.
         {f"{number} {query}": query for number, query in enumerate(queries)},
         dict(zip(documents.ids, documents.titles, strict=True)),
         FLAGS.k,
@@ -305,7 +307,7 @@ def print_hits(
 def print_key_parts(
     documents: Sequence[str], parts_of_documents: "Sequence[KeyParts]"
 ) -> dict[str, Any]:
-    """Prints documents' key sentences and words; returns them for JSON."""
+    """Prints key sentences and key words; returns them for JSON."""
     results = []
     for document, parts in zip(documents, parts_of_documents, strict=True):
         print(printable(document))

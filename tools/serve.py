@@ -60,8 +60,8 @@ program.string(
 )  # fmt: skip
 program.integer(
     "versions", 1,
-    "Number of newest versions to load, for a model whose versions "
-    "models.config does not choose.", 1,
+    "Number of versions of a model to load, the newest ones; not used for a "
+    "model whose versions models.config chooses.", 1,
 )  # fmt: skip
 program.define_set("A bound on requests")
 define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)
@@ -109,10 +109,12 @@ def main(_: list[str]) -> None:
     from keras_lstm_dssm.serving.prediction_server import PredictionServer
     from keras_lstm_dssm.serving.security import Security, TokenFile
 
-    # Garbage is collected after a version is unloaded. Without `freeze`, this
-    # would scan all imported modules, and stop all requests for 0.25 s.
+    # Garbage is collected after a version is unloaded. Without `freeze`, the
+    # collection would scan all imported modules, and stop all requests for
+    # 0.25 s.
     gc.freeze()
-    # Each connection is an open file, and the soft limit is often 1,024.
+    # Each connection is an open file. The soft limit of open files is often
+    # 1,024, so it is raised to the hard limit.
     maximum = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with suppress(ValueError):  # the hard limit of macOS is infinite
         resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))
@@ -157,7 +159,7 @@ def main(_: list[str]) -> None:
                     print(f"{name} version {version}")
             if server.http_address:
                 print(f"HTTP on {server.http_address}/")
-            # The line is flushed, because scripts wait for it.
+            # Flushed, because scripts wait for this line.
             print(f"serving on {server.address}", flush=True)
             stopped.wait()
     finally:

@@ -14,8 +14,10 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # moves an excluded bound, because absl includes bounds
-_MOST = 1e30  # float32 overflows at 3e38
+# absl allows a flag to equal its bound. A bound that a field may not equal is
+# therefore moved by this number.
+_SMALLEST = 1e-9
+_MOST = 1e30  # largest value of a float flag; float32 overflows at 3e38
 
 
 def define_settings(
@@ -25,10 +27,12 @@ def define_settings(
     defaults: bool = False,
     only: Collection[str] = (),
 ) -> None:
-    """Defines a flag for each field; the help is in the docstring of its class.
+    """Defines a flag, or a name of `--set`, for each field of the classes.
 
-    `classes` has the name of each class in the help. Fields that are not in
-    `named` are set by `--set`. `only` selects fields.
+    The help of a field is in the docstring of the class. The keys of `classes`
+    are the names of the classes in the help. A field that is not in `named` has
+    no flag, and is set by `--set`. If `only` is given, other fields are left
+    out.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}
@@ -56,7 +60,7 @@ def define_settings(
 def define_field(
     program: FlagSet, field: dataclasses.Field[Any], default: Any, text: str
 ) -> None:
-    """Defines a flag for a field, by the facts that `setting` declares."""
+    """Defines a flag with the type, bounds and choices of a field."""
     bounds, types = field.metadata, types_of(field)
     name = bounds.get("flag", field.name)
     if names := bounds.get("choices") or bounds.get("names"):

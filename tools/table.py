@@ -113,7 +113,8 @@ _define_settings()
 @program.main
 def main(_: list[str]) -> dict[str, Any]:
     """Makes the tables of a paper on each data set of --data."""
-    if FLAGS.threads:  # read by TensorFlow, PyTorch and BLAS when they start
+    if FLAGS.threads:
+        # TensorFlow, PyTorch and BLAS read these variables when they start.
         for variable in ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS"):
             os.environ[variable] = str(FLAGS.threads)
     for module, extra in (("gensim", "baselines"), ("matplotlib", "analysis")):
@@ -185,7 +186,7 @@ def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
                     f"{program.shown(flag)}: found nothing, expected a number"
                 )
         settings[field.name] = value
-    if "misspelled" in settings:  # the table itself has the rate 0
+    if "misspelled" in settings:  # the table itself shows the rate 0
         settings["misspelled"] = tuple(
             rate for rate in settings["misspelled"] if rate
         )

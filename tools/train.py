@@ -1,14 +1,14 @@
-"""Train two encoders on clicks, a pair scorer or a KeyVec.
+"""Train a model: two encoders (on clicks), a pair scorer, or a KeyVec.
 
 Example:
   lstm-dssm-train --data=clicks.tsv.gz --preset=best --output=build/run
   lstm-dssm-train --data=api_documents --preset=keyvec --output=build/keyvec
 
 `--data` is `api` (docstrings of installed packages), a BEIR folder, or click
-files, also .gz or globs. Each line is a click: query TAB clicked title.
-For `keyvec`, `--data` is `api_documents` or a folder with documents.jsonl. The
-run folder has config.json, checkpoints/, model.keras, history.csv, metrics.json
-and logs/ for TensorBoard.
+files, also .gz or globs. Each line of a click file is a click: query TAB
+clicked title. For `keyvec`, `--data` is `api_documents` or a folder with
+documents.jsonl. The run folder has config.json, checkpoints/, model.keras,
+history.csv, metrics.json and logs/ for TensorBoard.
 
 `lstm-dssm-train --output=RUN --resume` continues a run that was stopped or
 killed at any moment; the weights at the end are the same as without a stop.
@@ -65,10 +65,10 @@ define_settings(program, {"": TrainingConfig}, defaults=True)
 program.enum(
     "preset", "lstm_96",
     [*all_presets()],
-    "Recipe: two towers (a system of the paper, `best`, or `best_words` and "
-    "`word_sum` for --teacher), a pair scorer (such as `mv_lstm_tensor`), or "
-    "`keyvec` for documents. Flags such as --epochs, and --set, change single "
-    "values; their defaults are the values of the recipe.",
+    "Name of a recipe. Two towers: `best`, or a system of the paper; with "
+    "--teacher: `best_words` or `word_sum`. Pair scorers: `mv_lstm_tensor` and "
+    "others. Documents: `keyvec`. Flags such as --epochs, and --set, change "
+    "single values; their defaults are the values of the recipe.",
 )  # fmt: skip
 program.define_set("Another value of the recipe")
 define_settings(
@@ -82,7 +82,8 @@ define_settings(
 program.integer(
     "oov_buckets", None,
     "Two towers: number of embedding rows for letters beyond a-z and 0-9, such "
-    "as 8192 for other scripts; with 0, as in the paper, they are read as #.",
+    "as 8192 for other scripts; with 0, as in the paper, such letters are read "
+    "as #.",
     0,
 )  # fmt: skip
 program.integer(
@@ -148,7 +149,7 @@ def main(_: list[str]) -> dict[str, Any]:
         finished = run.read_history() == epochs
     else:
         run.check_new()
-        run.read_metrics()  # reports a damaged file early
+        run.read_metrics()  # reports a damaged file before the training
         run.read_history()
         check_folder(run.path)
         use_one_intra_op_thread()
@@ -251,7 +252,7 @@ def _preset_values(recipe: Any) -> dict[str, Any]:
 
 @contextmanager
 def _stop_on_sigterm(run: "RunFolder") -> Iterator[None]:
-    """Treats SIGTERM like ctrl-c; prints how to resume a run that it stops."""
+    """Treats SIGTERM like ctrl-c; prints how to resume a stopped run."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

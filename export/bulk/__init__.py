@@ -1,1 +1,1 @@
-"""Reads, encodes and stores many documents: files, parts and shards."""
+"""Reads, encodes and stores many documents, in one or several processes."""

@@ -25,7 +25,7 @@ ID, TITLE, TAGS = "id", "title", "tags"
 
 _EMPTY_LINE = "\n\n"  # separates sentences in the text of a document
 _ALL = 1 << 62
-_PARQUET_ROWS = 65_536  # maximum in memory at once
+_PARQUET_ROWS = 65_536  # maximum number of rows in memory at once
 
 _Row = tuple[str, str, list[str], tuple[str, ...], str]
 """Id, text, sentences, tags and display title of one document."""
@@ -35,15 +35,15 @@ class Documents(NamedTuple):
     """Documents of a retriever.
 
     Attributes:
-        ids: The id of each document, which the retriever returns.
-        titles: The text of each document to encode: a title, or the whole
-            document.
-        sentences: The sentences of each document, which a KeyVec encodes
-            instead of `titles`; empty without sentences.
-        tags: The tags of each document, by which a search can filter;
-            empty without tags.
-        display: The title of each document to show with a hit; empty to show
-            `titles`.
+        ids: The documents' ids, which the retriever returns.
+        titles: For each document, the text that is encoded: a title, or the
+            whole document.
+        sentences: The sentences of each document. A KeyVec encodes the
+            sentences instead of `titles`. Empty if there are no sentences.
+        tags: The tags of each document, by which a search can filter. Empty if
+            no document has tags.
+        display: For each document, the title that is shown with a hit. If
+            empty, `titles` are shown.
         fields: The fields of the documents for BM25; by default BM25 reads
             `titles`.
 
@@ -61,7 +61,7 @@ class Documents(NamedTuple):
 
     @property
     def shown(self) -> Sequence[str]:
-        """The title of each document to show with a hit."""
+        """For each document, the title that is shown with a hit."""
         return self.display or self.titles
 
     @classmethod
@@ -83,9 +83,9 @@ class DocumentRows(NamedTuple):
     """The encoded documents of a retriever."""
 
     ids: Sequence[str]
-    vectors: Any  # unit vectors, float32 [n, d]; None for BM25 alone
-    tags: Sequence[Sequence[str]] = ()  # empty without tags
-    titles: Sequence[str] = ()  # to show with hits; empty if unknown
+    vectors: Any  # unit vectors, float32 [n, d]; None without an encoder
+    tags: Sequence[Sequence[str]] = ()  # empty if no document has tags
+    titles: Sequence[str] = ()  # shown with hits; empty if unknown
 
 
 def check_documents(documents: Documents) -> None:
@@ -97,7 +97,7 @@ def check_documents(documents: Documents) -> None:
             f"a retriever needs titles, each with an id; got {titles} titles "
             f"and {len(ids)} ids"
         )
-    if not all(ids):  # a search returns "" in place of missing hits
+    if not all(ids):  # the id "" in a reply means that there is no hit
         row = [*map(bool, ids)].index(False)
         raise InputError(f"the id of document {row} (counted from 0) is empty")
     if len(tags) not in (0, len(ids)):
@@ -138,11 +138,12 @@ def read_documents(
 ) -> Documents:
     r"""Reads documents, one in each line: `title` or `id TAB title`.
 
-    A title without an id is also the id. A third field has the tags, separated
-    by commas. Repeated lines of a text file are read once, and blank lines are
-    skipped. Folders, and files that end in `.jsonl`, hold documents of many
-    sentences (see docs/documents.md). The text of such a document is its
-    sentences with empty lines between them. A repeated `_id` is an error.
+    If a line has no id, its title is also the id. A third field has the tags,
+    separated by commas. Repeated lines of a text file are read once, and blank
+    lines are skipped. Folders, and files that end in `.jsonl`, hold documents
+    of many sentences (see docs/documents.md). The text of such a document
+    consists of its sentences with empty lines between them. Two documents of
+    such a file or folder may not have the same `_id`.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
@@ -173,7 +174,7 @@ def read_documents(
             for key, text in collection.documents.items()
         )._replace(fields=collection.field_texts)
     if os.path.isdir(path):
-        # Reads all sentences, because the model limits their number.
+        # Reads all sentences: the model itself limits how many it encodes.
         folder = DocumentFolder(path, max_sentences=None)
         return Documents.from_rows(map(_document_row, folder))
     is_path = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
@@ -186,12 +187,12 @@ def read_documents(
         )
     )
     if not documents.ids:
-        raise InputError(f"{path}: no titles; expected one a line")
+        raise InputError(f"{path}: no titles; expected one title a line")
     return documents
 
 
 def has_json_documents(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder or a file of JSON documents."""
+    """Returns whether a path is a folder, or a file of JSON documents."""
     name = os.fspath(path).removesuffix(".gz")
     return name.endswith(".jsonl") or os.path.isdir(path)
 
@@ -221,8 +222,9 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    `distinct` maps ids to the documents that were read. Readers that share
-    `distinct` skip these documents. With `None`, no document is skipped.
+    `distinct` maps the id of each document that has been read to the document.
+    A reader skips a document that is in `distinct` already. Several readers can
+    share `distinct`. With `None`, no document is skipped.
     """
 
     def __init__(
@@ -232,12 +234,12 @@ class DocumentReader(ABC):
         self._distinct = distinct
 
     def take(self, lines: int, at_once: int) -> Iterator[Documents]:
-        """Reads `lines` lines or rows, at most `at_once` at a time."""
+        """Reads the next `lines` lines or rows, at most `at_once` at a time."""
         return map(Documents.from_rows, self.rows(lines, at_once))
 
     @abstractmethod
     def rows(self, lines: int, at_once: int) -> Iterator[list[_Row]]:
-        """Yields the documents of `take` as lists of rows."""
+        """Yields the same documents as `take`, as lists of `_Row`."""
 
     @abstractmethod
     def skip(self, lines: int) -> None:
@@ -298,7 +300,7 @@ class TextDocuments(DocumentReader):
         super().__init__(path, distinct)
         self._is_json = has_json_documents(path)
         self._chunks = line_chunks(path)
-        self._rest = b""  # unread lines of the chunk
+        self._rest = b""  # unread lines of the current chunk
         self._line = 0
 
     @property
@@ -378,7 +380,7 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Converts a document; the first sentence replaces a missing title."""
+    """Converts to a row; the first sentence replaces a missing title."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title
@@ -405,11 +407,11 @@ class ParquetDocuments(DocumentReader):
         if TITLE not in names:
             raise InputError(
                 f"{path}: found the columns {', '.join(names)}, expected "
-                f"{TITLE!r} and, unless titles are ids, {ID!r}: rename them"
+                f"{TITLE!r}, and {ID!r} if titles have other ids: rename them"
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows
-        self._next_row = 0  # counted from 0
+        self._next_row = 0  # index of the next row to read
 
     @property
     def at_end(self) -> bool:
@@ -437,7 +439,11 @@ class ParquetDocuments(DocumentReader):
         self._next_row = min(self._next_row + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Returns the row groups to read, and how many rows to skip first."""
+        """Finds the row groups with the rows `self._next_row` to `stop - 1`.
+
+        Returns the indices of these groups, and the number of rows in the first
+        of them that come before `self._next_row`.
+        """
         groups: list[int] = []
         group_start = skipped = 0
         for number in range(self._file.num_row_groups):

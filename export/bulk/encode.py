@@ -1,10 +1,10 @@
 """Encodes large files of documents into parts, in shards or on Ray.
 
-A part is the output for `PartJob.lines` lines of an input file. `encode_shard`
-encodes the parts of a shard in this process. `encode_with_ray` makes a Ray
-dataset with a row for each part; Ray Data assigns the rows to idle actors. Both
-functions write the same bytes. All machines must see the input and the output
-under the same paths.
+A part has the vectors for `PartJob.lines` lines of an input file. A shard is a
+share of the parts, which `encode_shard` encodes in one process.
+`encode_with_ray` encodes all parts: it makes a Ray dataset with a row for each
+part, and Ray Data assigns the rows to idle actors. Both functions write the
+same bytes. All machines must see the input and the output under the same paths.
 
 Source: https://docs.ray.io/en/latest/data/batch_inference.html
 """
@@ -47,7 +47,10 @@ LINES_AT_ONCE = 65_536
 
 
 class Shard(NamedTuple):
-    """Shard `number` (from 0) of `shards` shards. Shards get parts in turn."""
+    """Shard `number`, counted from 0, of `shards` shards.
+
+    Part p of input file f belongs to the shard (f + p) mod `shards`.
+    """
 
     number: int = 0
     shards: int = 1
@@ -67,10 +70,10 @@ class Shard(NamedTuple):
 class PartJob(NamedTuple):
     """Settings that all parts of an output share."""
 
-    folder: Path  # output
-    files: Sequence[str]  # input
-    lines: int  # number of lines in a part
-    kind: str  # format of parts, one of `FORMATS`
+    folder: Path  # output folder
+    files: Sequence[str]  # paths of the input files
+    lines: int  # number of input lines of a part; the last may have fewer
+    kind: str  # format of the parts, one of `FORMATS`
     encoder_sha256: str  # fingerprint of the encoder
 
 
@@ -79,7 +82,7 @@ class PartResult(NamedTuple):
 
     name: str
     rows: int  # number of titles
-    seconds: float  # time of encoding and writing
+    seconds: float  # time of encoding and writing; 0 if `was_complete`
     was_complete: bool  # whether an earlier run wrote the part
     last: bool  # whether this is the last part of the input file
 
@@ -113,7 +116,7 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes the next part of `reader`, or checks it if it is complete."""
+    """Encodes the next part of `reader`, or checks a part that is complete."""
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
         if complete := read_info(job.folder, name):
@@ -187,8 +190,8 @@ def _check(
         )
 
 
-_STORE_BYTES = 200 << 20  # size of Ray's object store, which has no vectors
-# Environment variables that limit TensorFlow to one thread for each actor.
+_STORE_BYTES = 200 << 20  # size of Ray's object store; vectors are not in it
+# Environment variables that limit TensorFlow to one thread in each actor.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -196,7 +199,7 @@ def encode_with_ray(
     load_encoder: LoadEncoder,
     job: PartJob,
     workers: int,
-    address: str | None = None,  # of a Ray cluster; None starts Ray here
+    address: str | None = None,  # of a Ray cluster; None starts a local one
 ) -> Iterator[PartResult]:
     """Encodes all parts with `workers` Ray actors of one CPU each."""
     ray = import_optional("ray", "ray")
@@ -258,11 +261,15 @@ class PartEncoder:
         self._job = job
         self._version = version
         self._encode: Encode | None = None
-        # Number of the open file, number of the next part, reader of the file.
+        # Index of the open file, index of the next part of this file, and the
+        # file's reader. `None` if no file is open.
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes n parts; returns `PartResult` and `error` as arrays `[n]`."""
+        """Encodes n parts.
+
+        Returns the fields of `PartResult`, and `error`, as arrays `[n]`.
+        """
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(
@@ -302,7 +309,7 @@ class PartEncoder:
         if reader is None or next_part > part:
             reader = open_document_file(self._job.files[file_number])
             next_part = 0
-        self._reader = None  # unusable after an error
+        self._reader = None  # after an error, the reader cannot be used
         reader.skip((part - next_part) * lines)
         result = encode_part(self._encode, self._job, file_number, part, reader)
         self._reader = file_number, part + 1, reader
@@ -310,7 +317,7 @@ class PartEncoder:
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
-    """Counts the lines of each file in threads or, with an address, on Ray."""
+    """Counts the lines of each file, in threads; with an address, on Ray."""
     if address is None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [*pool.map(count_lines, job.files)]

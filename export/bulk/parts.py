@@ -1,7 +1,8 @@
 """Stores documents' vectors in an `.npy` file, or in a folder of parts.
 
-A part is a `.parquet` file, or an `.npy` file with the files `.ids`, `.hashes`,
-`.titles` and `.tags`. A `.json` file describes the part and is written last.
+A part has the vectors for some consecutive lines of an input file. It is a
+`.parquet` file, or an `.npy` file and the files `.ids`, `.hashes`, `.titles`
+and `.tags`. A `.json` file describes the part and is written last.
 `EncodedParts` reads all parts of a folder.
 """
 
@@ -46,7 +47,7 @@ class PartInfo(NamedTuple):
     files: int  # number of input files
     part: int  # index of the part in the input file
     last: bool  # whether this is the last part of the input file
-    lines: int  # number of lines of a part; the last part may have fewer
+    lines: int  # number of input lines of a part; the last may have fewer
     rows: int  # number of titles
     dimension: int  # width of a vector
     input_sha256: str  # hash of ids, titles and tags
@@ -78,7 +79,8 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
     if not data.exists():
         raise InputError(f"{data}: not found, expected a part {_EXPECTED}")
     check_plain_file(data)
-    # `EncodedParts.read` allocates an array of this size.
+    # `EncodedParts.read` allocates an array for as many vectors as the `.json`
+    # file states, so the file must not state more vectors than there are.
     least = info.rows * info.dimension * _FLOAT_BYTES
     if (size := data.stat().st_size) < least:
         raise InputError(
@@ -101,7 +103,8 @@ def locked_part(folder: Path, name: str) -> Iterator[None]:
     while True:
         lock = open_lock(path)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # The process that had the lock before may have removed the file.
+        # The process that held the lock before may have removed the file. Then
+        # this lock excludes no other process, and another one must be taken.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 break
@@ -121,13 +124,13 @@ def has_parts(path: str | os.PathLike[str]) -> bool:
 
 
 class PartRows(NamedTuple):
-    """All or some rows of a part, with the encoded titles."""
+    """All or some rows of a part. A row is a title, its id and its vector."""
 
     ids: Sequence[str]
     vectors: np.ndarray  # unit vectors, float32 [n, d]
     hashes: np.ndarray  # hashes of the encoded texts, uint8 [n, 16]
-    titles: Sequence[str]  # to show with hits, without line breaks
-    tags: Sequence[Sequence[str]] = ()  # empty without tags
+    titles: Sequence[str]  # shown with hits; without line breaks
+    tags: Sequence[Sequence[str]] = ()  # empty if no title has tags
 
     @property
     def tag_rows(self) -> Sequence[Sequence[str]]:
@@ -164,7 +167,11 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads all parts; skips equal rows, rejects unequal rows of one id."""
+        """Reads all parts.
+
+        If a document occurs again, with the same id, title and tags, it is
+        skipped. Raises `InputError` if an id has two different documents.
+        """
         ids: list[str] = []
         titles: list[str] = []
         tags: list[tuple[str, ...]] = []
@@ -194,7 +201,8 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # A title's vectors in two parts may differ in their last bits.
+                # Documents with equal titles get the same vector: the vectors
+                # of a title in two parts may differ in their last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]
@@ -230,7 +238,7 @@ class EncodedParts:
 
 
 def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
-    """Reads a part; raises `InputError` if its files are damaged."""
+    """Reads a part; raises `InputError` if a file of the part is damaged."""
     if not info.rows:
         return PartRows(
             [],
@@ -260,7 +268,10 @@ def read_part(folder: Path, name: str, info: PartInfo) -> PartRows:
 def writing_part(
     folder: Path, name: str, kind: str, dimension: int
 ) -> Iterator[Callable[[PartRows], None]]:
-    """Writes the files of a part; afterwards call `write_info`."""
+    """Opens the files of a part; yields a function that writes rows to them.
+
+    The part is complete when `write_info` has been called after the block.
+    """
     base = folder / name
     with ExitStack() as files:
         part = _FORMATS[kind](
@@ -291,7 +302,7 @@ class _NpyPart:
         self._ids = open_file("ids")
         self._hashes = open_file("hashes")
         self._titles = open_file("titles")
-        self._tags: IO[bytes] | None = None  # opened at the first tag
+        self._tags: IO[bytes] | None = None  # opened when a title has tags
         self._open_file = open_file
         self._dimension = dimension
         self._rows = 0
@@ -315,7 +326,8 @@ class _NpyPart:
         self._write_header()
 
     def _write_header(self) -> None:
-        # NumPy pads the header, so that the final number of rows fits.
+        # NumPy pads the header. When `finish` writes the header again, with the
+        # final number of rows, its length is therefore the same.
         np.lib.format.write_array_header_1_0(
             self._vectors,
             {
@@ -469,7 +481,7 @@ def write_vectors(path: str | os.PathLike[str], vectors: np.ndarray) -> None:
         try:
             np.save(file, vectors, allow_pickle=False)
         except OSError as error:
-            # NumPy's error has the number of written bytes, but no reason.
+            # NumPy's error states the number of written bytes, but no reason.
             reason = error.strerror or "the disk is full"
             raise OSError(error.errno or ENOSPC, reason) from error
 

@@ -21,27 +21,31 @@ class GraphEncoder(Protocol):
 
     @property
     def weights(self) -> list[Any]:
-        """The variables."""
+        """The variables of the encoder."""
 
     @property
     def resources(self) -> list[Any]:
         """Other stateful objects of the graph, such as vocabulary tables."""
 
     def sync_weights(self) -> None:
-        """Brings lazily updated rows up to date."""
+        """Makes the pending updates of rows that are updated lazily."""
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
 
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
-        """Encodes one short text, `[1, d]`, faster than `unit_vectors`."""
+        """Encodes a batch of one short text, faster than `unit_vectors`."""
 
     def is_short(self, texts: tf.Tensor) -> tf.Tensor:
-        """Returns whether a batch has a single, short text."""
+        """Returns whether a batch is one short text, as `unit_vector` needs."""
 
 
 class EncoderModule(EncodingModule):
-    """A trained encoder; `encode_all` returns the teacher's vectors, if any."""
+    """The exported module of a trained encoder.
+
+    With a teacher, `encode_all` returns the teacher's vectors of the texts that
+    have one, and the encoder's vectors of all other texts.
+    """
 
     def __init__(
         self, encoder: GraphEncoder, teacher: TeacherVectors | None = None
@@ -51,7 +55,8 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Keeps methods, not the encoder, which TensorFlow would also save.
+        # Keeps only methods: if the encoder were an attribute, TensorFlow would
+        # save it, too.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
@@ -80,7 +85,7 @@ class EncoderModule(EncodingModule):
 
 
 class HybridEncoderModule(EncoderModule):
-    """Concatenates the vectors of a hybrid retriever's towers and words."""
+    """The exported encoder of a hybrid retriever: towers and word vectors."""
 
     def __init__(
         self, encoder: HybridEncoder, teacher: TeacherVectors | None = None
@@ -98,8 +103,8 @@ class HybridEncoderModule(EncoderModule):
     ) -> np.ndarray:
         vectors = super()._encode_distinct(texts, progress)
         if self._words_teacher is not None:
-            # If the teacher has a vector for a text, this vector replaces the
-            # part `words`, which is last.
+            # If the teacher has a vector of a text, this vector replaces the
+            # sum of word vectors, which is in the last columns.
             rows = self._words_teacher.rows(texts)
             known_vectors = self._words_teacher.vectors[rows[rows >= 0]]
             width = known_vectors.shape[1]

@@ -51,12 +51,13 @@ class HybridModule(SearchModule):
 
     def __init__(
         self,
-        encoder: HybridEncoderModule | None,  # None if only terms have a weight
+        # `None` if only BM25 and matching numbers have a weight.
+        encoder: HybridEncoderModule | None,
         rows: DocumentRows,
         settings: HybridSettings,
         postings: Postings,
         hubness: np.ndarray | None = None,  # float32 [documents]
-        kind: str = "float32",  # of stored vectors
+        kind: str = "float32",  # dtype of the stored vectors
         max_k: int = MAX_K,
     ) -> None:
         super().__init__()
@@ -91,8 +92,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share this graph. The lambda hides the graph, which
-            # TensorFlow would save once more as an attribute.
+            # All signatures share this graph. If the graph were an attribute,
+            # TensorFlow would save it once more, so a lambda holds it.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -102,7 +103,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes settings, parts with a weight, and term counts."""
+        """Writes settings, names of weighted parts, and numbers of terms."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),
@@ -119,8 +120,8 @@ class HybridModule(SearchModule):
     ) -> dict[str, tf.Tensor]:
         """Signature `explained`: finds documents, and explains their scores.
 
-        `ExplainedHit` explains the outputs `parts`, `words` (JSON) and `weak`.
-        If `tags` is "", all documents are searched.
+        `ExplainedHit` describes the outputs `parts`, `words` (JSON) and `weak`.
+        For a query whose `tags` are "", all documents are searched.
         """
         return self._search(text, k, tags, explained=True)
 
@@ -171,7 +172,8 @@ class HybridModule(SearchModule):
             parallel_iterations=1,
         )
         is_result = tf.range(width) < k[:, tf.newaxis]
-        # Without vectors, score 0 means that no term of the query occurs.
+        # Without vectors, a score of 0 means that the document has no term of
+        # the query, so the document is no result.
         if not self._vector_weight:
             is_result &= scores > 0
         elif tags is not None:
@@ -213,7 +215,8 @@ class HybridModule(SearchModule):
         scores, rows = best_rows(scores_of, vectors, self._edges, width, mask)
         if not explained:
             return [scores, rows]
-        # Explains one query at a time: memory grows with words times hits.
+        # Explains one query after the other, because the memory grows with the
+        # number of words times the number of hits.
         parts, words = tf.map_fn(
             lambda query: self._reasons(*query),
             (texts, vectors, rows),
@@ -228,7 +231,10 @@ class HybridModule(SearchModule):
     def _reasons(
         self, text: tf.Tensor, vector: tf.Tensor, rows: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Explains the scores of the documents `rows` for one query."""
+        """Explains the scores of the documents `rows` for one query.
+
+        Returns the outputs `parts` and `words` of `explained` for this query.
+        """
         width = tf.size(rows)
         parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
         words = {name: tf.fill([width], "{}") for name in EXPLAINED_PARTS}
@@ -259,7 +265,7 @@ class HybridModule(SearchModule):
     def _words_as_json(
         self, text: tf.Tensor, documents: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
-        """Divides the part `words` of each hit among the query's words."""
+        """Divides each hit's score for word vectors among the query's words."""
         assert self._words_rule is not None, self._parts.columns
         words, _ = flat_words(text[tf.newaxis], *self._words_rule)
         vectors = self._word_rows(words)
@@ -271,7 +277,7 @@ class HybridModule(SearchModule):
 
     @property
     def _max_read_bytes(self) -> int | None:
-        """Maximum number of bytes of a query that are read; `None` for all."""
+        """Maximum number of bytes of a query that are read, or None for all."""
         _, max_words = self._words_rule or ("", MAX_WORDS)
         if max_words is None:
             return None

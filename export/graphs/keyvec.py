@@ -34,14 +34,15 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Keeps methods, not the model, which TensorFlow would also save.
+        # Keeps only methods: if the model were an attribute, TensorFlow would
+        # save it, too.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
         self._max_sentences = model.max_sentences
 
     def encode(self, text: tf.Tensor) -> tf.Tensor:
-        """Returns the vectors d of eq. (3), scaled to length 1, as float32."""
+        """Returns the documents' vectors, scaled to length 1, as float32."""
         _, vectors, _ = self._read(text)
         return tf.cast(unit(vectors)[: tf.shape(text)[0]], tf.float32)
 
@@ -56,7 +57,8 @@ class KeyVecModule(EncodingModule):
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
         """Signature `keys`: finds key sentences and key words of documents.
 
-        The outputs are `[batch, largest n]`, the most probable first.
+        The outputs have shape `[batch, largest n]`. Each row has the most
+        probable sentence or word first, and is padded.
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
@@ -85,7 +87,11 @@ class KeyVecModule(EncodingModule):
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """Computes sentences, vectors and p_i, for all signatures."""
+        """Divides documents into sentences and reads them, for all signatures.
+
+        Returns the sentences of each document, the documents' vectors d of eq.
+        (3) of Bi and Ma 2017, and the probability p_i of each sentence.
+        """
         # An empty batch gets an empty document, because the LSTM needs one row.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)
         texts = tf.concat([text, tf.fill([extra], "")], axis=0)
@@ -96,7 +102,7 @@ class KeyVecModule(EncodingModule):
     def _key_sentences(
         self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the sentences with the largest p_i, and their p_i."""
+        """Returns each document's sentences of largest p_i, and their p_i."""
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:
             lengths = tf.minimum(lengths, self._max_sentences)
@@ -116,7 +122,7 @@ class KeyVecModule(EncodingModule):
         )
 
     def _key_words(self, vectors: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-        """Returns the most probable key words, at most `width` columns."""
+        """Returns each document's most probable key words, at most `width`."""
         p = self._word_probabilities(vectors)
         _, index = tf.math.top_k(p, tf.minimum(width, tf.shape(p)[1]))
         return tf.gather(self.vocabulary, index)
@@ -125,7 +131,7 @@ class KeyVecModule(EncodingModule):
 def keyvec_graphs(
     model: KeyVec, documents: Documents | EncodedParts | None, *options: Any
 ) -> Graphs:
-    """Returns the exported models of a KeyVec."""
+    """Returns the functions that make the exported models of a KeyVec."""
     module = KeyVecModule(model)
     return {
         "keyvec": lambda: module,

@@ -1,7 +1,8 @@
 """Limits the memory of requests, with assertions in exported graphs.
 
-A graph checks a request before any other computation, and fails with
-INVALID_ARGUMENT. `refusal` extracts the readable line from the error.
+Before any other computation, a graph checks the size of the request. For a
+request that is too large, the graph fails with INVALID_ARGUMENT; `refusal`
+extracts the readable line from the error.
 """
 
 import re
@@ -10,8 +11,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of results of a request: rows times the largest k (of a
-KeyVec, the largest n). A request of a single row may exceed this maximum."""
+"""Maximum number of results of a request: rows times the largest k, or, for the
+signature `keys` of a KeyVec, rows times the largest n. A request of a single
+row may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
 """Maximum size of a request for `explained`: k times the text's bytes, summed
@@ -31,7 +33,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Extracts the line that this module wrote, or returns the message."""
+    """Extracts this module's line from an error; else returns the message."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 
@@ -79,7 +81,8 @@ def refuse_many_hits(
 def refuse_long_titles(
     text: tf.Tensor,
     width: tf.Tensor,
-    longest: tf.Variable,  # number i -> bytes of the i longest ids and titles
+    # Element i is the number of bytes of the i longest pairs of id and title.
+    longest: tf.Variable,
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large."""
     rows = tf.shape(text, tf.int64)[0]
@@ -98,16 +101,18 @@ def refuse_long_titles(
 def refuse_long_reasons(
     text: tf.Tensor,
     k: tf.Tensor,  # number of results of each row
-    max_bytes: int | None,  # bytes of a text that the model reads; None for all
+    # Number of bytes that the model reads of a text; `None` if it reads all.
+    max_bytes: int | None,
 ) -> tf.Tensor:
-    """Returns `text`; rejects a request for explanations that are too long."""
+    """Returns `text`; rejects a request if its explanations may be too long."""
     sizes = tf.strings.length(text)
     if max_bytes is not None:
         sizes = tf.minimum(sizes, max_bytes)
     total = tf.reduce_sum(tf.cast(sizes, tf.int64) * tf.cast(k, tf.int64))
     (allowed_text,) = admitted(
         [text], total <= MAX_EXPLAINED,
-        "found ", total, " as the sum of k times text bytes, expected at most "
-        f"{MAX_EXPLAINED}: send fewer rows, shorter texts, or a smaller k",
+        "found ", total, " as the sum of k times the bytes of each text,"
+        f" expected at most {MAX_EXPLAINED}: send fewer rows, shorter texts, or"
+        " a smaller k",
     )  # fmt: skip
     return allowed_text

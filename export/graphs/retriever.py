@@ -36,11 +36,16 @@ from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import tag_name
 
 _CODED_ROWS = 512
-_UNREACHABLE = 127  # more tags than a document can have, int8
+_UNREACHABLE = 127  # more tags than a document can have; fits into int8
 
 
 class DocumentTags(tf.Module):
-    """Stores tags of documents as numbers, which are sorted by `tag_name`."""
+    """Stores documents' tags as numbers.
+
+    The number of a tag is its index in a list of all tags that is sorted by
+    `tag_name`. Tags with one name, such as "size:1" and "size:2", therefore
+    have adjacent numbers.
+    """
 
     def __init__(self, tags: Sequence[Sequence[str]]) -> None:
         super().__init__()
@@ -57,7 +62,8 @@ class DocumentTags(tf.Module):
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(distinct), np.int32)
         for row, row_tags in enumerate(encoded):
-            # A document can have one tag in two forms of Unicode.
+            # A set, because a document can have the same tag in two forms of
+            # Unicode.
             row_numbers = sorted({tag_numbers[composed[t]] for t in row_tags})
             numbers[row, : len(row_numbers)] = row_numbers
         self._width = width
@@ -69,14 +75,15 @@ class DocumentTags(tf.Module):
             ),
             default_value=len(distinct),
         )
-        # Stores variables: constants would count to a graph's limit of 2 GiB.
+        # Variables, because constants would count towards a graph's limit of
+        # 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
         self.names = tf.Variable(distinct, trainable=False)
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
         self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
         self._groups = len(name_numbers)
-        # Number of a tag -> number of the tag's name. The last item belongs to
-        # the number that means "no tag".
+        # Item i is the number of the name of tag i. The last item is for the
+        # number `len(distinct)`, which means "no tag" or "unknown tag".
         self.group_of = tf.Variable(
             [*(name_numbers[name] for name in names), self._groups],
             trainable=False,
@@ -86,9 +93,10 @@ class DocumentTags(tf.Module):
     def mask(self, tags: tf.Tensor) -> "TagMask":
         """Returns a function that finds the documents with a query's tags.
 
-        `tags`, strings `[batch]`, have commas between them; "" admits all
-        documents. Of all tags of a query with the same `tag_name`, a document
-        must have one. An unknown tag admits no document.
+        `tags`, strings `[batch]`, are the tags of each query, with commas
+        between them. A query with the tags "" finds all documents. If several
+        tags of a query have the same `tag_name`, a document must have one of
+        them. A query with an unknown tag finds no document.
         """
         query_tags = tf.strings.split(tf_text.normalize_utf8(tags, "NFC"), ",")
         values = tf.strings.strip(query_tags.values)
@@ -99,7 +107,7 @@ class DocumentTags(tf.Module):
         batch = tf.shape(tags)[0]
 
         def occur(numbers: tf.Tensor, count: int) -> tf.Tensor:
-            """Returns which numbers below `count` occur in each query."""
+            """Returns, for each query, which numbers below `count` occur."""
             occurs = tf.math.unsorted_segment_max(
                 tf.ones_like(numbers), rows * count + numbers, batch * count
             )
@@ -140,12 +148,13 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 class EqualVectors(NamedTuple):
     """Sorts documents so that documents with equal vectors are adjacent."""
 
-    # A shared vector is multiplied only once, so that its documents have equal
-    # scores: the last bits of a product depend on the position of the row.
-    # Distinct vectors are in the order of their first documents.
-    order: np.ndarray  # position -> document, integers [n]
-    vector_of: np.ndarray  # position -> distinct vector, int32 [n]
-    first: np.ndarray  # distinct vector -> first document with this vector
+    # The last bits of a product depend on the position of the vector's row. A
+    # vector of several documents is therefore multiplied only once, so that
+    # the documents have equal scores. Distinct vectors are in the order of
+    # their first documents.
+    order: np.ndarray  # the document at each position, integers [n]
+    vector_of: np.ndarray  # index of each position's distinct vector, int32 [n]
+    first: np.ndarray  # the first document with each distinct vector
 
     @classmethod
     def find(cls, vectors: np.ndarray) -> "EqualVectors":
@@ -153,7 +162,7 @@ class EqualVectors(NamedTuple):
         keys = np.array([hash(row.tobytes()) for row in vectors], np.int64)
         _, first, key = np.unique(keys, return_index=True, return_inverse=True)
         order = np.argsort(first[key], kind="stable")
-        # Vectors with equal hashes may differ.
+        # Vectors with equal hashes may differ, so they are compared.
         is_new = np.ones(len(vectors), bool)
         same_key = 1 + np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
         before, after = order[same_key - 1], order[same_key]
@@ -173,7 +182,7 @@ class StoredVectors:
         self.equal = EqualVectors.find(vectors)
         if len(self.equal.first) < len(vectors):
             vectors = vectors[self.equal.first]
-        # The names are those of a portable file.
+        # A file for `LocalModel` has arrays of these names.
         self.arrays = {"vectors": vectors}
         if kind == "int8":
             codes, scales = int8_codes(vectors)
@@ -195,7 +204,7 @@ class DocumentVectors(tf.Module):
 
     @abstractmethod
     def _store(self, *arrays: np.ndarray) -> None:
-        """Stores arrays in variables: a graph is limited to 2 GiB."""
+        """Stores arrays as variables; constants have a limit of 2 GiB."""
 
     @abstractmethod
     def _cosines(
@@ -241,7 +250,7 @@ class Float32Vectors(DocumentVectors):
 
 
 class Int8Vectors(DocumentVectors):
-    """Stores vectors as int8 codes and a scale, see `int8_codes`."""
+    """Stores each vector as int8 codes and a scale, see `int8_codes`."""
 
     def _store(self, *arrays: np.ndarray) -> None:
         codes, scales = arrays
@@ -251,8 +260,8 @@ class Int8Vectors(DocumentVectors):
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        # CPU kernels multiply only floats. A block of floats fits into the
-        # cache; only the int8 numbers are read from memory.
+        # CPU kernels multiply only floats. This is fast, because a block of
+        # floats fits into the cache: only int8 codes are read from memory.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
@@ -263,10 +272,15 @@ class Int8Vectors(DocumentVectors):
 
 
 def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds vectors to int8 codes; codes times scales are unit vectors."""
+    """Rounds vectors `[n, d]` to int8.
+
+    Returns codes, int8 `[n, d]`, and scales, float32 `[n]`. The codes in row i,
+    multiplied by scale i, are a unit vector.
+    """
     codes = np.empty(vectors.shape, np.int8)
     lengths = np.empty(len(vectors), np.float32)
-    # Blocks fit into the cache; all vectors at once would take three copies.
+    # Blocks of rows fit into the cache. All rows at once would need memory for
+    # three copies of the vectors.
     for start in range(0, len(vectors), _CODED_ROWS):
         rows = slice(start, start + _CODED_ROWS)
         largest = np.abs(vectors[rows]).max(axis=1, keepdims=True)
@@ -284,15 +298,18 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 """Value of `lstm-dssm-export --vectors` -> class."""
 
 BLOCK = 16_384
-"""Number of documents scored at once: 64 KiB of scores for each query."""
+"""Number of documents that are scored at once. The scores of a query then take
+64 KiB."""
 
 
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
-    """Divides documents into blocks of at most `BLOCK`; returns the edges.
+    """Divides documents into blocks of at most `BLOCK` documents.
 
-    Documents that share a vector are in one block, so that their scores are
-    equal. If they are more than `BLOCK`, they get several blocks, without other
-    documents. `vector_of` is ascending, see `EqualVectors`.
+    Returns the edges: block i has the documents from `edges[i]` to
+    `edges[i + 1] - 1`. Documents that share a vector are in one block, so that
+    their scores are equal. If more than `BLOCK` documents share a vector, they
+    get several blocks that have no other documents. `vector_of` is ascending,
+    see `EqualVectors`.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -302,7 +319,7 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
         limit = min(edges[-1] + BLOCK, count)
         last = starts[np.searchsorted(starts, limit, "right") - 1]
         first = starts[np.searchsorted(starts, edges[-1])]
-        if first > edges[-1]:  # the block before ended within equal vectors
+        if first > edges[-1]:  # the previous block ended between equal vectors
             last = min(first, limit)
         edges.append(int(last) if last > edges[-1] else limit)
     return np.array(edges, np.int32)
@@ -312,23 +329,25 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
 _BLOCKS_AT_ONCE = 2
 
 PADDING_COSINE = -2.0
-"""Score in columns beyond the k of a query; lower than any cosine."""
+"""Score in the columns beyond the k of a query; lower than any cosine."""
 
 MASKED = float(np.finfo(np.float32).min)
-"""Score of a document outside of a mask."""
+"""Score of a document that lacks the tags of the query."""
 
 
 def best_rows(
-    # Start and stop of a block -> scores `[batch, stop - start]`.
+    # Function from the start and stop of a block to the scores of the block's
+    # documents, `[batch, stop - start]`.
     scores_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     queries: tf.Tensor,
-    edges: np.ndarray,  # of the blocks, see `block_edges`
+    edges: np.ndarray,  # see `block_edges`
     width: tf.Tensor,
     mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the largest scores and their documents, `[batch, width]`.
+    """Returns the `width` best documents of each query.
 
-    The scores are descending. Documents outside of the mask are last.
+    Returns their scores and their indices, both `[batch, width]`. The scores
+    are descending. Documents that the mask excludes are last.
     """
 
     def add_block(
@@ -341,7 +360,8 @@ def best_rows(
         block_scores, columns = tf.math.top_k(
             block_scores, tf.minimum(width, stop - start)
         )
-        # `top_k` keeps the order of equal scores: earlier documents come first.
+        # `top_k` keeps the order of equal scores. Results of earlier blocks are
+        # in the first columns, so earlier documents come first.
         scores = tf.concat([scores, block_scores], axis=1)
         numbers = tf.concat([numbers, start + columns], axis=1)
         scores, best = tf.math.top_k(
@@ -446,7 +466,7 @@ class SearchModule(ServedModule):
         """Returns the outputs of `serve` or, with tags, of `filtered`."""
 
     def _mask(self, tags: tf.Tensor) -> TagMask:
-        """Returns the mask of queries' tags, even if no document has tags."""
+        """Returns the mask for tags of queries; documents may have no tags."""
         if hasattr(self, "tags"):
             return self.tags.mask(tags)
         all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]
@@ -487,7 +507,8 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # Keeps a method: TensorFlow would save the encoder's signatures, too.
+        # Keeps only a method: if the encoder were an attribute, TensorFlow
+        # would save its signatures, too.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 
@@ -517,10 +538,11 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
-    # Returns the function that writes the file for `LocalModel`.
+    # Makes a function that writes the file for `LocalModel`, or None if
+    # `LocalModel` cannot read the encoder.
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
-    """Returns the retriever of documents; no model if `documents` is `None`."""
+    """Returns the function that makes the retriever, if there are documents."""
     if documents is None:
         return {}
 

@@ -46,7 +46,7 @@ FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
-"""Path of the hashes of a retriever's ids in the folder of a version."""
+"""Path of a file in the folder of a version: hashes of the retriever's ids."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature for the method `serve` of an exported model."""
@@ -59,8 +59,8 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
         @functools.wraps(function)
         def checked(*arguments: Any) -> Any:
             owner = arguments[: -len(dtypes)]
-            # TF Serving checks no shapes, and a scalar makes some kernels of
-            # TF.Text crash the server.
+            # TF Serving does not check shapes. Without this check, a scalar
+            # would crash the server in some kernels of TF.Text.
             inputs = [
                 tf.ensure_shape(tensor, [None])
                 for tensor in arguments[-len(dtypes) :]
@@ -82,11 +82,11 @@ def signature(**dtypes: tf.DType) -> Callable[[Callable[..., Any]], Any]:
 
 
 class ServedModule(tf.Module):
-    """Base class of exported modules; `serve` becomes `serving_default`."""
+    """Base class of exported modules; `serve` is the default signature."""
 
     serve: Any
     portable: Callable[[Path], None] | None = None
-    """Writes a file for `LocalModel` into the folder of a version."""
+    """Function that writes a file for `LocalModel` into a version's folder."""
 
     def write_extra(self, version: Path) -> None:
         """Writes files into `assets.extra` of a version's folder."""
@@ -95,8 +95,9 @@ class ServedModule(tf.Module):
 class ServedWeights:
     """The variables of exported models.
 
-    If less than half of a trigram table's rows have changed, only these rows
-    are stored. Graphs compute the other rows, which have their initial values.
+    If training has changed less than half of a trigram table's rows, only the
+    changed rows are stored. Graphs compute the initial values of all other
+    rows.
     """
 
     def __init__(self, *models: Any) -> None:
@@ -137,10 +138,10 @@ class ServedWeights:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Lets graphs that are traced in the block read these variables."""
+        """Graphs that are traced in the `with` block read these variables."""
         if tf.executing_eagerly():
-            # An encoder keeps the graph of its first eager call, which must
-            # read the weights that later training changes.
+            # An encoder keeps the graph of its first eager call. This graph
+            # must read the encoder's own weights, which training may change.
             yield
             return
         for table in self._tables:
@@ -153,7 +154,7 @@ class ServedWeights:
 
 
 class _ChangedRows:
-    """Reads changed rows of tables in a graph, and computes unchanged rows."""
+    """In a graph, reads changed rows of tables, and computes unchanged rows."""
 
     def __init__(
         self, rows: np.ndarray, layers: Sequence[TrigramEmbedding]
@@ -161,7 +162,8 @@ class _ChangedRows:
         self.layers = layers
         indices = np.zeros(layers[0].size, np.int32)
         indices[rows] = np.arange(1, len(rows) + 1)
-        # Number of a row -> index in `_values`, 0 for an unchanged row.
+        # Item r is the index of row r in each of `_values`, or 0 if row r has
+        # not changed.
         self._indices = tf.Variable(indices, trainable=False)
         self._values = [
             tf.Variable(
@@ -183,8 +185,12 @@ class _ChangedRows:
             layer.read_rows = None
 
     def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
-        """Returns rows of table `number`; the first call reads all tables."""
-        # The key has the graph: a graph cannot use tensors of another graph.
+        """Returns the rows with the indices `rows` of table `number`.
+
+        In each graph, the first call for `rows` reads these rows of all tables.
+        """
+        # The graph is in the key, because a graph cannot use the tensors of
+        # another graph.
         key = (rows.ref(), tf.compat.v1.get_default_graph())
         if key not in self._rows:
             self._rows[key] = self._read_tables(rows)
@@ -223,12 +229,13 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # If `ServedWeights` were a tf.Module, Keras layers would be saved, too.
+        # `ServedWeights` is no `tf.Module`: otherwise TensorFlow would save the
+        # Keras layers, too.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         # A server cannot load a graph without the graph's vocabulary tables.
         self.resources = list(resources)
-        scales = getattr(encoder, "scales", ())  # of a hybrid's parts
+        scales = getattr(encoder, "scales", ())
         extra = getattr(encoder, "extra_state", ())
         self.fingerprint = weights_hash([*encoder.weights, *scales, *extra])
 
@@ -260,7 +267,7 @@ class EncodingModule(ServedModule):
         """Encodes distinct texts, for `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
-        """Writes the encoder's fingerprint, for checks of encoded parts."""
+        """Writes the fingerprint, which `lstm-dssm-encode` adds to parts."""
         path = version / FINGERPRINT_FILE
         path.parent.mkdir(exist_ok=True)
         write_json(path, {"sha256": self.fingerprint})
@@ -314,7 +321,10 @@ def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
 
 
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:
-    """Returns an exported encoder's fingerprint, or a hash of its files."""
+    """Returns the fingerprint of an exported encoder.
+
+    If the export has no fingerprint, returns a hash of its files.
+    """
     folder = served_version(path) or Path(path)
     if (folder / FINGERPRINT_FILE).exists():
         return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))

@@ -1,4 +1,9 @@
-"""Computes BM25 and number scores in a graph, as sums over postings."""
+"""Computes, in a graph, BM25 scores and scores for matching numbers.
+
+A term is a word, a stem, a letter trigram or a number. A posting of a term is a
+document that has the term, and the document's score for the term.
+`lstm_dssm_client.bm25` computes the same scores in NumPy.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,23 +26,26 @@ from lstm_dssm_client.bm25 import (
 )
 
 POSTINGS = 2**21
-"""Number of postings to read at once, which take about 100 MB. A batch of long
-queries may have billions of postings. All postings of one term are read at
-once, so that equal documents have equal scores."""
+"""Number of postings that are read in one step, which takes about 100 MB. A
+batch of long queries may have billions of postings. The postings of one term
+are always read in one step, even if they are more: otherwise the scores of
+equal documents could be added in different steps and rounded differently."""
 
 
 class Matches(NamedTuple):
     """The words and terms of a batch of queries, and their postings."""
 
-    # A posting is a document with a term. The postings of the batch are
-    # numbered from 0, in the order of `terms`.
+    # The postings of all `terms` together are numbered from 0: first the
+    # postings of the first term, then those of the second term, and so on.
     words: tf.Tensor  # strings [words]
     rows: tf.Tensor  # index of each word's query, int32 [words]
     word_of: tf.Tensor  # index of each term's word, int32 [terms]
-    terms: tf.Tensor  # the number of each term, int32 [terms]
-    scale: tf.Tensor  # the factor of each term's scores, float32 [terms]
+    terms: tf.Tensor  # indices of terms in `TermGraph.bounds`, int32 [terms]
+    scale: tf.Tensor  # factor of each term's scores, float32 [terms]
     ends: tf.Tensor  # 1 + the number of each term's last posting, int64 [terms]
-    shift: tf.Tensor  # a posting's stored index minus its number, int64 [terms]
+    # What to add to the number of a term's posting to get the posting's index
+    # in `TermGraph.documents` and `TermGraph.scores`, int64 [terms].
+    shift: tf.Tensor
 
 
 class TermGraph(tf.Module):
@@ -49,7 +57,7 @@ class TermGraph(tf.Module):
         self.count = postings.size
         self._letters = scores.kind == TRIGRAMS
         self._words = postings.words
-        # The key "" is there because a table may not be empty.
+        # A table may not be empty, so it always has the key "".
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 as_strings(["", *postings.term_of]),
@@ -57,7 +65,8 @@ class TermGraph(tf.Module):
             ),
             default_value=UNKNOWN,
         )
-        # Stores variables: constants would count to a graph's limit of 2 GiB.
+        # Variables, because constants would count towards a graph's limit of
+        # 2 GiB.
         self.bounds = tf.Variable(postings.bounds, trainable=False)
         self.documents = tf.Variable(postings.documents, trainable=False)
         self.scores = tf.Variable(postings.scores, trainable=False)
@@ -99,9 +108,12 @@ class TermGraph(tf.Module):
         return Matches(words, rows, word_of, terms, scale, ends, shift)
 
     def _numbers(self, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Returns terms and words of possible numbers, and which are numbers.
+        """Looks up the numbers in words: runs of digits, and Roman numerals.
 
-        A word without digits is a number only if it is a known Roman numeral.
+        Each run of digits is a candidate, and so is each word without digits.
+        Returns the term of each candidate, the index of its word, and whether
+        it counts as a number (1.0 or 0.0). A word without digits counts only if
+        it is a Roman numeral that has a term.
         """
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
@@ -119,7 +131,10 @@ class TermGraph(tf.Module):
         return terms, word_of, is_number
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
-        """Sums each query's scores for all documents, `[batch, count]`."""
+        """Sums the scores of all terms for each query and document.
+
+        Returns float32 `[batch, count]`.
+        """
         first = tf.gather(matches.rows, matches.word_of) * self.count
         flat = self._cell_sums(
             matches,
@@ -131,8 +146,8 @@ class TermGraph(tf.Module):
     def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
         """Returns what the terms of one query add to the scores of k documents.
 
-        `numbers` are the documents. The result has an array `[terms, k]` for
-        each of `TERM_PARTS`.
+        `numbers` are the indices of the k documents. The result has an array
+        `[terms, k]` for each of `TERM_PARTS`.
         """
         k = tf.size(numbers)
         # Columns 0 to k - 1 are the k documents; other documents get column k.
@@ -154,12 +169,13 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
-        # (Index in `matches.terms`, document) of each posting -> the posting's
-        # cell, which is an index of the result.
+        # Function that chooses a cell of the result for each posting. Takes the
+        # index of the posting's term in `matches.terms`, and the posting's
+        # document; returns the index of the cell.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
-        """Sums the scores of all postings by cell, float32 `[size]`."""
+        """Adds each posting's score to a cell; returns all cells, `[size]`."""
 
         def add_terms(
             start: tf.Tensor, before: tf.Tensor, sums: tf.Tensor
@@ -169,8 +185,9 @@ class TermGraph(tf.Module):
             stop = tf.maximum(stop, start + 1)
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
-            # Each end except the last is where the next term begins, because
-            # every term has postings.
+            # `begins` is 1 at the first posting of each term except the first
+            # term. The number of this posting is the end of the term before.
+            # All these numbers differ, because every term has postings.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),
@@ -196,7 +213,10 @@ class TermGraph(tf.Module):
 def flat_words(
     texts: tf.Tensor, split: str, max_words: int | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Splits strings `[batch]`; returns words and the row of each word."""
+    """Splits strings `[batch]` into words.
+
+    Returns the words of all strings, and the index of each word's string.
+    """
     words = normalize_and_split(texts, max_words, split)
     # Equals `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
@@ -211,8 +231,9 @@ def unaccented(words: tf.Tensor) -> tf.Tensor:
 
 
 def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the letter trigrams of unaccented words, and each trigram's word.
+    """Lists the letter trigrams of unaccented words.
 
+    Returns the trigrams, and the index of each trigram's word.
     `bm25.letter_grams` lists the same trigrams.
     """
     split = tf.strings.unicode_split(words, "UTF-8")
@@ -220,7 +241,8 @@ def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     word_of = tf.where(tf.sequence_mask(split.row_lengths()))[:, 0]
     is_same = tf.equal(word_of[1:], word_of[:-1])
     edge = tf.constant([EDGE])
-    size = tf.size(letters)  # cuts the edge of an empty batch
+    size = tf.size(letters)
+    # `[:size]` drops the one EDGE that is left if there are no letters.
     before = tf.concat([edge, tf.where(is_same, letters[:-1], EDGE)], 0)[:size]
     after = tf.concat([tf.where(is_same, letters[1:], EDGE), edge], 0)[:size]
     is_paired = tf.strings.regex_full_match(letters, PAIRED)
@@ -231,11 +253,13 @@ def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
     """Returns JSON for each column of `shares`, such as `{"bolt": 0.2500}`.
 
-    `shares` is `[words, k]`. Contributions of equal words are added.
+    `shares`, `[words, k]`, are the contributions of words to the scores of k
+    documents. Contributions of equal words are added. A contribution that would
+    be rounded to 0 is left out.
     """
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
-    # JSON allows no plain quotes, backslashes or control characters.
+    # JSON strings have no plain quotes, backslashes or control characters.
     escaped = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
     escaped = tf.strings.regex_replace(escaped, r"[\x00-\x1f]", "")
     entries = tf.strings.join(

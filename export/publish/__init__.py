@@ -1,1 +1,1 @@
-"""Folders that TF Serving reads: versions, configuration, warm-up, README."""
+"""Writes the folders that TF Serving reads: versions and configuration."""

@@ -52,12 +52,14 @@ from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 # Servers from 2.12 to 2.19 load the models, but have older Unicode tables.
 IMAGE = "tensorflow/serving:2.20.0"
 
-ROOT = "/models"  # in the container; TF Serving needs an absolute path
+# Path of the models in the container: TF Serving needs an absolute path.
+ROOT = "/models"
 
 _STRING_BYTES = 24  # memory of a string in a tensor, without its characters
 
-# Memory of a loaded graph divided by the size of the graph's file. A server has
-# nodes and string tables several times: in messages, sessions and kernels.
+# Memory of a loaded graph divided by the size of the graph's file. A server
+# keeps nodes and string tables several times: in messages, in sessions and in
+# kernels.
 _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
@@ -83,8 +85,9 @@ _EXAMPLES = {
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
 }  # fmt: skip
-"""(Signature, names of inputs) -> (a call of a `Client` without the argument
-`model`, the value of `inputs` in a REST request, as JSON)."""
+"""Examples for the README. A key has the name of a signature and the names of
+its inputs. A value has the beginning of a call of a `Client`, to which the
+argument `model` is added, and the JSON of `inputs` in a REST request."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:
@@ -195,7 +198,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that an export of the models `names` can write server files."""
+    """Checks that server files can be written when `names` are exported."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base
@@ -209,25 +212,26 @@ def write_server_files(
     models_dir: str | os.PathLike[str],
     exported: Mapping[str, int] = MappingProxyType({}),
 ) -> None:
-    """Writes `batching.config`, if missing, `README.md` and `models.config`."""
+    """Writes `README.md`, `models.config` and a missing `batching.config`."""
     models_dir = Path(models_dir)
     folders = model_folders(models_dir)
     if not (models_dir / BATCHING_CONFIG).exists():
         write_text(models_dir / BATCHING_CONFIG, BATCHING_TEXT)
     write_text(models_dir / "README.md", server_readme(folders))
-    # Last, so that a server sees all new versions of an export together.
+    # Written last, so that a server sees all new versions together.
     update_models_config(models_dir / MODELS_CONFIG, folders, exported)
 
 
 def update_models_config(
     path: Path, names: Iterable[str], exported: Mapping[str, int]
 ) -> None:
-    """Writes versions of exported models to a file; adds missing models."""
+    """Writes exported versions to `models.config`, and adds missing models."""
     config = read_models_config(path)
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # Changes only numbers with this comment, which an operator can remove.
+        # Changes only a number that is followed by this comment. To keep a
+        # number, an operator can remove the comment.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",
@@ -269,8 +273,8 @@ def _with_entries(text: str, entries: str) -> str:
     config = text_format.Parse(text, ModelServerConfig())
     if not config.model_config_list.config:
         return new_list
-    # Entries are added before the closing brace. If the text does not end
-    # with this brace, the configuration is written again, without comments.
+    # Entries are added before the closing brace. If the text does not end with
+    # this brace, the configuration is written anew, without its comments.
     old_texts = text, text_format.MessageToString(config)
     config.MergeFrom(text_format.Parse(new_list, ModelServerConfig()))
     for old_text in old_texts:

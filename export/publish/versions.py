@@ -75,7 +75,10 @@ def _publish(
     list_models: Callable[[], Iterable[Path]],
     version: int | None = None,
 ) -> list[Path]:
-    """Publishes all models or none, by default with a new version number."""
+    """Publishes all models or none, by default with a new version number.
+
+    The new number is above all versions in the folders of `list_models`.
+    """
     with ExitStack() as stack:
         folders = {
             base: stack.enter_context(_written(base, write))
@@ -92,7 +95,8 @@ def _publish(
             try:
                 return _rename(folders, str(number))
             except OSError:
-                # Another process may have published this number meanwhile.
+                # Another process may have published this number meanwhile. Then
+                # the next number is tried, or a given number is rejected.
                 taken = [b for b in folders if number in version_folders(b)]
                 if not taken:
                     raise
@@ -102,9 +106,10 @@ def _publish(
 
 @contextmanager
 def _written(base: Path, write: Write) -> Iterator[Path]:
-    """Writes a SavedModel into a hidden folder of `base`; yields its path."""
+    """Writes a SavedModel into a hidden folder of `base`; yields the path."""
     base.mkdir(parents=True, exist_ok=True)
-    # A running server loads a version as soon as the version's folder appears.
+    # The folder is hidden until the SavedModel is complete, because a running
+    # server loads a version as soon as its folder appears.
     with hidden_folder(base, _HIDDEN) as hidden:
         # Writes into a subfolder, because only this user may read the hidden
         # folder, but a server's user must read the version.

@@ -29,8 +29,8 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
 
 WARMUP_SIZES = (1, 8, 64)
-"""Numbers of rows of the warm-up requests. An operator can lower the
-`max_batch_size` of a server to 64 without exporting again."""
+"""Numbers of rows of the warm-up requests. The largest request has 64 rows, so
+an operator can lower `max_batch_size` to 64 without exporting again."""
 
 BATCHING_CONFIG = "batching.config"
 
@@ -85,7 +85,8 @@ def write_warmup(
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(os.fspath(path)) as file:
         for request in requests:
-            # A server rejects a version if one of the requests fails.
+            # A server rejects a version if one of the requests fails, so all
+            # are tried here.
             _replay(model, request)
             log = PredictionLog()
             log.predict_log.request.CopyFrom(request)
@@ -109,7 +110,8 @@ def _request(
     request = PredictRequest()
     request.model_spec.name = name
     request.model_spec.signature_name = key
-    # A text has one to three words. All texts of three words differ.
+    # A text has one, two or three words. The third word is the number of the
+    # row, so that all texts of three words differ.
     texts = [
         " ".join(["warm", "up", str(row)][: 1 + row % 3]) for row in range(rows)
     ]
@@ -119,7 +121,7 @@ def _request(
         "n": np.full(rows, _K, np.int32),
         "query": texts,
         "document": texts,
-        # Every second query has a tag, which documents may lack.
+        # Every second query has a tag. It need not be a tag of any document.
         "tags": ["warm up" * (row % 2) for row in range(rows)],
     }
     for alias in signature.inputs:

@@ -89,8 +89,9 @@ def test_cpp_refuses_with_the_same_code_and_line(folder):
         (explained(["a", "b", "c"], [1, 1]), UNEQUAL),
         (
             explained([words] * 96, [1000] * 96),
-            "found 4790400 as the sum of k times text bytes, expected at most"
-            " 4194304: send fewer rows, shorter texts, or a smaller k",
+            "found 4790400 as the sum of k times the bytes of each text,"
+            " expected at most 4194304: send fewer rows, shorter texts, or a"
+            " smaller k",
         ),
         (
             kinds.request(text=["a"] * 1049, k=[1000] * 1049),
@@ -129,8 +130,9 @@ def test_servers_refuse_with_the_line_alone(folder):
     """Over gRPC and REST; the client divides what would be refused."""
     text = " ".join(["bolt"] * 100)
     line = (
-        "found 4790400 as the sum of k times text bytes, expected at most"
-        " 4194304: send fewer rows, shorter texts, or a smaller k"
+        "found 4790400 as the sum of k times the bytes of each text,"
+        " expected at most 4194304: send fewer rows, shorter texts, or a"
+        " smaller k"
     )
     inputs = {"text": [text] * 96, "k": [1000] * 96, "tags": [""] * 96}
     with (
