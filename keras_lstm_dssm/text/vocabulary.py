@@ -204,7 +204,7 @@ def vocabulary_of(
     for words in split_in_batches(texts, split):
         counts.update(words.flat_values.numpy().tolist())
     del counts[EMPTY_TEXT.encode()]
-    # The byte order of UTF-8 is the order of code points.
+    # Sorting UTF-8 by bytes gives the order of code points.
     frequent = sorted(
         (-count, word) for word, count in counts.items() if count >= min_count
     )
