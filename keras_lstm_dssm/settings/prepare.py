@@ -24,8 +24,8 @@ class PrepareSettings(Settings):
     """Holds the sources, the columns and the rules of a data folder.
 
     A source is a path, a glob or a folder, or several of these, separated by
-    commas. The formats are CSV, TSV, JSON lines and JSON arrays, also
-    compressed (.gz), and parquet.
+    commas. The formats are parquet, and CSV, TSV, JSON lines and JSON
+    arrays, which may be compressed (.gz).
 
     Attributes:
         catalogue: The products: one or more rows for each product. In Python
@@ -121,7 +121,7 @@ class PrepareSettings(Settings):
         self.weight_of_action()
 
     def weight_of_action(self) -> dict[str, float]:
-        """Returns action -> weight, or raises `InputError`."""
+        """Returns the weight of each action, or raises `InputError`."""
         text = self.actions or DEFAULT_ACTIONS
         actions = named_weights("actions", text, _ACTIONS_EXAMPLE)
         if not all(actions.values()):
@@ -132,7 +132,11 @@ class PrepareSettings(Settings):
         return actions
 
     def with_stored(self, rules: Mapping[str, Any]) -> "PrepareSettings":
-        """Returns these settings, completed by the `rules` of a data folder."""
+        """Returns these settings, with `rules` of a data folder as defaults.
+
+        Raises `InputError` if a setting in `_FIXED_RULES` is set to another
+        value than in the folder.
+        """
         stored = self.replace(**rules)
         changes = {}
         for field in dataclasses.fields(self):

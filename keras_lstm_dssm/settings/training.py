@@ -53,11 +53,11 @@ class ReplaySpec(NamedTuple):
     """Says which old clicks, and how many, to mix into a training."""
 
     data: str  # see `data.open_log`
-    share: float  # old clicks for each new click
+    share: float  # number of old clicks for each new click
 
     @classmethod
     def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Parses "old.tsv:0.2", a pair of clicks and share, or `None`."""
+        """Parses "old.tsv:0.2", or a pair of log and share; keeps `None`."""
         if replay is None:
             return None
         is_text = isinstance(replay, str)
