@@ -123,7 +123,10 @@ def word_forms(
 
 
 def idf(frequency: Any, count: int) -> np.ndarray:
-    """Returns Lucene's IDF of terms that `frequency` of `count` texts have."""
+    """Returns Lucene's IDF of terms.
+
+    `frequency` is the number of texts with a term, out of `count` texts.
+    """
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -143,7 +146,7 @@ class Postings(NamedTuple):
 
     size: int  # number of documents
     term_of: Mapping[str, int]  # form of a word -> index of a term, or `STOP`
-    words: int  # number of terms for BM25, before the terms for numbers
+    words: int  # number of BM25 terms; terms from this index on are numbers
     # Term t is in the documents `documents[bounds[t] : bounds[t + 1]]`; int64.
     bounds: np.ndarray
     documents: np.ndarray  # the documents of each term, ascending, int32
@@ -184,7 +187,7 @@ class Postings(NamedTuple):
         )
 
     def term(self, form: str) -> int:
-        """Returns the term of a form, or of the form without its accents."""
+        """Returns a form's term; removes the accents if the form is unknown."""
         term = self.term_of.get(form, UNKNOWN)
         if term == UNKNOWN and not form.isascii():
             term = self.term_of.get(unaccented(form), UNKNOWN)
@@ -243,7 +246,7 @@ class TermScores:
         self.idf[: postings.words] = idf(
             frequency[: postings.words], postings.size
         )
-        self.idf[UNKNOWN] = idf(0, postings.size)  # index -1
+        self.idf[UNKNOWN] = idf(0, postings.size)  # item -1
         first = postings.bounds[postings.words]
         scores = bm25_weight * postings.scores
         scores[first:] = number_weight

@@ -125,9 +125,10 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "model_version_status": (1, "repeated ModelVersionStatus")
     },
 }
-"""Message -> field -> number and type. Types are protobuf scalars or messages.
-The prefix `repeated` marks lists, and the prefix `map` marks maps with string
-keys. Enums are declared as `int32`, which gives equal bytes."""
+"""Name of a message -> name of a field -> the field's number and type. Types
+are protobuf scalars or messages. The prefix `repeated` marks lists, and the
+prefix `map` marks maps with string keys. Enums are declared as `int32`, which
+gives equal bytes."""
 
 
 def _file() -> FileDescriptorProto:
@@ -190,7 +191,7 @@ _FIELDS = {
     "float16": (19, "half_val"), "uint32": (22, "uint32_val"),
     "uint64": (23, "uint64_val"),
 }  # fmt: skip
-"""Dtype -> number in TensorFlow's `DataType`, and field of `TensorProto`."""
+"""Dtype -> its number in TensorFlow's `DataType`, and a `TensorProto` field."""
 
 _NAMES = {number: name for name, (number, _) in _FIELDS.items()}
 

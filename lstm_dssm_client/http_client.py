@@ -466,7 +466,8 @@ class _HttpTransport:
         sock: Any = connection.sock  # a _TimedSocket
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):
-            # A server may reply with an error before it has read the request.
+            # A server may reply with an error and close the connection before
+            # it has read the request. Its reply is read below.
             connection.request(
                 "GET" if body is None else "POST",
                 self._prefix + path,

@@ -140,7 +140,10 @@ class Hybrid:
         ]
 
     def _word_vectors(self, text: bytes) -> tuple[list[str], np.ndarray]:
-        """Returns a text's words, and each word's share of the text vector."""
+        """Returns a text's words, and a vector for each word.
+
+        The sum of these vectors is the text's vector in the columns `WORDS`.
+        """
         assert self.encoder is not None
         encoder: LocalEncoder = self.encoder.vectors[-1].source
         scale = self.encoder.scales[-1]

@@ -72,7 +72,7 @@ class LocalEncoder:
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:
-        """Returns vectors before scaling, float32 `[texts, dimension]`."""
+        """Returns vectors that are not scaled yet, `[texts, dimension]`."""
         split_texts = [*map(self.split, texts)]
         lengths = np.array([len(words) for words in split_texts])
         order = np.argsort(-lengths, kind="stable")
@@ -241,8 +241,8 @@ def _lstm(
 
 def lstm_step(
     cells: int,
-    gates: str,  # in the order of the weights' columns, such as "ifgo"
-    peepholes: Mapping[str, np.ndarray],  # gate -> matrix or diagonal
+    gates: str,  # names in the order of the weights' columns, such as "ifgo"
+    peepholes: Mapping[str, np.ndarray],  # matrix or diagonal of each gate
 ) -> tuple[Step, np.ndarray, np.ndarray]:
     """Returns an LSTM's step, and the order and the signs of z's columns."""
     # The gates with a sigmoid become adjacent, so that one call of `_sigmoid`
@@ -254,7 +254,7 @@ def lstm_step(
     signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
 
     def add_peephole(gate: str, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds W_p c to a gate's input; subtracts it, since z holds -input."""
+        """Adds W_p c to a gate's input x; z holds -x, so it is subtracted."""
         start, p = order.index(gate) * cells, peepholes[gate]
         z[:, start : start + cells] -= c @ p.T if p.ndim == 2 else c * p
 
@@ -292,7 +292,7 @@ def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 
 def _lengths(config: Mapping[str, Any]) -> np.ndarray:
-    """Returns the length of each part of a `CombinedEncoder`'s vectors."""
+    """Returns the norm of each part of `CombinedEncoder`'s vectors, float32."""
     shares = np.array(config["shares"])
     return np.sqrt(shares / shares.sum()).astype(np.float32)
 

@@ -42,9 +42,9 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
-_ROWS, _BYTES = 512, 1 << 19  # maximum texts and bytes to encode at once
-_SCORES = 1 << 24  # maximum scores to compute at once
-_MAX_SIZE = 1 << 24  # maximum of a number in an encoder's configuration
+_ROWS, _BYTES = 512, 1 << 19  # most texts, and bytes, that are encoded at once
+_SCORES = 1 << 24  # maximum number of scores that are computed at once
+_MAX_SIZE = 1 << 24  # largest number that an encoder's configuration may have
 
 
 class LocalModel:
@@ -97,12 +97,12 @@ class LocalModel:
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """Id of a document -> title; empty if the file has no documents."""
+        """The titles, by document id; empty if the file has no documents."""
         return self._by_id("titles")
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id of a document -> encoded text, which is the title by default.
+        """The texts that were encoded, by document id; by default the titles.
 
         Empty if the file has no documents.
         """
@@ -171,7 +171,7 @@ class LocalModel:
     def tags(
         self, model: str = RETRIEVER, version: Version = None
     ) -> dict[str, int]:
-        """Returns tag -> number of documents; see `Client.tags`."""
+        """Returns the number of documents of each tag; see `Client.tags`."""
         rows_of_tag = self._checked_documents(model, version).rows_of_tag
         return {
             _decoded(t): len(rows) for t, rows in sorted(rows_of_tag.items())

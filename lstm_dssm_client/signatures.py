@@ -554,7 +554,7 @@ def slices_of_size(
 
 # Limits of one request. Exported graphs allow at least twice as many hits and
 # explanations, because a server that batches adds rows as padding.
-_ROWS = 512  # texts
+_ROWS = 512  # number of texts
 _BYTES = 1 << 19  # bytes of all texts together
 _HITS = 1 << 18  # hits in the reply
 _EXPLAINED = 1 << 21  # bytes of a text times its hits, summed over texts

@@ -91,9 +91,8 @@ class PredictReply(Protocol):
     ) -> dict[str, np.ndarray] | None:
         """Returns the decoded outputs, by name.
 
-        Returns None if the outputs are not those of `signature`.
-
-        Only replies over HTTP need the signature.
+        Returns None if the outputs are not those of `signature`. Only replies
+        over HTTP need the signature.
         """
 
 

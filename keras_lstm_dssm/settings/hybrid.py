@@ -28,8 +28,8 @@ class HybridSettings(Settings):
         bm25: Weight of BM25. The BM25 score is divided by the sum of the IDFs
             of all words of the query.
         numbers: Weight of the share of the query's numbers that the title has.
-        hubness: Weight of the hubness (large for a title near many queries):
-            the mean of the title's largest cosines with training queries.
+        hubness: Weight of the hubness: the mean of the title's largest cosines
+            with training queries, which is large for a title near many queries.
         base: Log-odds of a title that matches nothing of the query.
         weak: Probability below which a query's best hit is reported as weak. On
             dev, nine of ten best hits that are relevant have a higher

@@ -79,7 +79,7 @@ class ModelKind:
     joint: bool = False
 
     def load(self, piece: str) -> Any:
-        """Imports the class or function that an attribute names, if any."""
+        """Imports what the attribute `piece` names; `None` if it is empty."""
         name = getattr(self, piece)
         return pkgutil.resolve_name(name) if name else None
 
@@ -154,7 +154,7 @@ _KEYVEC = ModelKind(
 )
 
 KINDS: dict[str, ModelKind] = {}
-"""Name -> kind of model."""
+"""The kinds of models, by name."""
 
 
 def register_kind(kind: ModelKind) -> None:
@@ -196,7 +196,7 @@ def register_kind(kind: ModelKind) -> None:
 
 
 def all_presets() -> dict[str, ModelRecipe]:
-    """Returns the presets of all kinds: name -> recipe."""
+    """Returns the recipes of all kinds' presets, by name."""
     return {
         name: recipe
         for kind in KINDS.values()

@@ -24,7 +24,7 @@ from keras_lstm_dssm.settings.fields import (
 
 @dataclasses.dataclass(frozen=True)
 class TitleSettings(Settings):
-    """Says how a model of titles is measured, and with which other systems.
+    """Says how a model of titles is measured, alone and with other systems.
 
     Attributes:
         split: Split of the data to evaluate on.

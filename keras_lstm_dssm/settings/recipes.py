@@ -209,7 +209,7 @@ class Recipe(ModelRecipe):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the patience, if `options` have `dev` and no patience."""
+        """Returns the recipe's patience if `options` have `dev` without one."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -220,7 +220,7 @@ class WordsRecipe(ModelRecipe):
 
     words: str
     word_dimension: int  # width of the word vectors
-    max_words: int  # number of words to read of a text
+    max_words: int  # number of words that are read of a text or sentence
 
     @property
     def split(self) -> str:

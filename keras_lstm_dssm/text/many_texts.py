@@ -185,7 +185,7 @@ _CALLS = _Calls()
 
 
 MAX_BYTES = 1 << 25
-"""Default limit of a cache in bytes of text, enough for 500,000 titles."""
+"""Default limit of the texts in a cache, in bytes: some 500,000 titles."""
 
 Fields = tuple[np.ndarray, ...]
 """The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
@@ -226,8 +226,8 @@ class HashedTextCache:
         self.split = split
         self._bytes_left = max_bytes
         self._lock = threading.Lock()  # `tf.data` uses several threads
-        # Text ids are rows of `_words_of_text`, and word ids are rows of
-        # `_trigrams_of_word`.
+        # A text id is the index of a row of `_words_of_text`, and a word id is
+        # the index of a row of `_trigrams_of_word`.
         self._id_of_text: dict[bytes, int] = {}
         self._id_of_normalized: dict[bytes, int] = {}
         self._id_of_word: dict[bytes, int] = {}
@@ -239,7 +239,10 @@ class HashedTextCache:
         return _traced(normalize_texts, self.max_words, self.split)
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes strings `[batch]` to a `WordBatch`; works in `tf.data`."""
+        """Hashes strings `[batch]` into a `WordBatch`.
+
+        It works eagerly and in `tf.data`.
+        """
         hashed = DataFunction(lambda texts: self.fields(texts)[0], FIELD_TYPES)
         return batch_of_fields(hashed(texts))
 
@@ -345,7 +348,8 @@ class _Rows:
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)
-        self._ends = np.zeros(1, np.int64)  # item i + 1: the end of row i
+        # Row i is `self._values[self._ends[i] : self._ends[i + 1]]`.
+        self._ends = np.zeros(1, np.int64)
         self._rows = 0
 
     def __len__(self) -> int:

@@ -100,5 +100,6 @@ def graph_sentences(
 
 
 def _check(max_words: int) -> None:
-    if not 2 <= max_words <= 500:  # RE2 limits repetitions
+    # `graph_sentences` repeats a pattern, and RE2 limits repetitions.
+    if not 2 <= max_words <= 500:
         raise InputError(f"max_words must be from 2 to 500, not {max_words}")

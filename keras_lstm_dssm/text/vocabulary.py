@@ -54,7 +54,8 @@ class Vocabulary(tf.Module):
         self, words: Sequence[str], split: str = "alphanumeric"
     ) -> None:
         super().__init__()
-        # Stems must not be stemmed again: "focusing" -> "focus" -> "focu".
+        # The check does not stem the words: a stem may change if it is stemmed
+        # again, as in "focusing" -> "focus" -> "focu".
         _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)

@@ -92,7 +92,7 @@ _SPACES = {
 
 
 def split_without_stems(split: str) -> str:
-    """Returns the rule with the same word boundaries, but without stemming."""
+    """Returns a rule that splits like `split`, but does not stem words."""
     return "alphanumeric" if split == "stems" else split
 
 
@@ -265,7 +265,7 @@ def trigrams_of_letters(
     # `tf_text.ngrams` would take three times as long. It also makes strings,
     # whose hashes would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the value before each letter, its own value and the next one.
+        """Returns the previous letter's value, the letter's and the next one's.
 
         A value is 0 if the neighbouring letter belongs to another word.
         """
