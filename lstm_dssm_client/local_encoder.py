@@ -72,7 +72,7 @@ class LocalEncoder:
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:
-        """Returns vectors that are not scaled yet, `[texts, dimension]`."""
+        """Returns vectors, not scaled yet, float32 `[texts, dimension]`."""
         split_texts = [*map(self.split, texts)]
         lengths = np.array([len(words) for words in split_texts])
         order = np.argsort(-lengths, kind="stable")
