@@ -209,7 +209,7 @@ class Recipe(ModelRecipe):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's patience if `options` have `dev` without one."""
+        """Returns the patience, if `options` have `dev` and no patience."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
