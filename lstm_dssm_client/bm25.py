@@ -30,7 +30,8 @@ PAIRED = (
     "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
-"""Regular expression of one Chinese, Japanese or Korean letter, for RE2 too."""
+"""Regular expression of one Chinese, Japanese or Korean letter. RE2 and Python
+interpret it in the same way."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
@@ -122,7 +123,10 @@ def word_forms(
 
 
 def idf(frequency: Any, count: int) -> np.ndarray:
-    """Returns Lucene's IDF of terms that `frequency` of `count` texts have."""
+    """Returns Lucene's IDF of terms.
+
+    `frequency` is the number of texts with a term, out of `count` texts.
+    """
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -141,9 +145,10 @@ class Postings(NamedTuple):
     """Inverted index: the documents of each term, and their scores."""
 
     size: int  # number of documents
-    term_of: Mapping[str, int]  # form of a word -> term, from 0, or `STOP`
-    words: int  # number of terms for BM25; all later terms are numbers
-    bounds: np.ndarray  # term t: `documents[bounds[t] : bounds[t + 1]]`, int64
+    term_of: Mapping[str, int]  # form of a word -> index of a term, or `STOP`
+    words: int  # number of BM25 terms; terms from this index on are numbers
+    # Term t is in the documents `documents[bounds[t] : bounds[t + 1]]`; int64.
+    bounds: np.ndarray
     documents: np.ndarray  # the documents of each term, ascending, int32
     scores: np.ndarray  # BM25 scores of `documents`, float32; 1 for numbers
 
@@ -182,7 +187,7 @@ class Postings(NamedTuple):
         )
 
     def term(self, form: str) -> int:
-        """Returns the term of a form, or of the form without its accents."""
+        """Returns a form's term; removes the accents if the form is unknown."""
         term = self.term_of.get(form, UNKNOWN)
         if term == UNKNOWN and not form.isascii():
             term = self.term_of.get(unaccented(form), UNKNOWN)
@@ -207,15 +212,15 @@ class Postings(NamedTuple):
 class Match(NamedTuple):
     """A term of the query that occurs in at least one document."""
 
-    word: str  # of the query
-    term: int  # index of `Postings.bounds`
+    word: str  # word of the query that has this term
+    term: int  # index of the term in `Postings.bounds`
     # Factor of the term's scores: 1 / (sum of the query's IDFs), or for a
     # number 1 / (count of the query's numbers).
     scale: np.float32
 
 
 TERM_PARTS = ("bm25", "numbers")
-"""Names of the parts of a score that `TermScores` computes."""
+"""Names of the two parts of a document's score that `TermScores` computes."""
 
 
 class TermScores:
@@ -241,7 +246,7 @@ class TermScores:
         self.idf[: postings.words] = idf(
             frequency[: postings.words], postings.size
         )
-        self.idf[UNKNOWN] = idf(0, postings.size)  # the last element
+        self.idf[UNKNOWN] = idf(0, postings.size)  # item -1
         first = postings.bounds[postings.words]
         scores = bm25_weight * postings.scores
         scores[first:] = number_weight
@@ -258,8 +263,9 @@ class TermScores:
                 term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
-        # The sum of the IDFs is an upper bound of BM25, and includes terms that
-        # no document has. A document with one of several words scores low.
+        # The sum of the IDFs is an upper bound of BM25. It includes terms that
+        # no document has, so that a document with only one of several words of
+        # the query has a low score.
         max_bm25 = np.float32(sum(self.idf[term] for _, term in words))
         return [
             Match(word, term, np.float32(1) / np.float32(total))
@@ -280,7 +286,10 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns a match's part, and its scores in `documents`."""
+        """Returns the name of a match's part, and its scores in `documents`.
+
+        The score is 0 in documents without the term.
+        """
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

@@ -125,9 +125,10 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "model_version_status": (1, "repeated ModelVersionStatus")
     },
 }
-"""Message -> field -> number and type. Types are protobuf scalars or messages.
-The prefix `repeated` marks lists, and the prefix `map` marks maps with string
-keys. Enums are declared as `int32`, which gives equal bytes."""
+"""Name of a message -> name of a field -> the field's number and type. Types
+are protobuf scalars or messages. The prefix `repeated` marks lists, and the
+prefix `map` marks maps with string keys. Enums are declared as `int32`, which
+gives equal bytes."""
 
 
 def _file() -> FileDescriptorProto:
@@ -137,7 +138,8 @@ def _file() -> FileDescriptorProto:
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
             label, _, element = kind.rpartition(" ")
-            if label == "map":  # a repeated message of key and value
+            # Protobuf encodes a map as a list of messages with key and value.
+            if label == "map":
                 entry = message.nested_type.add(
                     name=f"{field.title().replace('_', '')}Entry"
                 )
@@ -189,7 +191,7 @@ _FIELDS = {
     "float16": (19, "half_val"), "uint32": (22, "uint32_val"),
     "uint64": (23, "uint64_val"),
 }  # fmt: skip
-"""Dtype -> number in TensorFlow's `DataType`, and field of `TensorProto`."""
+"""Dtype -> its number in TensorFlow's `DataType`, and a `TensorProto` field."""
 
 _NAMES = {number: name for name, (number, _) in _FIELDS.items()}
 
@@ -207,11 +209,14 @@ def has_field(values: np.ndarray) -> bool:
 
 
 def write_tensor(values: np.ndarray, proto: Any) -> None:
-    """Writes an array into a message; `TypeError` for an unknown dtype."""
+    """Writes an array into a `TensorProto`.
+
+    Raises `TypeError` for a dtype that has no field.
+    """
     if not has_field(values):
         raise TypeError(f"there is no tensor of dtype {values.dtype}")
     proto.dtype, field = _FIELDS[dtype_name(values)]
-    proto.tensor_shape.SetInParent()  # a scalar has an empty shape
+    proto.tensor_shape.SetInParent()  # a scalar needs an empty shape
     for size in values.shape:
         proto.tensor_shape.dim.add(size=size)
     flat = values.ravel()
@@ -466,7 +471,8 @@ class _GrpcTransport:
             ("grpc.service_config", json.dumps(_RETRIES)),
             # gRPC does not repeat a request that exceeds this buffer.
             ("grpc.per_rpc_retry_buffer_size", size),
-            # Reconnects to a restarted server before the last repetition.
+            # With these waits, gRPC reconnects to a restarted server before the
+            # last repetition of a request.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
             # Otherwise all clients in a process would share a connection.
@@ -498,7 +504,7 @@ class _GrpcTransport:
         self.channel.close()
 
     def _call(self, request: Request) -> Any:
-        """Returns the message of the reply; with `grpc.aio`, an awaitable."""
+        """Returns the reply's message; with `grpc.aio`, an awaitable of it."""
         return self._calls[type(request)](
             _message(request), timeout=self.timeout, metadata=self._metadata
         )

@@ -132,7 +132,7 @@ def _not_json(name: str, problem: str) -> InputError:
 
 @contextmanager
 def _tf_serving_form(request: Request) -> Iterator[None]:
-    """Raises `InputError` if the block fails to read a reply."""
+    """Raises `InputError` if the `with` block fails to read a reply."""
     try:
         yield
     except (
@@ -459,11 +459,15 @@ class _HttpTransport:
         body: bytes | None,
         end: float,
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        """Sends a request; reads up to `_max_bytes` + 1 bytes of the reply."""
+        """Sends a request; returns the reply and its body.
+
+        At most `_max_bytes` + 1 bytes of the body are read.
+        """
         sock: Any = connection.sock  # a _TimedSocket
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):
-            # A server may reply with an error before it has read the request.
+            # A server may reply with an error and close the connection before
+            # it has read the request. Its reply is read below.
             connection.request(
                 "GET" if body is None else "POST",
                 self._prefix + path,

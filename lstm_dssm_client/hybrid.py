@@ -83,7 +83,8 @@ class Hybrid:
     def scores(
         self,
         text: bytes,
-        cosines: np.ndarray | None,  # of all documents; None without an encoder
+        # Cosines of the query with all documents; None without an encoder.
+        cosines: np.ndarray | None,
     ) -> np.ndarray:
         """Returns all documents' log-odds without `base`, float32 `[count]`."""
         scores: Any = np.float32(0)
@@ -101,9 +102,12 @@ class Hybrid:
         text: bytes,
         rows: np.ndarray,
         query: np.ndarray | None,  # the query's vector; None without an encoder
-        vectors: np.ndarray | None,  # the vectors of these documents, or None
+        vectors: np.ndarray | None,  # vectors of `rows`; None without encoder
     ) -> list[tuple[dict[str, float], dict[str, dict[str, float]]]]:
-        """Returns `ExplainedHit.parts` and `.words` of the documents `rows`."""
+        """Explains the scores of the documents `rows`.
+
+        Returns `ExplainedHit.parts` and `ExplainedHit.words` of each document.
+        """
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {
             name: [{} for _ in rows] for name in EXPLAINED_PARTS
@@ -136,7 +140,10 @@ class Hybrid:
         ]
 
     def _word_vectors(self, text: bytes) -> tuple[list[str], np.ndarray]:
-        """Returns a text's words, and each word's share of the text vector."""
+        """Returns a text's words, and a vector for each word.
+
+        The sum of these vectors is the text's vector in the columns `WORDS`.
+        """
         assert self.encoder is not None
         encoder: LocalEncoder = self.encoder.vectors[-1].source
         scale = self.encoder.scales[-1]

@@ -28,7 +28,7 @@ class Words(NamedTuple):
 
     ids: np.ndarray  # trigram ids of all distinct words, word after word
     bounds: np.ndarray  # index of each word's first id; then the number of ids
-    flat: np.ndarray  # the texts' words as indices of distinct words
+    flat: np.ndarray  # index of the distinct word of each word, text after text
     lengths: np.ndarray  # number of words of each text, descending
 
     def table_sums(self, table: Table) -> np.ndarray:
@@ -47,7 +47,8 @@ class Words(NamedTuple):
 
 
 Compose = Callable[[Words], np.ndarray]
-"""Computes the unscaled vectors of a batch, `[texts, dimension]`."""
+"""Function that computes the vectors of texts, `[texts, dimension]`. `unit`
+scales the vectors later."""
 
 
 class LocalEncoder:
@@ -71,7 +72,7 @@ class LocalEncoder:
         return split_words(text, *self._split) or [EMPTY_TEXT]
 
     def compose(self, texts: Sequence[str | bytes]) -> np.ndarray:
-        """Returns vectors before scaling, float32 `[texts, dimension]`."""
+        """Returns vectors, not scaled yet, float32 `[texts, dimension]`."""
         split_texts = [*map(self.split, texts)]
         lengths = np.array([len(words) for words in split_texts])
         order = np.argsort(-lengths, kind="stable")
@@ -146,16 +147,21 @@ def _clsm(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 
 def by_time(
-    values: np.ndarray,  # of one sequence after another
-    lengths: np.ndarray,  # of each sequence, descending
+    values: np.ndarray,  # values of the first sequence, then of the second, ...
+    lengths: np.ndarray,  # length of each sequence, descending
     reverse: bool,  # whether sequences are read from the end
 ) -> tuple[np.ndarray, list[int]]:
-    """Sorts the values of sequences by time step; counts each step's values."""
+    """Sorts the values of sequences by time step.
+
+    Returns the first values of all sequences, then the second values, and so
+    on; and how many values each time step has. With `reverse`, the first time
+    step has the last value of each sequence.
+    """
     if len(lengths) == 1:
         return values[:: -1 if reverse else 1], [1] * len(values)
     mask = np.arange(lengths[0]) < lengths[:, np.newaxis]
     padded = np.zeros(mask.shape, np.int64)
-    if reverse:  # fills the rows from the last to the first
+    if reverse:  # fills the last row first, each row with a reversed sequence
         padded[::-1][mask[::-1]] = values[::-1]
     else:
         padded[mask] = values
@@ -169,7 +175,7 @@ and are updated in place."""
 
 
 def run_steps(
-    inputs: np.ndarray,  # in the order of `by_time`; are overwritten
+    inputs: np.ndarray,  # sorted by time step, see `by_time`; overwritten
     counts: Sequence[int],  # number of inputs of each time step
     kernel: np.ndarray,  # W_rec, [units, width]
     step: Step,
@@ -235,12 +241,12 @@ def _lstm(
 
 def lstm_step(
     cells: int,
-    gates: str,  # in the order of the weights' columns, such as "ifgo"
-    peepholes: Mapping[str, np.ndarray],  # gate -> matrix or diagonal
+    gates: str,  # names in the order of the weights' columns, such as "ifgo"
+    peepholes: Mapping[str, np.ndarray],  # matrix or diagonal of each gate
 ) -> tuple[Step, np.ndarray, np.ndarray]:
     """Returns an LSTM's step, and the order and the signs of z's columns."""
-    # Gates with a sigmoid are adjacent: one call of `_sigmoid` computes them.
-    # Their signs are negative, because `_sigmoid` takes -z.
+    # The gates with a sigmoid become adjacent, so that one call of `_sigmoid`
+    # computes them. Their signs are negative, because `_sigmoid` takes -z.
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]
@@ -248,7 +254,7 @@ def lstm_step(
     signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
 
     def add_peephole(gate: str, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds W_p c to a gate's input; z holds the negative input."""
+        """Adds W_p c to a gate's input x; z holds -x, so it is subtracted."""
         start, p = order.index(gate) * cells, peepholes[gate]
         z[:, start : start + cells] -= c @ p.T if p.ndim == 2 else c * p
 
@@ -272,7 +278,7 @@ def lstm_step(
 
 
 def _sigmoid(minus_z: np.ndarray) -> None:
-    """Replaces -z by the sigmoid of z."""
+    """Replaces -z by the sigmoid of z, in place."""
     # (1 + tanh(z / 2)) / 2 would be faster, but rounds small results to 0.
     with np.errstate(over="ignore"):  # exp may be infinite
         np.exp(minus_z, out=minus_z)
@@ -286,7 +292,7 @@ def _bidirectional(config: Mapping[str, Any], weights: Weights) -> Compose:
 
 
 def _lengths(config: Mapping[str, Any]) -> np.ndarray:
-    """Returns the Euclidean length of each part of a vector, float32."""
+    """Returns the norm of each part of `CombinedEncoder`'s vectors, float32."""
     shares = np.array(config["shares"])
     return np.sqrt(shares / shares.sum()).astype(np.float32)
 
@@ -318,7 +324,7 @@ def _combined(config: Mapping[str, Any], weights: Weights) -> Compose:
     def sketch_columns(words: Words) -> np.ndarray:
         sketch = words.text_sums(sketch_of_words(words))
         m = np.ones((len(sketch), 1), np.float32)  # see `CombinedEncoder`
-        if power:  # 0 in query encoders
+        if power:  # the power is 0 in query encoders
             length = np.linalg.norm(sketch, axis=1, keepdims=True)
             zeros = np.zeros_like(length)
             m = np.divide(length, long, out=zeros, where=long != 0)
@@ -347,7 +353,7 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
         np.cumsum(sketch_mix(words.ids, np.right_shift), out=sums[1:])
         starts, ends = words.bounds[:-1], words.bounds[1:]
         start_sums = sums[np.minimum(starts + SKETCH_START, ends)]
-        # Each word has two keys, of the whole word and of the word's start.
+        # Each word has two keys: one of the whole word, and one of its start.
         keys = np.array([sums[ends], start_sums + SKETCH_START_OFFSET])
         keys = (keys - sums[starts]) % PRIME
         hashed = sketch_mix(keys * _KEY_FACTORS % PRIME, np.right_shift)
@@ -384,7 +390,11 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function: keys -> rows, and whether each key is known."""
+    """Returns a function that looks up the rows of keys.
+
+    The function returns a row for each key, and whether each key is known. The
+    row of an unknown key is 0.
+    """
     sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
     scales = weights.array(f"{name}/scales", count)
@@ -413,4 +423,5 @@ PARTS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "CombinedEncoder/towers": _trained_columns,
     "CombinedEncoder/words": _word_sum,
 }
-"""Name of an encoder part -> function from config and weights to `Compose`."""
+"""Name of a part of an encoder's vectors -> function from config and weights to
+`Compose`."""

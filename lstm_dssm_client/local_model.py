@@ -42,9 +42,9 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
-_ROWS, _BYTES = 512, 1 << 19  # maximum texts and bytes to encode at once
-_SCORES = 1 << 24  # maximum scores to compute at once
-_MAX_SIZE = 1 << 24  # maximum of a number in an encoder's configuration
+_ROWS, _BYTES = 512, 1 << 19  # most texts, and bytes, that are encoded at once
+_SCORES = 1 << 24  # maximum number of scores that are computed at once
+_MAX_SIZE = 1 << 24  # largest number that an encoder's configuration may have
 
 
 class LocalModel:
@@ -97,12 +97,12 @@ class LocalModel:
 
     @cached_property
     def titles(self) -> dict[str, str]:
-        """Id of a document -> title; empty if the file has no documents."""
+        """The titles, by document id; empty if the file has no documents."""
         return self._by_id("titles")
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Id of a document -> encoded text, which is the title by default.
+        """The texts that were encoded, by document id; by default the titles.
 
         Empty if the file has no documents.
         """
@@ -156,7 +156,10 @@ class LocalModel:
         k: int,
         tags: Iterable[str],
     ) -> list[list[tuple[int, float]]]:
-        """Checks the tags; returns indices and scores of the best documents."""
+        """Checks the tags; returns the best documents of each text.
+
+        A document is a pair of its index and its score.
+        """
         tag_text = tags_as_bytes(tags)
         if tag_text and not documents.rows_of_tag:
             raise no_tags(self.target)
@@ -168,7 +171,7 @@ class LocalModel:
     def tags(
         self, model: str = RETRIEVER, version: Version = None
     ) -> dict[str, int]:
-        """Returns tag -> number of documents; see `Client.tags`."""
+        """Returns the number of documents of each tag; see `Client.tags`."""
         rows_of_tag = self._checked_documents(model, version).rows_of_tag
         return {
             _decoded(t): len(rows) for t, rows in sorted(rows_of_tag.items())
@@ -253,8 +256,9 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal vectors share a row, so that their documents have equal scores.
-        # The last bits of a product depend on the position of the row.
+        # Equal vectors are stored as one row, so that their documents have
+        # equal scores. Two equal rows could have different scores, because the
+        # last bits of a product depend on the position of the row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -291,7 +295,7 @@ class _Documents:
         tagged = self._tagged(tags) if tags else None
         for scores in self._scores(texts, queries):
             rows = tagged
-            if queries is None:  # score 0: no term of the query occurs
+            if queries is None:  # leaves out documents without a query term
                 if tagged is None:
                     rows = np.flatnonzero(scores > 0)
                 else:
@@ -306,7 +310,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns the documents that have a tag of every `by_name` group."""
+        """Returns the documents that have a tag of each group of `by_name`."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [
@@ -361,7 +365,10 @@ class _Documents:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns the k largest scores' indices, by score, then by index."""
+    """Returns the indices of the k largest scores, the largest score first.
+
+    Equal scores are in the order of their indices.
+    """
     if k < len(scores):
         smallest = np.partition(scores, -k)[-k]
         indices = np.flatnonzero(scores >= smallest)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from lstm_dssm_client.errors import InputError
 
-_DAY = 86_400  # seconds; gRPC reads a huge timeout as a past deadline
+# Maximum timeout in seconds. gRPC takes a huge timeout for a past deadline.
+_DAY = 86_400
 
 
 def checked_timeout(timeout: float) -> float:

@@ -35,7 +35,8 @@ VARIABLES = Path("variables", "variables.data-00000-of-00001")
 FORMAT = 3
 """Number of the format. Files with other numbers cannot be read."""
 
-_LEAST_SHARED = 4096  # bytes; smaller arrays are not shared with a SavedModel
+# Size in bytes below which an array is not shared with a SavedModel.
+_LEAST_SHARED = 4096
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
 
@@ -45,7 +46,7 @@ def write_portable(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Writes a portable model directly to `path`."""
+    """Writes a portable model to `path`, without a temporary file."""
     arrays = {
         name: values
         for name, values in arrays.items()
@@ -72,7 +73,10 @@ def _variables_of(path: str | os.PathLike[str]) -> Path:
 def _shared_arrays(
     variables: Path, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[int, str, tuple[int, ...]]]:
-    """Finds arrays in `variables`; returns name -> offset, dtype and shape."""
+    """Finds arrays in the file `variables`.
+
+    Returns the offset, dtype and shape of each array that it found, by name.
+    """
     shared: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     if not variables.is_file():
         return shared
@@ -96,10 +100,13 @@ def stored_table(
     name: str,
     table: np.ndarray,
     rows: np.ndarray,
-    start: tuple[int, float],  # seed and limit of all other rows
+    start: tuple[int, float],  # seed and limit of the rows' initial values
     kind: str,  # float32, float16, or int8 with a scale for each row
 ) -> Arrays:
-    """Returns the arrays that store the rows `rows` of a trigram table."""
+    """Returns the arrays that store the rows `rows` of a trigram table.
+
+    All other rows must have their initial values, which are not stored.
+    """
     values = table[rows].astype(np.float32)
     arrays: Arrays = {
         f"{name}.rows": rows.astype(np.int32),
@@ -134,7 +141,7 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 class Table(NamedTuple):
     """A trigram table; rows that are not stored have their initial values."""
 
-    indices: np.ndarray  # number of a row -> index in `values`, or -1; int32
+    indices: np.ndarray  # index in `values` of each row, or -1; int32
     values: np.ndarray  # the stored rows, float32, float16 or int8
     scales: np.ndarray | None  # scale of each int8 row, otherwise None
     start: tuple[int, float]  # seed and limit of the initial values
@@ -154,7 +161,10 @@ class Table(NamedTuple):
 
 
 class PortableFile:
-    """Reads and checks a portable model; `reading` converts its errors."""
+    """Reads and checks a portable model.
+
+    The function `reading` converts errors to `InputError`.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         with safe_open(path, "np") as file:
@@ -193,7 +203,7 @@ class PortableFile:
     def scaled(
         self, name: str, rows: int | None, width: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns an array, and the scales of its rows if it is int8."""
+        """Returns an array, and the scales of its rows (None if not int8)."""
         if f"{name}.scales" not in self:
             half = self._arrays[name].dtype == np.float16
             dtype = np.float16 if half else np.float32
@@ -261,7 +271,7 @@ class Weights:
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `InputError` if the block cannot read a portable file."""
+    """Raises `InputError` if the `with` block cannot read a portable file."""
     target = os.fspath(path)
     try:
         yield
@@ -279,7 +289,8 @@ START_BITS = 23
 """An initial value is limit * k / 2^23, with an integer k."""
 
 _BLOCK = 1 << 17
-"""Number of initial values to compute at once; so many fit into a cache."""
+"""Number of initial values that are computed at once. So many fit into the
+processor's cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:

@@ -361,7 +361,7 @@ def explained_from_outputs(
 
 
 def tags_from_outputs(tags: np.ndarray, counts: np.ndarray) -> dict[str, int]:
-    """Returns tag -> number of documents, from outputs with one row."""
+    """Returns the number of documents of each tag; the outputs have one row."""
     names = (tag.decode(errors="replace") for tag in tags[0])
     return dict(zip(names, counts[0].tolist(), strict=True))
 
@@ -438,9 +438,9 @@ def check_known(model: str, tags: bytes, known: Mapping[str, int]) -> None:
 
 
 def facets(known: Sequence[str], most: int) -> dict[str, list[str]]:
-    """Returns name -> tags, for all names with fewer than `most` tags.
+    """Groups tags `name:value` by name: returns a list of tags for each name.
 
-    Plain tags, without a colon, are left out.
+    Names with `most` tags or more are left out, and tags without a colon.
 
     Example:
     >>> facets(["stock:no", "stock:yes", "new"], most=50)
@@ -554,9 +554,9 @@ def slices_of_size(
 
 # Limits of one request. Exported graphs allow at least twice as many hits and
 # explanations, because a server that batches adds rows as padding.
-_ROWS = 512  # texts
-_BYTES = 1 << 19  # of all texts
-_HITS = 1 << 18  # in the reply
+_ROWS = 512  # number of texts
+_BYTES = 1 << 19  # bytes of all texts together
+_HITS = 1 << 18  # hits in the reply
 _EXPLAINED = 1 << 21  # bytes of a text times its hits, summed over texts
 
 
@@ -615,7 +615,7 @@ def chunked_to_explain(
 def chunked_pairs(
     queries: Sequence[bytes], documents: Sequence[bytes]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields inputs of requests, `query` and `document`, for all pairs."""
+    """Yields the inputs `query` and `document` of each request."""
     sizes = [
         len(query) + len(document)
         for query, document in zip(queries, documents, strict=True)

@@ -50,7 +50,8 @@ from lstm_dssm_client.signatures import (
     tags_from_outputs,
 )
 
-_ATTEMPTS = 3  # to encode or score all texts with one version of a model
+# Number of attempts to encode or score all texts with one version of a model.
+_ATTEMPTS = 3
 
 
 class Predict(NamedTuple):
@@ -88,9 +89,10 @@ class PredictReply(Protocol):
     def outputs(
         self, signature: Signature | None
     ) -> dict[str, np.ndarray] | None:
-        """Decodes outputs by name; None if `signature` has other outputs.
+        """Returns the decoded outputs, by name.
 
-        Only replies over HTTP need the signature.
+        Returns None if the outputs are not those of `signature`. Only replies
+        over HTTP need the signature.
         """
 
 
@@ -376,7 +378,8 @@ class AsyncTextClient:
                 raise InputError(
                     f"input {key!r} has no rows; expected one or more"
                 )
-        # On a server that batches, a wrong request makes other requests fail.
+        # The inputs are checked here, because on a server that batches a wrong
+        # request makes other requests fail, too.
         cached = self._cache.get((model, version))
         if not cached or describe_misfit(arrays, cached.signatures.get(name)):
             # A new version may have other inputs.
@@ -483,7 +486,8 @@ class AsyncTextClient:
         signature: str = "",
     ) -> dict[str, np.ndarray]:
         """Runs a signature, and checks and returns its outputs."""
-        # A server rejects a request for an output that the model lacks.
+        # A server rejects a request for an output that the model lacks. If one
+        # of the outputs is optional, all outputs of the model are requested.
         names = () if OPTIONAL & outputs.keys() else outputs
         prediction = await self.predict(
             model, inputs, names, version, signature

@@ -10,10 +10,10 @@ import numpy as np
 class Part(NamedTuple):
     """A part of a score: a weighted cosine."""
 
-    name: str  # in results and explanations
+    name: str  # name of the part in results and explanations
     weight: float  # 0 for an unused part
     encode: Any  # function from n texts to unit vectors, float32 [n, width]
-    width: int = 0  # 0 if unknown
+    width: int = 0  # width of the vectors; 0 if it is unknown
     source: Any = None  # the encoder that `encode` calls
 
 
@@ -32,14 +32,15 @@ class WeightedParts:
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
-        self.vectors = [part for part in parts if part.weight]  # not arrays
+        # The parts whose vectors are concatenated.
+        self.vectors = [part for part in parts if part.weight]
         # W, the sum of the weights.
         self.vector_weight = math.fsum(part.weight for part in self.vectors)
         self.scales = [
             np.float32(np.sqrt(part.weight / self.vector_weight))
             for part in self.vectors
         ]
-        # Only valid if every part has a `width`.
+        # `columns` and `dimension` are valid only if every part has a `width`.
         self.columns: dict[str, slice] = {}
         self.dimension = 0
         for part in self.vectors:

@@ -46,7 +46,8 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters that rules name. `signs` of `unicode_tables` omits them."""
+"""Characters that rules below name. The ranges in `signs` of `unicode_tables`
+omit these characters."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -69,7 +70,7 @@ _AFTER_COMMAS = " A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff"
 _FIXED_SPACES = "\u00a0\u2007\u2009\u202f"
 _IN_NUMBERS = f".{_COMMAS}{_FIXED_SPACES}"
 
-# Blocks of letters and marks, without `_DIGITS` and `_COMMAS`.
+# Ranges of letters and marks, which exclude `_DIGITS` and `_COMMAS`.
 _LETTERS = (
     "A-Z_a-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6"
     "\u00f8-\u065f\u066d-\u06ef\u06fa-\u1fff\u2c00-\u2dff\u3040-\ud7ff"
@@ -78,7 +79,8 @@ _LETTERS = (
 )
 _NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
 
-# ASCII signs. A space next to one of them would divide a word.
+# ASCII signs. The rules insert no space next to one of them, because a space
+# would divide the word: `½-inch` becomes `1/2-inch`.
 _TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
@@ -89,8 +91,8 @@ class Rule(NamedTuple):
     replacement: str
 
 
-# Repetitions have a maximum where Python would retry a failed match from each
-# of the repeated characters, which would take quadratic time.
+# Some repetitions have a maximum, such as {0,3}. Without it, Python would retry
+# a failed match from each of the repeated characters, in quadratic time.
 def _number(digits: str, others: str) -> str:
     return f"[{others}]{{0,3}}[{digits}][{digits}{others}]*"
 
@@ -99,7 +101,8 @@ _RAISED = SUPERSCRIPTS + "\u207a-\u207e"
 _SUPERSCRIPT = _number(SUPERSCRIPTS, "\u207a-\u207e")
 _SUBSCRIPT = _number(SUBSCRIPTS, "\u208a-\u208e")
 _FRACTION = f"(?:{_SUPERSCRIPT}\u2044|{_ONE_OVER}){_SUBSCRIPT}"
-# `10m²` is typed as `10m2`; U+339F to U+33A6 are `mm²` to `km³`.
+# Units of area and volume, such as `m²`: people type `10m²` as `10m2`. The
+# characters U+339F to U+33A6 are such units, from `mm²` to `km³`.
 _AREA = (
     "\\b[0-9]*(?:(?:[CDKMcdkm]?[Mm]|[Ii][Nn]|[Ff][Tt]|[Yy][Dd])[\u00b2\u00b3]"
     "|[\u339f-\u33a6])"
@@ -107,9 +110,9 @@ _AREA = (
 
 
 def _without_thousands(
-    separators: str,  # of thousands
+    separators: str,  # characters that separate thousands
     decimal: str,  # decimal separators
-    end: str,  # pattern of the text after such a number
+    end: str,  # pattern of the text after a number with such separators
     prefix: str = "",  # pattern of the text before any other number
 ) -> Rule:
     """Returns the rule that removes separators from numbers below 10^15."""
@@ -118,7 +121,8 @@ def _without_thousands(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # Matches other numbers as a whole: no match may begin inside of one.
+        # Matches any other number as a whole, without a change. Otherwise a
+        # match could begin inside of such a number.
         f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -128,13 +132,15 @@ def _without_thousands(
 _WITHOUT_COMMAS = _without_thousands(
     _COMMAS, ".", f"[{_IN_NUMBERS}]*(?:[^{_DIGITS}{_IN_NUMBERS}]|$)"
 )
-# A no-break space may stand between two numbers: `iPhone 5 128 GB`, `12 330ml`.
+# A no-break space may also stand between two different numbers: `12 330ml`,
+# `iPhone 5 128 GB`. The space is therefore kept if a letter stands directly
+# after the numbers, or before them (directly, or with a no-break space).
 _WITHOUT_FIXED_SPACES = _without_thousands(
     _FIXED_SPACES,
     ".,",
     f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
     f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
-    # Also matches a number after a letter, so that the number does not change.
+    # A number after this letter is matched, too, so that it is not changed.
     f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
     f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
 )
@@ -179,13 +185,16 @@ class SignRules:
                 f"|[{classes[0]}][\u0300\u0301\u0342]*",
                 " ",
             ),
-            # A subscript after a letter belongs to the word: CO₂.
+            # Surrounds signs by spaces, and also a subscript after a digit. A
+            # subscript after a letter belongs to the word, as in CO₂.
             Rule(
                 f"({'|'.join(signs)})|([0-9])({_SUBSCRIPT})",
                 rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
             ),
             Rule(f"{_ZERO_WIDTH_SPACE}([{_TYPED_SIGNS}])", r"\1"),
-            # Removes spaces after signs, except before superscript footnotes.
+            # Removes the space after an ASCII sign. The space is kept before a
+            # superscript, which marks a footnote unless U+2044 (in a fraction)
+            # follows.
             Rule(
                 f"([{_TYPED_SIGNS}]){_ZERO_WIDTH_SPACE}"
                 f"([^{_RAISED}]|[{_RAISED}]+\u2044)",
@@ -256,7 +265,7 @@ MAX_BYTES_PER_WORD = 64
 encoders' default, 128 words, reads 8 KiB, about 2,700 Chinese characters."""
 
 MAX_LETTERS = 1024
-"""Maximum number of hashed letters of a word, from the start of the word."""
+"""At most this number of letters of a word, from its start, are hashed."""
 
 LETTERS = "#" + string.ascii_lowercase + string.digits
 """The 37 letters. The code of a letter is its index. `#` delimits a word."""
@@ -269,25 +278,28 @@ LETTER_CODES = np.zeros(128, np.int64)
 for _code, _letter in enumerate(LETTERS):
     LETTER_CODES[ord(_letter)] = _code
 
-# These factors hash three code points of 21 bits. The sum of products stays
-# below 2**63. The modulus is the Mersenne prime 2**31 - 1.
+# The hash of a trigram is the sum of its three code points (of 21 bits) times
+# these factors, modulo the Mersenne prime 2**31 - 1. The sum stays below 2**63.
 TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""The layer `WordSketch` has two tables of signs with 2,048 rows each, and 2^17
-counters of document frequencies. The start of a word has 3 trigrams."""
+"""The layer `WordSketch` has two tables of random signs (+1 or -1) with 2,048
+rows each, and 2^17 counters of document frequencies. The start of a word, which
+is also hashed, has 3 trigrams."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""Added to the key of a word's start, so that the word `cat` and the start of
-the word `cats` have different keys."""
+"""Added to the key of a word's start. A short word such as `cat` has the same
+trigrams as its start; the offset gives the word and the start different keys.
+"""
 
 Shift = Callable[[Any, Any], Any]
-"""Shifts numbers to the right: `np.right_shift` or TensorFlow's equivalent."""
+"""Function that shifts numbers to the right by a number of bits:
+`np.right_shift` or TensorFlow's equivalent."""
 
 
 def sketch_mix(numbers: Any, shift: Shift) -> Any:
@@ -302,7 +314,8 @@ OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# Tables of `bytes.translate`: separators become spaces, letters lower case.
+# Tables for `bytes.translate`, by the rule for words: bytes that separate words
+# become spaces, and letters become lower case.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -319,9 +332,10 @@ class _Tables(NamedTuple):
     """Content of `unicode_tables`. Ranges are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    folded: dict[str, str]  # decomposition after case folding, if different
+    # Character -> decomposition after case folding, if case folding changes it.
+    folded: dict[str, str]
     ignored: list[int]  # ranges that case folding removes
-    order: list[str]  # marks of each combining class, ascending
+    order: list[str]  # marks of each combining class, the lowest class first
     composed: dict[str, str]  # two characters -> the composed character
     letters: list[int]  # ranges of letters
     alphanumeric: list[int]  # ranges of letters, numbers and marks
@@ -346,7 +360,7 @@ class Normalizer:
             self._folded.update(dict.fromkeys(range(start, end), ""))
         # Characters that may change together with the character before them.
         self._joining = {*self._rank, *(pair[1] for pair in tables.composed)}
-        self._joining |= set(map(chr, range(0x1161, 0x11C3)))  # of Hangul
+        self._joining |= set(map(chr, range(0x1161, 0x11C3)))  # Hangul
         self._joining |= {
             char
             for char, text in tables.compatible.items()
@@ -385,7 +399,9 @@ class Normalizer:
     def _compose(self, text: str) -> str:
         """Converts a decomposed text to Unicode's form NFC."""
         result: list[str] = []
-        starter, last_rank = -1, 0  # index of a letter, rank of its last mark
+        # The index in `result` of the last letter, and the rank of the last of
+        # its marks (0 if it has none).
+        starter, last_rank = -1, 0
         for char in self._ordered(text):
             rank = self._rank.get(char, 0)
             if starter >= 0 and last_rank < rank + (last_rank == 0):
@@ -401,12 +417,12 @@ class Normalizer:
         return "".join(result)
 
     def _ordered(self, text: str) -> Iterable[str]:
-        """Sorts adjacent accents by combining class."""
+        """Sorts each run of adjacent marks by combining class."""
         for _, chars in groupby(text, self._rank.__contains__):
             yield from sorted(chars, key=lambda char: self._rank.get(char, 0))
 
     def _composed(self, pair: str) -> str | None:
-        # All versions of Python compose Hangul in the same way.
+        # Hangul needs no table: all versions of Python compose it equally.
         if "\u1161" <= pair[1] <= "\u11c2":
             syllable = unicodedata.normalize("NFC", pair)
             return syllable if len(syllable) == 1 else None
@@ -414,7 +430,7 @@ class Normalizer:
 
 
 class _Filled(dict[int, str]):
-    """Code point -> text; `function` computes a text at the first access."""
+    """Maps code points to texts; `function` computes those that are missing."""
 
     def __init__(
         self,
@@ -442,7 +458,8 @@ def _inside(bounds: list[int], char: str) -> bool:
 @functools.cache
 def normalizer() -> Normalizer:
     """Reads the Unicode tables at the first call."""
-    # The tables are a Python module: freezing tools collect no data files.
+    # The tables are a Python module, because tools that make an executable of a
+    # program collect no data files.
     from lstm_dssm_client.unicode_tables import TABLES
 
     return Normalizer(_Tables(**json.loads(TABLES)))
@@ -478,7 +495,7 @@ _ASCII_SIGN = re.compile(rb"`|,[^ A-Za-z]")
 
 
 def _is_plain(text: bytes) -> bool:
-    """Returns whether a text is ASCII and has no sign with a rule."""
+    """Returns whether a text is ASCII and no rule for signs can change it."""
     has_signs = (b"," in text or b"`" in text) and _ASCII_SIGN.search(text)
     return text.isascii() and not has_signs
 
@@ -507,7 +524,8 @@ def trigram_ids(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the ids of the words' letter trigrams, word after word.
 
-    Also returns the bounds of each word's ids, `[words + 1]`.
+    Also returns the index of each word's first id, and at the end the number of
+    ids, `[words + 1]`.
     """
     if max(map(len, words)) > MAX_LETTERS:
         words = [word[:MAX_LETTERS] for word in words]

@@ -70,7 +70,7 @@ HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness")
 the retriever's output `parts`."""
 
 MAP_METHODS = ("tsne", "pca")
-"""Methods that lay out the map of a report."""
+"""Methods that lay out a report's map of titles or documents."""
 
 VECTORS = ("float32", "int8")
 """How a retriever stores the documents' vectors."""
@@ -85,15 +85,16 @@ BATCH_SIZES = (
     *(1, 2, 3, 4, 6, 8, 12, 16, 24),
     *(32, 48, 64, 96, 128, 192, 256, 384, 512),
 )
-"""Batch sizes to which a server pads its batches, in `batching.config`."""
+"""Batch sizes in `batching.config`: a server pads each batch to one of them."""
 
 _Self = TypeVar("_Self", bound="Settings")
 
 
 def setting(default: Any, **facts: Any) -> Any:
     """Declares a field of `Settings`; `_check` reads most of the `facts`."""
-    # `unused_if`: name of another field -> value that makes this field unused.
-    # `names`: the only values that the flag accepts; Python accepts more.
+    # `unused_if`: dict from the name of another field to the value with which
+    # this field has no effect.
+    # `names`: the values that the flag accepts. Python accepts others, too.
     # `flag`: the name of the flag; `False` for a field without a flag.
     return dataclasses.field(default=default, metadata=facts)
 
@@ -227,7 +228,10 @@ def _is_list(value: Any) -> bool:
 
 
 def help_of(cls: type) -> dict[str, str]:
-    """Returns attribute -> description in the class's docstring, for help."""
+    """Reads the help texts of flags from the docstring of a settings class.
+
+    Returns a dict from the name of each attribute to its description.
+    """
     section = re.search(
         r"^Attributes:\n(.*?)(?=^\S|\Z)",
         inspect.getdoc(cls) or "",
@@ -238,7 +242,8 @@ def help_of(cls: type) -> dict[str, str]:
     texts = {}
     for name, description in entry.findall(text):
         line = " ".join(description.split())
-        # Users of programs cannot follow references, or pass Python objects.
+        # Removes `, see ...` and sentences that begin with `In Python`: users
+        # of programs can neither follow references nor pass Python objects.
         line = re.sub(r", see `[^`]*`| In Python [^.]*\.", "", line)
         texts[name] = re.sub(r'`"([^"`]*)"`', r"`\1`", line)
     return texts

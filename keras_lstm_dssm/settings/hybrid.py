@@ -19,18 +19,21 @@ class HybridSettings(Settings):
 
     The log-odds that a title is relevant are `base` plus the weighted sum of
     four scores, less the weighted hubness. The scores are the cosine of the
-    towers, the cosine of the word vectors, BM25, and the share of numbers.
+    towers, the cosine of the word vectors, BM25, and the share of the query's
+    numbers that the title has.
 
     Attributes:
         towers: Weight of the towers' cosine.
         words: Weight of the cosine between the two texts' sums of word vectors.
-        bm25: Weight of BM25, divided by the IDF of all words of the query.
+        bm25: Weight of BM25. The BM25 score is divided by the sum of the IDFs
+            of all words of the query.
         numbers: Weight of the share of the query's numbers that the title has.
-        hubness: Weight of the hubness (large for a title near many queries):
-            the mean of the title's largest cosines with training queries.
+        hubness: Weight of the hubness: the mean of the title's largest cosines
+            with training queries, which is large for a title near many queries.
         base: Log-odds of a title that matches nothing of the query.
         weak: Probability below which a query's best hit is reported as weak. On
-            dev, nine of ten relevant first hits have a higher probability.
+            dev, nine of ten best hits that are relevant have a higher
+            probability.
         k1: Saturation of the term frequency of BM25.
         b: Influence of a title's length on BM25, from 0 to 1.
         bm25_words: The terms of BM25: English stems without stop words, words,
@@ -72,7 +75,10 @@ class HybridSettings(Settings):
         titles: int,
         clicks: int,  # number of training clicks; 0 if it is not known
     ) -> "HybridSettings":
-        """Returns settings with default weights for the named parts."""
+        """Returns settings with the default weights for the parts `names`.
+
+        These weights are used if no weights were fitted to a dev split.
+        """
         # All defaults were fitted to the dev splits of four data sets together.
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
@@ -81,7 +87,8 @@ class HybridSettings(Settings):
         share = (clicks / (clicks + 2000)) ** 2
         towers = settings.towers * share
         # With many clicks for each title, a title near many queries is popular.
-        # Otherwise such a title is usually wrong.
+        # With few clicks it is usually a wrong result, so the weight of hubness
+        # is larger in relation to that of the towers.
         hubness = 1.2 * towers * titles / (titles + clicks)
         # With few clicks, words get most of the weight that towers lose.
         words = settings.words + settings.towers * (1 - share) ** 3
@@ -89,7 +96,7 @@ class HybridSettings(Settings):
 
     @property
     def weights(self) -> dict[str, float]:
-        """Name of a part -> its weight."""
+        """The weight of each part, by the part's name."""
         return {name: getattr(self, name) for name in HYBRID_PARTS}
 
     def of_parts(self, names: Collection[str]) -> "HybridSettings":
@@ -122,4 +129,6 @@ _WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""Named parts that have vectors -> weights that differ from the defaults."""
+"""The weights of `without_dev` that differ from the defaults. A key lists which
+of the parts "towers" and "words" a retriever has. With both, no weight
+differs."""

@@ -1,7 +1,7 @@
 """Defines `ModelKind`: the classes and functions for one kind of model.
 
-Classes and functions that need TensorFlow are named "package.module:name", and
-are imported when they are used.
+Classes and functions that need TensorFlow are given as strings,
+"package.module:name", and are imported when they are used.
 """
 
 import dataclasses
@@ -79,7 +79,7 @@ class ModelKind:
     joint: bool = False
 
     def load(self, piece: str) -> Any:
-        """Imports the class or function that an attribute names, if any."""
+        """Imports what the attribute `piece` names; `None` if it is empty."""
         name = getattr(self, piece)
         return pkgutil.resolve_name(name) if name else None
 
@@ -154,7 +154,7 @@ _KEYVEC = ModelKind(
 )
 
 KINDS: dict[str, ModelKind] = {}
-"""Name -> kind of model."""
+"""The kinds of models, by name."""
 
 
 def register_kind(kind: ModelKind) -> None:
@@ -162,8 +162,8 @@ def register_kind(kind: ModelKind) -> None:
 
     Raises:
         InputError: The name of the kind or of a preset is taken; `marker` is no
-            field of the recipe, or a field of another kind's recipe; or a field
-            has no description.
+            field of the recipe, or is also a field of another kind's recipe; or
+            a field of the recipe has no description.
 
     Example:
     >>> register_kind(KINDS["scorer"])
@@ -196,7 +196,7 @@ def register_kind(kind: ModelKind) -> None:
 
 
 def all_presets() -> dict[str, ModelRecipe]:
-    """Returns the presets of all kinds: name -> recipe."""
+    """Returns the recipes of all kinds' presets, by name."""
     return {
         name: recipe
         for kind in KINDS.values()
@@ -234,7 +234,7 @@ def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
 
 
 def kind_of_values(values: Mapping[str, Any]) -> ModelKind:
-    """Returns the kind of a stored recipe; without a marker, two towers."""
+    """Returns the kind of a stored recipe: two towers if no marker is in it."""
     for kind in KINDS.values():
         if kind.marker in values:
             return kind

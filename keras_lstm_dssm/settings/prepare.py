@@ -24,8 +24,8 @@ class PrepareSettings(Settings):
     """Holds the sources, the columns and the rules of a data folder.
 
     A source is a path, a glob or a folder, or several of these, separated by
-    commas. The formats are CSV, TSV, JSON lines and JSON arrays, also
-    compressed (.gz), and parquet.
+    commas. The formats are parquet, and CSV, TSV, JSON lines and JSON arrays,
+    which may be compressed (.gz).
 
     Attributes:
         catalogue: The products: one or more rows for each product. In Python
@@ -42,8 +42,8 @@ class PrepareSettings(Settings):
         tags: Columns of the catalogue by which a search can be restricted.
             Each value becomes a tag NAME:VALUE.
         query: Column of the query in the log.
-        clicked: Column of the clicked product's id in the log, or, without a
-            catalogue, column of the product's title.
+        clicked: Column of the clicked product's id in the log. Without a
+            catalogue: column of the clicked product's title in the log.
         time: Column of the time in the log: ISO 8601, or seconds, milliseconds
             or microseconds since 1970.
         time_format: Format of the log's times, if they are neither ISO 8601
@@ -106,8 +106,8 @@ class PrepareSettings(Settings):
         least = int(self.test_after is None and self.judgements is None)
         if not least <= self.dev_percent + self.test_percent < 100:
             raise InputError(
-                f"found {self.dev_percent} % for dev and {self.test_percent} %"
-                f" for test, expected a sum of {least} to 99"
+                f"dev_percent is {self.dev_percent} and test_percent is"
+                f" {self.test_percent}: expected a sum of {least} to 99"
             )
         for name in ("catalogue", "clicks", "ubi", "judgements"):
             if isinstance(getattr(self, name), str) and not getattr(self, name):
@@ -121,7 +121,7 @@ class PrepareSettings(Settings):
         self.weight_of_action()
 
     def weight_of_action(self) -> dict[str, float]:
-        """Returns action -> weight, or raises `InputError`."""
+        """Returns the weight of each action, or raises `InputError`."""
         text = self.actions or DEFAULT_ACTIONS
         actions = named_weights("actions", text, _ACTIONS_EXAMPLE)
         if not all(actions.values()):
@@ -132,7 +132,11 @@ class PrepareSettings(Settings):
         return actions
 
     def with_stored(self, rules: Mapping[str, Any]) -> "PrepareSettings":
-        """Returns these settings, completed by the `rules` of a data folder."""
+        """Returns these settings, with `rules` of a data folder as defaults.
+
+        Raises `InputError` if a setting in `_FIXED_RULES` is set to another
+        value than in the folder.
+        """
         stored = self.replace(**rules)
         changes = {}
         for field in dataclasses.fields(self):

@@ -24,7 +24,7 @@ from keras_lstm_dssm.settings.fields import (
 
 @dataclasses.dataclass(frozen=True)
 class TitleSettings(Settings):
-    """Says how a model of titles is measured, and with which other systems.
+    """Says how a model of titles is measured, alone and with other systems.
 
     Attributes:
         split: Split of the data to evaluate on.
@@ -129,7 +129,8 @@ class ReportSettings(Settings):
 
     Attributes:
         query: A query, by default from an example in Palangi et al. 2016. A
-            pair scorer's report has a query and a title only if one is given.
+            pair scorer's report has a query and a title only if one of the two
+            is given.
         document: A title to compare with the query, by default from an example
             in Palangi et al. 2016.
         data: Data with titles and queries: `api` (documentation of the
@@ -256,7 +257,8 @@ class TableSettings:
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
         updates_of: Number of clicks from which the number of updates of neural
-            systems is computed. `None`: the clicks that a system is trained on.
+            systems is computed. `None`: the number of clicks that a system is
+            trained on.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only. Measures are
@@ -278,7 +280,8 @@ class TableSettings:
     1
     """
 
-    # Only flags check the bounds. `papers` are the tables that have the flag.
+    # The bounds hold for flags; values that Python code sets are not checked.
+    # `papers` are the tables for which the flag can be set.
     data: str
     epochs: int = setting(30, papers=_TUNED)
     batch_size: int = setting(256, papers=_TUNED, least=2)
@@ -296,7 +299,8 @@ class TableSettings:
         (), papers=("table_iv", "mv_lstm", "few_clicks"), least=0, most=1
     )
     paragraphs: str | None = setting(None, papers=("table_iv",))
-    # The flag is --clicks, because --pairs gives a learning curve's numbers.
+    # The flag is --clicks, because the flag --pairs lists the numbers of clicks
+    # of a learning curve.
     pairs: int | None = setting(None, papers=LEARNING_CURVES, flag="clicks")
     updates_of: int | None = None
     judged_negatives: int = setting(0, papers=("table_iv",))

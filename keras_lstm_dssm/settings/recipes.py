@@ -50,7 +50,7 @@ class ModelRecipe(Settings):
         return False
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns name -> value for the unset options of a `TrainingConfig`."""
+        """Returns values for unset options of a `TrainingConfig`, by name."""
         return {}
 
 
@@ -103,13 +103,13 @@ class Recipe(ModelRecipe):
         mine_clusters: Number of clusters of titles that are searched for each
             query, such as 16 in a log of a million titles. With 0 all titles
             are searched, or a sample of a large log, see `mine_negatives`.
-        judged_negatives: Number of negatives for each click that a BEIR folder
-            judges not relevant for the query. Cannot be used with
-            `hard_negatives`.
+        judged_negatives: Number of negatives for each click, drawn from the
+            titles that are judged not relevant for the query in a BEIR folder.
+            Cannot be used with `hard_negatives`.
         logq: Whether in-batch scores are corrected for how often each title
             is clicked (logQ correction), see `ClickFrequencies`.
-        patience: With dev: evaluations without a better value after which the
-            training stops; 0 trains all epochs.
+        patience: With dev: the training stops after this number of evaluations
+            without a better value. With 0 all epochs are trained.
         fields: The fields of products to read from a data folder, each with a
             weight for BM25, such as `title:1,brand:0.5`. Encoders read the
             fields with a weight above 0, in the given order. By default title
@@ -220,7 +220,7 @@ class WordsRecipe(ModelRecipe):
 
     words: str
     word_dimension: int  # width of the word vectors
-    max_words: int  # number of words to read of a text
+    max_words: int  # number of words that are read of a text or sentence
 
     @property
     def split(self) -> str:
@@ -274,9 +274,9 @@ class KeyVecRecipe(WordsRecipe):
             half a cosine (Loshchilov and Hutter 2017,
             https://arxiv.org/abs/1608.03983). With `False` it is constant.
         epochs: Passes over the documents.
-        patience: Epochs without a smaller validation loss after which the
-            training stops and the best epoch becomes the model; with 0 all
-            epochs are trained and the last epoch is the model.
+        patience: The training stops after this number of epochs without a
+            smaller validation loss, and the best epoch becomes the model. With
+            0 all epochs are trained, and the last epoch is the model.
         batch_size: Documents in a batch.
 
     Raises:
@@ -319,11 +319,16 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # JSON turns tuples into lists; a recipe read from JSON must be equal.
+        # JSON turns tuples into lists. The list becomes a tuple again, so that
+        # a recipe equals its copy that is read from JSON.
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the salience and, without `dev`, the recipe and patience."""
+        """Returns the salience, as `options` have it or the default.
+
+        Without `dev`, it also returns the patience, and a copy of the recipe
+        with this patience.
+        """
         salience = options.salience
         values: dict[str, Any] = {
             "salience": DEFAULT_SALIENCE if salience is None else salience
@@ -460,13 +465,13 @@ def _scorer(matcher: str, **config: Any) -> ScorerRecipe:
 
 
 def _cntn(**config: Any) -> ScorerRecipe:
-    # The first steps of Adagrad are about as long as the learning rate. With
-    # 0.03 they saturate the tanh units of CNTN for good.
+    # The first steps of Adagrad are about as long as the learning rate. With a
+    # learning rate of 0.03 they saturate the tanh units of CNTN permanently.
     return ScorerRecipe("CNTN", config, learning_rate=0.003)
 
 
-# With these arguments an interaction u' M v starts near the cosine of u and v:
-# both have length 1, and M starts near the identity.
+# With these arguments an interaction u' M v starts near the cosine of u and v,
+# because u and v have length 1, and M starts near the identity.
 _NEAR_COSINE: dict[str, Any] = {"rank": None, "unit_length": True}
 
 SCORER_PRESETS: dict[str, ScorerRecipe] = {

@@ -53,11 +53,11 @@ class ReplaySpec(NamedTuple):
     """Says which old clicks, and how many, to mix into a training."""
 
     data: str  # see `data.open_log`
-    share: float  # old clicks for each new click
+    share: float  # number of old clicks for each new click
 
     @classmethod
     def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Parses "old.tsv:0.2", a pair of clicks and share, or `None`."""
+        """Parses "old.tsv:0.2", or a pair of log and share; keeps `None`."""
         if replay is None:
             return None
         is_text = isinstance(replay, str)
@@ -108,12 +108,12 @@ class TrainingConfig(Settings):
         select: With `dev`: the measure that decides which epoch is best, by
             default mrr@10. The measures f1, v, ari and ami are for a KeyVec.
         every: With `dev`: number of epochs from one evaluation to the next.
-        patience: With `dev`: evaluations without a better value before the
-            training stops. By default two towers take the patience of the
-            recipe (`best`: 3), and other models never stop early. For a KeyVec
-            without `dev`: epochs without a smaller loss on the split dev before
-            the training stops and the best epoch becomes the model; by default
-            the patience of the recipe.
+        patience: With `dev`: the training stops after this number of
+            evaluations without a better value. By default two towers take the
+            patience of the recipe (`best`: 3), and other models never stop
+            early. For a KeyVec without `dev`: the training stops after this
+            number of epochs without a smaller loss on the split dev, and the
+            best epoch becomes the model. By default the patience of the recipe.
         min_relevant: For a BEIR folder without clicks: grade from which a
             judged title of the training split counts as clicked.
         max_bad_lines: Largest number of bad lines of click files, or of
@@ -121,11 +121,12 @@ class TrainingConfig(Settings):
         negatives_from: Pair scorers trained on click files: folder of a run of
             two towers, which find the negatives (titles near the query). By
             default BM25 finds the negatives. In Python also a `TwoTower`.
-        salience: KeyVec: method that marks the salient sentences of a document,
-            which the model learns to recognise. `"bm25"` (the default),
-            `"trigrams"` or, as in the paper, a trained encoder (run folder of
-            two towers) compare sentences with the summary; `"lead"` takes the
-            first sentences. In Python also a `TwoTower` or `DocumentTargets`.
+        salience: KeyVec: method that marks the salient sentences of a document.
+            The model learns to recognise these sentences. `"bm25"` (the
+            default) and `"trigrams"` compare sentences with the summary. So
+            does, as in the paper, a trained encoder: the run folder of two
+            towers. `"lead"` takes the first sentences. In Python also a
+            `TwoTower` or `DocumentTargets`.
         teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach. Word
             vectors are fitted to its vectors.
         replay: With `init`, two towers: old click files, a colon and the number

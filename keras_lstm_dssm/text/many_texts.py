@@ -22,7 +22,8 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 from lstm_dssm_client.signatures import as_bytes, slices_of_size
 
-_BATCH_BYTES = 1 << 19  # maximum size of a batch with several texts
+# Maximum bytes of text in a batch. Only a batch of a single text may be larger.
+_BATCH_BYTES = 1 << 19
 _WORKERS = 2  # one thread hashes a batch while the other encodes a batch
 
 B = TypeVar("B")
@@ -36,16 +37,17 @@ def run_batches(
     progress: bool,
     done: int = 0,
 ) -> Iterator[tuple[B, R]]:
-    """Yields each batch and its result, computed by two threads.
+    """Yields each batch with its result; two threads compute the results.
 
-    The progress bar also counts `done` batches that were computed before.
+    The progress bar starts at `done`, the number of batches that were computed
+    before this call.
     """
     with ThreadPoolExecutor(_WORKERS) as pool:
         bar = tqdm(
             pool.map(function, batches),
             label,
             done + len(batches),
-            leave=False,  # the progress bar of `fit` is on the same line
+            leave=False,  # frees the line for the progress bar of `fit`
             initial=done,
             disable=not progress,
         )
@@ -58,7 +60,7 @@ def encode_in_batches(
     batch_size: int,
     progress: bool,
 ) -> np.ndarray:
-    """Encodes texts with a thread-safe function of strings `(batch,)`."""
+    """Encodes texts with `encode`, a thread-safe function of strings `[n]`."""
 
     def encode_strings(strings: list[bytes]) -> np.ndarray:
         return encode(tf.constant(strings, tf.string, [len(strings)])).numpy()
@@ -106,7 +108,8 @@ def score_in_batches(
     `score` maps indices of examples, int `[n]`, to scores `[n]`.
     """
     check_at_least(1, batch_size=batch_size)
-    # With short batches last, both threads end at about the same time.
+    # The longest examples come first: if the last batches have short examples,
+    # the two threads end at about the same time.
     order = np.argsort([-length for length in lengths], kind="stable")
     batches = [
         order[start : start + batch_size]
@@ -145,21 +148,22 @@ class DataFunction:
 
 
 class _Calls:
-    """Counts the running calls of all functions, and waits for them at exit."""
+    """Counts running calls of all `DataFunction`s; waits for them at exit."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._running = 0
         self._any_begun = False
         self._exiting = False
-        # The interpreter stops threads at exit, but `tf.data` would wait for
-        # calls in these threads forever.
+        # At exit the interpreter stops threads, and `tf.data` would wait
+        # forever for a call in a stopped thread. `_wait` lets the calls end.
         atexit.register(self._wait)
 
     def __enter__(self) -> None:
         with self._changed:
             if self._exiting:
-                # Ends the dataset. Any other error would be logged.
+                # `StopIteration` ends the dataset. TensorFlow would log any
+                # other error.
                 raise StopIteration
             self._any_begun = True
             self._running += 1
@@ -174,14 +178,14 @@ class _Calls:
             self._exiting = True
             self._changed.wait_for(lambda: not self._running)
         if self._any_begun:
-            time.sleep(0.1)  # time for starting calls to get `StopIteration`
+            time.sleep(0.1)  # calls that begin now get `StopIteration`
 
 
 _CALLS = _Calls()
 
 
 MAX_BYTES = 1 << 25
-"""Default limit of a cache in bytes of text, enough for 500,000 titles."""
+"""Default limit of the texts in a cache, in bytes: some 500,000 titles."""
 
 Fields = tuple[np.ndarray, ...]
 """The fields of a `WordBatch`, from `trigrams` to `trigram_order`, int32."""
@@ -194,7 +198,10 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces `function` for texts `[n]`, once for equal `rules`."""
+    """Traces `function(texts, *rules)`, once for each value of `rules`.
+
+    The texts are strings `[n]`.
+    """
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -203,8 +210,8 @@ def _traced(function: Callable[..., Any], *rules: Any) -> Any:
 class HashedTextCache:
     """Hashes texts as `LetterTrigrams.distinct` does, and caches their words.
 
-    The texts in the cache have at most `max_bytes` bytes. The cache needs six
-    times as much memory. A full cache takes no new texts.
+    The texts in the cache have at most `max_bytes` bytes in total. The cache
+    needs six times as much memory. A full cache takes no new texts.
     """
 
     def __init__(
@@ -219,8 +226,8 @@ class HashedTextCache:
         self.split = split
         self._bytes_left = max_bytes
         self._lock = threading.Lock()  # `tf.data` uses several threads
-        # Text ids are rows of `_words_of_text`, and word ids are rows of
-        # `_trigrams_of_word`.
+        # A text id is the index of a row of `_words_of_text`, and a word id is
+        # the index of a row of `_trigrams_of_word`.
         self._id_of_text: dict[bytes, int] = {}
         self._id_of_normalized: dict[bytes, int] = {}
         self._id_of_word: dict[bytes, int] = {}
@@ -232,14 +239,18 @@ class HashedTextCache:
         return _traced(normalize_texts, self.max_words, self.split)
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes strings `[batch]` into a `WordBatch`, also in `tf.data`."""
+        """Hashes strings `[batch]` into a `WordBatch`.
+
+        It works eagerly and in `tf.data`.
+        """
         hashed = DataFunction(lambda texts: self.fields(texts)[0], FIELD_TYPES)
         return batch_of_fields(hashed(texts))
 
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
-        """Hashes an array of `bytes`; returns fields and ids of distinct texts.
+        """Hashes an array of `bytes` into the fields of a `WordBatch`.
 
-        The ids are `None` if a text does not fit into the cache.
+        Returns the fields, and the ids of the distinct texts. Instead of the
+        ids it returns `None` if the cache has no room for the new texts.
         """
         with self._lock:
             ids = self._text_ids(texts.tolist())
@@ -255,12 +266,15 @@ class HashedTextCache:
         return _traced(distinct_words, *rules)(texts)
 
     def fields_of(self, ids: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns what `fields` returns, for the ids of cached texts."""
+        """Returns the same as `fields`, given the ids of cached texts."""
         with self._lock:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns fields and ids of distinct texts, the longest text first."""
+        """Returns a `WordBatch`'s fields, and the ids of its distinct texts.
+
+        The longest text is first.
+        """
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -277,14 +291,20 @@ class HashedTextCache:
         return (*trigram_fields, *text_fields, trigram_order), distinct
 
     def _trigrams(self, words: np.ndarray) -> Fields:
-        """Returns all fields of a `WordBatch` that refer to trigrams."""
+        """Returns the trigrams' fields of a `WordBatch`.
+
+        These are `trigrams`, `trigram_index`, `word_index` and `trigram_order`.
+        """
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
         trigrams, index = _unique(trigrams, trigrams.max(initial=-1) + 1)
         order = _stable_argsort(index, len(trigrams))
         return trigrams, index, word_of_trigram, order
 
     def _text_ids(self, texts: list[bytes]) -> np.ndarray | None:
-        """Caches new texts; returns all ids, or `None` for a full cache."""
+        """Caches new texts; returns the ids of `texts`.
+
+        Returns `None` if the cache has no room for the new texts.
+        """
         known = self._id_of_text
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
@@ -328,7 +348,8 @@ class _Rows:
 
     def __init__(self) -> None:
         self._values = np.empty(0, np.int32)
-        self._ends = np.zeros(1, np.int64)  # item i + 1: the end of row i
+        # Row i is `self._values[self._ends[i] : self._ends[i + 1]]`.
+        self._ends = np.zeros(1, np.int64)
         self._rows = 0
 
     def __len__(self) -> int:
@@ -346,17 +367,18 @@ class _Rows:
         return (self._ends[rows + 1] - self._ends[rows]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the values of rows, and each value's index in `rows`."""
+        """Returns the values of `rows`, and each value's index in `rows`."""
         lengths = self.lengths(rows)
         index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
-        # A value's position in the result plus `shift` is its stored position.
+        # A value's position in the result plus the `shift` of its row is its
+        # position in `_values`.
         shift = self._ends[rows] - (np.cumsum(lengths) - lengths)
         positions = np.arange(len(index)) + shift[index]
         return self._values[positions], index
 
 
 def store_rows(array: np.ndarray, start: int, values: np.ndarray) -> np.ndarray:
-    """Writes `values` at row `start`; returns the array, or a larger copy."""
+    """Writes `values` from row `start` on; returns `array` or a larger copy."""
     end = start + len(values)
     if end > len(array):
         larger = np.empty((2 * end, *array.shape[1:]), array.dtype)
@@ -370,7 +392,8 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Does what `tf.unique` does, for int32 numbers below `size`."""
     positions = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
-    # In reverse, so that NumPy keeps the first position of a repeated value.
+    # For a repeated value NumPy keeps the position that is assigned last. In
+    # reverse order, that is the first position of the value.
     first[values[::-1]] = positions[::-1]
     first = first[values]
     is_first = first == positions
@@ -420,14 +443,15 @@ class NormalizedTextCache:
                 self._bytes_left = max(0, self._bytes_left - sum(map(len, new)))
                 if self._bytes_left:
                     cached.update(fresh)
-            # A normalised text is never empty.
+            # `or` works because a normalised text is never empty.
             return np.array([cached.get(k) or fresh[k] for k in keys], object)
 
 
 class RepresentedTexts:
     """Caches the arrays that represent texts in a pair scorer.
 
-    Threads may share the cache, which is emptied if one of `weights` changes.
+    The cache is emptied if one of the `weights` changes. Threads may share the
+    cache.
     """
 
     def __init__(
@@ -462,8 +486,9 @@ class RepresentedTexts:
         return [represented[text] for text in texts]
 
     def _check_weights(self) -> None:
-        # `self._values` refers to the memory of the weights, so TensorFlow does
-        # not overwrite it. A weight with an equal address is unchanged.
+        # The arrays of `self._values` refer to the memory of the weights. As
+        # long as they exist, TensorFlow does not overwrite this memory, so a
+        # weight that has the same address as before is unchanged.
         values = [np.asarray(tf.convert_to_tensor(w)) for w in self._weights]
         unchanged = len(values) == len(self._values) and all(
             new.ctypes.data == old.ctypes.data or np.array_equal(new, old)

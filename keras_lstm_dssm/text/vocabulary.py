@@ -54,7 +54,8 @@ class Vocabulary(tf.Module):
         self, words: Sequence[str], split: str = "alphanumeric"
     ) -> None:
         super().__init__()
-        # Stems must not be stemmed again: "focusing" -> "focus" -> "focu".
+        # The check does not stem the words: a stem may change if it is stemmed
+        # again, as in "focusing" -> "focus" -> "focu".
         _check(words, split_without_stems(split))
         self.split = split
         self._size = len(words)
@@ -204,7 +205,7 @@ def vocabulary_of(
     for words in split_in_batches(texts, split):
         counts.update(words.flat_values.numpy().tolist())
     del counts[EMPTY_TEXT.encode()]
-    # The byte order of UTF-8 is the order of code points.
+    # Sorting UTF-8 by bytes gives the order of code points.
     frequent = sorted(
         (-count, word) for word, count in counts.items() if count >= min_count
     )

@@ -1,4 +1,4 @@
-"""Word hashing of Huang et al. 2013: texts, words, stems, letter trigrams."""
+"""Word hashing (Huang et al. 2013): from texts to words and letter trigrams."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -27,9 +27,10 @@ from lstm_dssm_client.words import (
 
 
 def as_strings(texts: Any) -> tf.Tensor:
-    """Converts a tensor, or an iterable of texts, to strings `(batch,)`.
+    """Returns texts as a tensor of strings `[batch]`.
 
-    Raises `InputError` for other types.
+    `texts` is an iterable of texts, or already such a tensor. Raises
+    `InputError` for other types, and for tensors of other types or ranks.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -37,8 +38,8 @@ def as_strings(texts: Any) -> tf.Tensor:
                 "expected a tensor of strings [batch], got "
                 f"{texts.dtype.name} {texts.shape}"
             )
-        # A graph checks the rank when it runs. TF Serving does not check ranks,
-        # and some kernels of TF.Text crash on scalars.
+        # If the rank is unknown, the graph checks it when it runs: TF Serving
+        # does not check ranks, and some kernels of TF.Text crash on scalars.
         return tf.ensure_shape(texts, [None])
     encoded = as_bytes(texts)
     return tf.constant(encoded, tf.string, shape=[len(encoded)])
@@ -83,14 +84,15 @@ WORD_SPLITS = ("space", "alphanumeric", "stems")
 """The rules by which a text is split into words; see `normalize_texts`."""
 
 _SPACES = {
-    # A pattern that also matched single spaces would take a tenth more time.
+    # Single spaces need no replacement. A pattern that matched them, too, would
+    # take a tenth more time.
     "space": f"[ {OTHER_SPACES}]{{2,}}|[{OTHER_SPACES}]",
     "alphanumeric": r"[^\pL\pN\pM]+",
 }
 
 
 def split_without_stems(split: str) -> str:
-    """Returns the rule that separates words like `split`, without stemming."""
+    """Returns a rule that splits like `split`, but does not stem words."""
     return "alphanumeric" if split == "stems" else split
 
 
@@ -151,7 +153,10 @@ def _separated(folded: tf.Tensor, split: str) -> tf.Tensor:
 
 def _folded(texts: tf.Tensor) -> tf.Tensor:
     """Unifies signs, compatible forms and the case of strings `[batch]`."""
-    # Texts without signs skip steps, and take at most half of the time.
+    # A sign is a character that a rule of `lstm_dssm_client.words` may change.
+    # `kind` is 0 for ASCII texts without signs, 1 for other texts without signs
+    # and 2 for texts with signs. Texts of the kinds 0 and 1 skip steps, and
+    # take at most half of the time.
     is_plain = tf.strings.regex_full_match(texts, PLAIN)
     has_no_sign = tf.strings.regex_full_match(texts, normalizer().signs.none)
     kind = 2 - tf.cast(is_plain, tf.int32) - tf.cast(has_no_sign, tf.int32)
@@ -225,12 +230,13 @@ def trigram_ids(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Hashes words to letter trigrams, such as `good` to `#go goo ood od#`.
 
-    Returns trigram ids, and the index of each id's word, ascending; both int32
-    `[m]`.
+    Returns the trigram ids of all words, and for each id the index of its word
+    (ascending). Both are int32 `[m]`.
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
-    # The result equals `value_rowids`, with a third of the operations.
+    # `word` equals `letters.value_rowids()`, which takes three times as many
+    # operations.
     word = tf.where(tf.sequence_mask(letters.row_lengths()))[:, 0]
     word = tf.cast(word, tf.int32)
     return trigrams_of_letters(letters.flat_values, word, oov_buckets), word
@@ -248,17 +254,21 @@ def trigrams_of_letters(
 ) -> tf.Tensor:
     """Computes the id of the trigram centred on each letter, int32 `[m]`.
 
-    `points` are code points. `word` has the index of each letter's word,
-    ascending. With `oov_buckets=0`, as in the paper, letters outside of
-    `LETTERS` count as `#`.
+    `points` has the code point of each letter, and `word` the index of each
+    letter's word, ascending. With `oov_buckets=0`, as in the paper, letters
+    outside of `LETTERS` count as `#`.
     """
     # Item i says whether letters i - 1 and i are in the same word, `[m + 1]`.
+    # Items 0 and m, at the ends of the text, are False.
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
-    # `tf_text.ngrams` would take three times as long, and hashes of its strings
-    # would collide.
+    # `tf_text.ngrams` would take three times as long. It also makes strings,
+    # whose hashes would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the values before, at and after letters; 0 outside words."""
+        """Returns the previous letter's value, the letter's and the next one's.
+
+        A value is 0 if the neighbouring letter belongs to another word.
+        """
         windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
         before, at, after = tf.unstack(windows, axis=1)
         inner = tf.cast(is_inner, values.dtype)
@@ -270,7 +280,8 @@ def trigrams_of_letters(
     ids = (first * len(LETTERS) + second) * len(LETTERS) + third
     if not oov_buckets:
         return ids
-    # Trigrams with other letters are hashed to ids from `TRIGRAMS` on.
+    # Trigrams with a letter outside of `LETTERS` are hashed to ids from
+    # `TRIGRAMS` on.
     windows = neighbours(tf.cast(points, tf.int64))
     mixed = tf.add_n(
         [f * p for f, p in zip(TRIGRAM_FACTORS, windows, strict=True)]
@@ -287,13 +298,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def traced_once(function: F) -> F:
-    """Decorates a function of texts `[batch]`, to trace it once for all graphs.
+    """Decorates a function of texts `[batch]`: all graphs share one trace.
 
-    The other arguments of the function must be hashable.
+    There is one trace for each combination of the function's other arguments,
+    which must be hashable.
     """
 
-    # Each dataset and each model has a graph. Tracing takes longer than hashing
-    # a small batch.
+    # Each dataset and each model has its own graph. Without the cache, each
+    # would trace the function again, which takes longer than hashing a small
+    # batch.
     @functools.cache
     def traced(*arguments: Any, **named: Any) -> Any:
         return tf.function(
@@ -395,7 +408,8 @@ def distinct_texts(
 ) -> tuple[tf.RaggedTensor, tf.Tensor]:
     """Splits each distinct text into normalised words, the longest text first.
 
-    Returns words `[texts, (words)]`, and the index of each string's text.
+    Returns the words of the distinct texts, `[texts, (words)]`, and for each
+    string of `texts` the index of its distinct text.
     """
     # Equal strings are removed first, so that fewer strings are normalised.
     distinct_bytes, bytes_index = tf.unique(texts)
@@ -409,7 +423,7 @@ def distinct_texts(
     text_index = tf.gather(
         tf.math.invert_permutation(order), tf.gather(normal_index, bytes_index)
     )
-    # One gather of strings cuts texts to `max_words` words, and sorts texts.
+    # A single gather both cuts the texts to `max_words` words and sorts them.
     starts = tf.gather(words.row_starts(), order)
     positions = tf.ragged.range(starts, starts + tf.gather(lengths, order))
     text_words = tf.gather(words.values, positions.values)
@@ -431,7 +445,7 @@ def text_fingerprints(
 
 
 def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
-    """Pads rows of numbers or vectors with 0, to at least one time step."""
+    """Pads rows of numbers or of vectors with 0 to one length, at least 1."""
     padded = rows.to_tensor()
     missing = tf.maximum(1 - tf.shape(padded)[1], 0)
     inner = [[0, 0]] * (padded.shape.rank - 2)
@@ -441,14 +455,18 @@ def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
 _SPACE = ord(" ")
 
 _MOST_BYTES = 127
-"""Maximum size of a short text, in bytes. No word then exceeds `MAX_LETTERS`,
-because normalising turns three bytes into at most 18 characters (U+FDFA)."""
+"""Maximum size in bytes of a text for `hash_single_text`, which does not cut
+words. In such a text no word has more than `MAX_LETTERS` letters: normalising
+turns three bytes into at most 18 letters (U+FDFA), so 127 bytes become at most
+762 letters."""
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     """Returns whether a batch is one text that `hash_single_text` can hash."""
     limit = _MOST_BYTES
-    if max_words is not None:  # three bytes become at most four words
+    if max_words is not None:
+        # Three bytes become at most four words (U+FDFA). A text within this
+        # limit has at most `max_words` words, and need not be cut.
         limit = min(limit, 3 * (max_words - 1) // 4)
     lengths = tf.strings.length(texts)
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)
@@ -459,7 +477,8 @@ def hash_single_text(
 ) -> WordBatch:
     """Hashes one short text, with fewer operations than `distinct_words`.
 
-    A repeated word occurs twice in the `WordBatch`, which changes no vector.
+    A word that the text repeats also occurs several times in the `WordBatch`.
+    This changes no vector.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values
