@@ -22,7 +22,7 @@ _SHOWN = 3  # largest number of titles in a list
 _WIDTH = 60  # characters of a text in a terminal
 _LEVEL = 0.05  # a difference is significant if p is smaller
 _RESAMPLES = 10_000
-_USELESS = 0.995  # a task is useless if a random order reaches this value
+_USELESS = 0.995  # a task is useless if random order has this value or more
 
 Failures = dict[str, Any]
 """The result of `find_failures`, which `--json` writes."""

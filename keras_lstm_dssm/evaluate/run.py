@@ -179,8 +179,8 @@ def measure_documents(
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
     """Measures a `KeyVec`, and baselines trained on the split `train`.
 
-    Returns the tasks by name, and name of a task -> system -> measures of each
-    query. For clustering, seeds replace query ids.
+    Returns name -> task, and name of a task -> system -> query id -> measure ->
+    value. For clustering, seeds replace query ids.
     """
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]
