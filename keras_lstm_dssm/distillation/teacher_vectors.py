@@ -130,7 +130,8 @@ SPAN_WORDS = 3, 9
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
     """Yields up to `count` random spans of words of each title."""
-    random = Random(0)  # so that a call can go on where another call stopped
+    # Each call yields the same spans, so a stopped `teach` can be continued.
+    random = Random(0)
     for title in titles:
         words = title.split()
         for _ in range(count):
