@@ -331,7 +331,7 @@ def _readable_lines(path: str) -> int:
 
 
 def _last_line_end(data: bytes) -> int:
-    """Returns the end of the last whole line, without blank lines after it."""
+    """Returns the index after the last whole line that is not blank."""
     end = len(data.rstrip())
     if not end:
         return 0

@@ -256,7 +256,10 @@ class LayerEncoder(TextEncoder):
 
 def _vector_width(layer: keras.layers.Layer) -> int:
     """Builds a layer on strings; returns the width of its vectors."""
-    expected = "expected strings (batch,) -> float vectors (batch, d), d fixed"
+    expected = (
+        "expected a layer from strings (batch,) to float vectors (batch, d) of"
+        " a fixed width d"
+    )
     try:
         output = layer(keras.Input((), dtype="string"))
     except (TypeError, ValueError, AttributeError, tf.errors.OpError) as error:

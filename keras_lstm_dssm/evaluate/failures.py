@@ -209,7 +209,7 @@ def failure_lines(failures: Failures) -> Iterator[str]:
     for name, heading in _HEADINGS.items():
         if not failures.get(name):
             continue
-        yield f"\n{heading} ({measure}, rank of the first relevant)"
+        yield f"\n{heading} ({measure}, rank of the first relevant title)"
         for entry in failures[name]:
             clicks = _clicks(entry)
             yield (

@@ -106,7 +106,7 @@ def _up_to(sums: np.ndarray, k: int) -> float:
 
 
 QueryMeasures = dict[str, dict[str, float]]
-"""Query id -> measure -> value from 0 to 1."""
+"""Query id -> measure -> value, at most 1."""
 
 LARGEST_GRADE = 5
 """The largest grade that is allowed. Larger grades are probably numbers of

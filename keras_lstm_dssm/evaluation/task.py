@@ -263,7 +263,7 @@ def evaluate_systems(
             `ClusterTask` has no runs.
 
     Returns:
-        Name -> measure -> value from 0 to 1. The last name is `random`.
+        Name -> measure -> value, at most 1. The last name is `random`.
 
     Example:
     >>> task = Task.from_collection(collection, "test", "retrieve")
