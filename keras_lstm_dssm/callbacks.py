@@ -72,7 +72,7 @@ def explain_failure(
     run: RunFolder | None,
     model: Any,
     logs: Iterable[ClickLog],  # as they were when the training began
-    batches: Callable[[int], tf.data.Dataset],  # step -> batches from it on
+    batches: Callable[[int], tf.data.Dataset],  # n -> batches from step n on
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known."""
     if isinstance(error, _LOST):
@@ -391,7 +391,7 @@ class Checkpoint(keras.callbacks.Callback):
         super().__init__()
         self.run = run
         self.minutes = minutes
-        self.needed = needed  # whether epoch n, from 1, must be saved
+        self.needed = needed  # whether an epoch, from 1, must be saved
         self._saved = time.monotonic()
         self._seconds = 0.0
 

@@ -107,7 +107,7 @@ class Program(FlagSet):
         )
 
     def main(self, main: Main) -> Callable[[list[str]], int]:
-        """Decorates a program's `main`: prints errors, returns an exit code."""
+        """Wraps `main`: errors are printed, and an exit code is returned."""
 
         @wraps(main)
         def reported(argv: list[str]) -> int:

@@ -27,7 +27,9 @@ from typing import IO, Any
 from keras_lstm_dssm.errors import InputError
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-_MAX_NAME_BYTES = 200  # file systems allow 255, including our prefix
+# Largest length of a name in a temporary name. File systems allow 255 bytes,
+# which include our prefix.
+_MAX_NAME_BYTES = 200
 _TOKEN_BYTES = 8  # length of the random part of a temporary name
 
 

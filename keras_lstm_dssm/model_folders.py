@@ -114,7 +114,7 @@ def read_configs(path: Path) -> Configs:
     if not path.exists():
         return None
     listed = read_models_config(path)
-    # A file without a list may be half-written.
+    # A file without a list may be half-written. It must not unload all models.
     if not listed.HasField("model_config_list"):
         raise InputError(
             f"{path}: has no model_config_list; list a model, write "

@@ -117,7 +117,7 @@ def read_json(
 
 
 def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
-    """Reads the rows that `files.write_csv` wrote: column -> text."""
+    """Reads a table of `files.write_csv`; each row is a dict column -> text."""
     remedy = "expected a table that this package wrote: restore it"
     text = read_text(path, remedy, folder)
     with damage_named(path, remedy):

@@ -165,7 +165,7 @@ class RunFolder:
             *(self.path / name for name in (*_TRAINING_FILES, ".lock")),
         ):
             path.unlink(missing_ok=True)
-        with suppress(OSError):  # the folder has other files
+        with suppress(OSError):  # raised if the folder has other files
             self.checkpoint.parent.rmdir()
         with suppress(OSError):
             self.path.rmdir()

@@ -33,7 +33,7 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
 
-CHECKED_TEXTS = 8  # texts whose new and stored vectors are compared
+CHECKED_TEXTS = 8  # number of texts whose new and stored vectors are compared
 BATCH = 1024  # largest number of texts in a request to an encoder's process
 _GRACE = 5.0  # seconds for the exit handlers of an encoder's process
 _LICENCE_LENGTH = 60  # characters; some packages give the whole licence
@@ -45,7 +45,10 @@ _LEAST_COSINE = 0.999
 def is_same_encoder(
     encode: OutsideEncoder, texts: Sequence[str], vectors: np.ndarray
 ) -> bool:
-    """Returns whether an encoder still encodes `texts` as unit `vectors`."""
+    """Returns whether an encoder's vectors of `texts` still equal `vectors`.
+
+    `vectors` have length 1.
+    """
     new_vectors = encode(texts)
     return new_vectors.shape == vectors.shape and np.allclose(
         np.sum(new_vectors * vectors, axis=1),

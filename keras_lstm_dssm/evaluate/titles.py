@@ -55,7 +55,7 @@ class Measured(NamedTuple):
     """Systems that were measured on a task."""
 
     task: Task
-    by_query: dict[str, QueryMeasures]  # by name of the system
+    by_query: dict[str, QueryMeasures]  # name of a system -> its results
     about: dict[str, Any]  # facts to store, such as `bm25_words`
     ranked: str  # name of the evaluated system; the others are baselines
     run: Run  # the rankings of the evaluated system

@@ -17,7 +17,8 @@ from lstm_dssm_client.bm25 import Postings
 from lstm_dssm_client.words import split_words
 
 Tokenizer = Callable[[str], list[str]]
-"""Function from a string to its words; hashable and deterministic."""
+"""Function from a string to its words. It must be hashable and deterministic,
+because results are cached."""
 
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such"

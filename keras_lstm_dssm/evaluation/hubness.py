@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.runs import Run
 
-NEAREST = 10  # number of nearest queries over which hubness is the mean
+NEAREST = 10  # hubness is the mean cosine with this number of nearest queries
 
 QUERIES = 2000  # largest number of training queries to compare titles with
 _ROWS = 4096
@@ -46,7 +46,7 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # skewness of the page counts of titles
+    skewness: float  # skewness of the numbers of pages on which titles are
 
 
 def occurrences(

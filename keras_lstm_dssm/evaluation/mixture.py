@@ -92,7 +92,10 @@ def mixture_part(name: str, system: Any) -> PartSystem:
 
 
 def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Returns (s - lowest) / (highest - lowest) of each score s, or zeros."""
+    """Returns (s - lowest) / (highest - lowest) for each score s.
+
+    If all scores are equal, the results are 0.
+    """
     scores = np.asarray(scores, np.float32)
     if not scores.size:
         return scores

@@ -24,7 +24,7 @@ Texts = Mapping[str, str]
 """Id of a query or document -> text."""
 
 Candidates = Mapping[str, Sequence[str]]
-"""Query id -> ids of documents."""
+"""Query id -> ids of the documents to rank."""
 
 ListScores = dict[str, dict[str, float]]
 """Query id -> document id -> score, in the order of the candidates. Scores may
