@@ -391,7 +391,7 @@ class Checkpoint(keras.callbacks.Callback):
         super().__init__()
         self.run = run
         self.minutes = minutes
-        self.needed = needed  # whether an epoch, from 1, must be saved
+        self.needed = needed  # whether to save an epoch, counted from 1
         self._saved = time.monotonic()
         self._seconds = 0.0
 

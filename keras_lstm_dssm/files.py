@@ -27,8 +27,8 @@ from typing import IO, Any
 from keras_lstm_dssm.errors import InputError
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-# Largest length of a name in a temporary name. File systems allow 255 bytes,
-# which include our prefix.
+# A temporary name has at most this many bytes of the final name. File systems
+# allow 255 bytes, including our prefix.
 _MAX_NAME_BYTES = 200
 _TOKEN_BYTES = 8  # length of the random part of a temporary name
 

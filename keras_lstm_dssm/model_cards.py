@@ -272,7 +272,7 @@ def record_evaluation(
     folder: str | os.PathLike[str],
     name: str,  # split and mode, such as "test/retrieve"
     data: str,
-    measured: Mapping[str, QueryMeasures],  # of each system, the model first
+    measured: Mapping[str, QueryMeasures],  # system -> results, model first
     documents: int,
 ) -> None:
     """Adds an evaluation to a run's card; replaces one with the same name."""

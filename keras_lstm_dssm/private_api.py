@@ -23,7 +23,7 @@ TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
 """The releases with which this module was tested."""
 
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-# This module reads the environment variable when it is imported.
+# Ray's module that reads the environment variable when it is imported.
 _RAY_CONSTANTS = "ray._private.ray_constants"
 
 

@@ -23,10 +23,10 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """Holds what computes one part, some columns, of a hybrid's vectors."""
+    """What computes a part, a range of columns, of a hybrid's vectors."""
 
     encoder: TextEncoder
-    layers: list[Any]  # layers of `encoder` that compute these columns
+    layers: list[Any]  # the layers of `encoder` that compute the columns
 
 
 class HybridEncoder:

@@ -227,7 +227,8 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned. For BM25, documents that share a word match.
+        one part are returned. A document matches in BM25 if it shares a word
+        with the query.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.

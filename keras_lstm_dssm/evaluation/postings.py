@@ -61,7 +61,7 @@ _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
 
 @functools.cache
 def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
-    """Returns a function from a text to its terms of one of `BM25_TERMS`."""
+    """Returns a function from a text to its terms; see `_WORD_TERMS`."""
     terms_of = _WORD_TERMS[kind]
     return lambda text: [t for _, t in word_forms(terms_of, text, max_words)]
 
