@@ -45,7 +45,10 @@ class Diverged(ArithmeticError):
 
 
 class DeadNetwork(ArithmeticError):
-    """Raised if nearly all triples of an epoch had two equal scores."""
+    """Raised if nearly all triples of an epoch had two equal scores.
+
+    A triple is a query with a positive and a negative document.
+    """
 
     def __init__(self, epoch: int) -> None:
         super().__init__(f"the scores of epoch {epoch} are equal")
@@ -68,7 +71,7 @@ def explain_failure(
     error: Exception,
     run: RunFolder | None,
     model: Any,
-    logs: Iterable[ClickLog],  # read at the start of the training
+    logs: Iterable[ClickLog],  # as they were when the training began
     batches: Callable[[int], tf.data.Dataset],  # n -> batches from step n on
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known."""
@@ -131,7 +134,7 @@ def _advice(state: str, run: RunFolder | None) -> str:
 
 
 _TOLERANCE = 1e-4
-_MAX_ACCURACY = 0.25  # random scores have 0.5
+_MAX_ACCURACY = 0.25  # random scores have the accuracy 0.5
 
 
 class DeadNetworkWatch(keras.callbacks.Callback):
@@ -140,13 +143,13 @@ class DeadNetworkWatch(keras.callbacks.Callback):
     def __init__(self, margin: float, steps: int) -> None:
         super().__init__()
         self.margin = margin
-        self.steps = steps  # of a complete epoch
+        self.steps = steps  # number of steps of a complete epoch
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Compares the epoch's loss with the margin."""
         # A triple with equal scores has the loss `margin` and the accuracy 0.
-        # The first epoch starts with equal scores, and a resumed epoch has few
-        # steps: neither is checked.
+        # The first epoch is not checked, because it starts with equal scores.
+        # A resumed epoch is not checked, because it may have few steps.
         if (
             epoch
             and self.params["steps"] == self.steps
@@ -360,7 +363,8 @@ class ValidationLoss(BestEpoch):
 
     def metrics(self) -> dict[str, float]:
         """Computes the loss and the metrics of the validation data."""
-        if self._hashed is None:  # each new dataset traces the hashing again
+        # Each new dataset would trace the hashing again.
+        if self._hashed is None:
             self._hashed = self.model.hasher.dataset(self.batches)
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
         return {f"val_{name}": float(value) for name, value in values.items()}
@@ -374,7 +378,8 @@ _QUICK = 0.5
 """If saving takes fewer seconds than this, every epoch is saved."""
 
 _MIN_INTERVAL = 50
-"""Minimum time between two checkpoints, as a multiple of the saving time."""
+"""An epoch is saved if the time since the last checkpoint is more than this
+multiple of the time that saving takes."""
 
 
 class Checkpoint(keras.callbacks.Callback):
@@ -386,7 +391,7 @@ class Checkpoint(keras.callbacks.Callback):
         super().__init__()
         self.run = run
         self.minutes = minutes
-        self.needed = needed  # whether epoch n, from 1, must be saved
+        self.needed = needed  # whether to save an epoch, counted from 1
         self._saved = time.monotonic()
         self._seconds = 0.0
 
@@ -396,7 +401,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint if it is needed or takes little of the time."""
+        """Saves a checkpoint if it is needed, or if it takes little time."""
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _MIN_INTERVAL * self._seconds

@@ -24,7 +24,8 @@ from keras_lstm_dssm.files import check_writable, write_json
 from keras_lstm_dssm.version import __version__
 
 Main = Callable[[list[str]], Mapping[str, Any] | None]
-"""A program's `main`: [program name, *positional arguments] -> JSON values."""
+"""A program's `main`: a function of [program name, *positional arguments] that
+returns JSON values or `None`."""
 
 _WRITTEN = ("output", "json", "ids", "portable", "run_file", "html")
 """Flags whose values are paths of output files."""
@@ -106,7 +107,7 @@ class Program(FlagSet):
         )
 
     def main(self, main: Main) -> Callable[[list[str]], int]:
-        """Decorates a program's `main`: prints errors, returns an exit code."""
+        """Wraps `main`: errors are printed, and an exit code is returned."""
 
         @wraps(main)
         def reported(argv: list[str]) -> int:
@@ -156,7 +157,7 @@ class Program(FlagSet):
 
     def _parse(self, argv: list[str]) -> int | None:
         values = self.flags
-        # A terminal or pipe in ASCII cannot print all titles.
+        # Characters that an ASCII terminal or pipe cannot print are escaped.
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         given_flags = argv[1 : argv.index("--")] if "--" in argv else argv[1:]
@@ -267,7 +268,10 @@ class Program(FlagSet):
     def _reported(
         self, work: Callable[..., int | None], *arguments: Any
     ) -> int | None:
-        """Calls `work`; after an error, prints a line and returns 1 or 130."""
+        """Calls `work`. After an error, prints a line and returns 1.
+
+        After Ctrl-C, returns 130.
+        """
         try:
             return work(*arguments)
         except BrokenPipeError:  # `head`, for example, has closed the pipe
@@ -288,7 +292,7 @@ def _entries(values: flags.FlagValues) -> list[str]:
     """Returns the help of each flag, sorted by name."""
     text = values.get_help(include_special_flags=False)
     lines = [line for line in text.splitlines() if line.startswith(" ")]
-    # absl adds two lines to flags that can be repeated.
+    # absl adds two lines to the help of flags that can be repeated.
     text = re.sub(
         r";\n +repeat this option[^\n]*\n[^\n]*", ".", "\n".join(lines)
     )
@@ -303,7 +307,7 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens a `LocalModel`; without a portable file, a `SavedRetriever`."""
+    """Opens a `LocalModel` of a portable file, or else a `SavedRetriever`."""
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 

@@ -50,7 +50,10 @@ def _not_installed(module: str | None, extra: str) -> InputError:
 def check_at_least(
     least: int, /, optional: bool = False, **values: Any
 ) -> None:
-    """Checks for whole numbers from `least` on; `optional` allows `None`."""
+    """Checks that each value is a whole number of `least` or more.
+
+    If `optional` is set, a value may be `None`.
+    """
     for name, value in values.items():
         if optional and value is None:
             continue
@@ -63,7 +66,7 @@ def check_at_least(
 
 
 def check_each_at_least(least: int, /, **lists: Iterable[Any]) -> None:
-    """Checks that each list has only whole numbers from `least` on."""
+    """Checks that lists have only whole numbers of `least` or more."""
     for name, values in lists.items():
         for value in values:
             check_at_least(least, **{name: value})

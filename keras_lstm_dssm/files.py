@@ -1,7 +1,8 @@
 """Writes files and folders atomically; checks paths; locks folders.
 
-A process locks its temporary files and folders. The next process that writes
-the same file or folder removes the temporary files of killed processes.
+A process locks its temporary files and folders; the locks end with the process.
+So the next process that writes the same file or folder can recognise and remove
+the temporary files of killed processes.
 """
 
 import csv
@@ -26,7 +27,9 @@ from typing import IO, Any
 from keras_lstm_dssm.errors import InputError
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-_MAX_NAME_BYTES = 200  # file systems allow 255, including our prefix
+# A temporary name has at most this many bytes of the final name. File systems
+# allow 255 bytes, including our prefix.
+_MAX_NAME_BYTES = 200
 _TOKEN_BYTES = 8  # length of the random part of a temporary name
 
 
@@ -38,10 +41,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = path if to_stream else Path(os.path.realpath(path))
     folder = Path(tempfile.mkdtemp()) if to_stream else target.parent
     name = target.name
-    # The end of the name stays, because Keras needs the suffix `.keras`.
+    # A name that is too long loses its start, because Keras needs the suffix
+    # `.keras`.
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
-    # The token is random: containers may have equal process numbers.
+    # The token is random, because two containers that share the folder may have
+    # equal process ids.
     partial = folder / f".partial-{secrets.token_hex(_TOKEN_BYTES)}-{name}"
     lock: int | None = None
     try:
@@ -73,7 +78,8 @@ def _remove_unlocked(folder: Path, name: str) -> None:
     """Removes temporary files of killed processes that were writing `name`."""
     for partial in folder.glob(f".partial-*-{glob.escape(name)}"):
         token = partial.name.removeprefix(".partial-").removesuffix(f"-{name}")
-        # `token` is longer if another file's name ends in `-` and `name`.
+        # If the name of another file ends in `-` and `name`, its temporary
+        # files match the pattern, too. Then `token` is longer.
         if len(token) == 2 * _TOKEN_BYTES:
             with suppress(OSError), open_lock(partial, os.O_RDWR) as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,7 +95,8 @@ def _is_stream(path: Path) -> bool:
 
 def _descriptor(path: Path) -> int | None:
     """Returns the descriptor of a path such as `/dev/fd/3`, else `None`."""
-    # Opening `/dev/stdout` by its name would empty a redirected file.
+    # If standard output is redirected to a file, opening `/dev/stdout` by its
+    # name would empty the file.
     if str(path) in _STANDARD_STREAMS:
         return _STANDARD_STREAMS[str(path)]
     match = re.fullmatch("(?:/dev|/proc/self)/fd/([0-9]+)", str(path))
@@ -112,7 +119,7 @@ def _create(partial: Path, target: Path) -> int:
     new_file = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         number = os.open(partial, new_file, 0o666)
-        with suppress(OSError):  # a file system without locks
+        with suppress(OSError):  # some file systems have no locks
             fcntl.flock(number, fcntl.LOCK_EX)
         if partial.exists():
             break
@@ -238,7 +245,8 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # Only the owner may read `hidden`, so a folder inside is renamed.
+            # Only the owner may read `hidden`. A folder inside it has the usual
+            # permissions, and is renamed when it is complete.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete

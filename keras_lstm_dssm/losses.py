@@ -82,8 +82,9 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         rows = tf.range(tf.size(clicked))
         clicked_cells = tf.stack([rows, clicked], axis=1)
 
-        # This takes 0.6 of the time of TensorFlow's softmax cross-entropy, and
-        # 0.3 of that time if labels are indices. With p = softmax(g R),
+        # Loss and gradient take 0.6 of the time of TensorFlow's softmax
+        # cross-entropy. If labels are indices, they take 0.3 of the time of
+        # TensorFlow's. With p = softmax(g R),
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:

@@ -68,7 +68,10 @@ def _title(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an entry of `model-index` for `name`, such as "test/retrieve"."""
+    """Returns an evaluation's entry in `model-index` of a Hugging Face card.
+
+    `name` has the split and the mode, such as "test/retrieve".
+    """
     split, _, mode = name.partition("/")
     values, *_ = entry["systems"].values()
     data = entry["data"]["spec"]
@@ -269,10 +272,10 @@ def record_evaluation(
     folder: str | os.PathLike[str],
     name: str,  # split and mode, such as "test/retrieve"
     data: str,
-    measured: Mapping[str, QueryMeasures],  # by system; the model is first
+    measured: Mapping[str, QueryMeasures],  # system -> results, model first
     documents: int,
 ) -> None:
-    """Adds an evaluation to a run's card; replaces one of the same name."""
+    """Adds an evaluation to a run's card; replaces one with the same name."""
     folder = Path(folder)
     facts = read_facts(folder)
     model, *_ = measured
@@ -294,7 +297,7 @@ def record_evaluation(
 
 
 def card_tables(folder: str | os.PathLike[str]) -> list[Table]:
-    """Returns the tables of a run's card, `[]` without facts of a training."""
+    """Returns the tables of a run's card; `[]` if no training is recorded."""
     config = read_config(folder)
     with _reading_facts(folder) as facts:
         if "training" not in facts:
@@ -318,7 +321,10 @@ def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def export_facts(
     folder: str | os.PathLike[str], model: str, version: int
 ) -> dict[str, Any]:
-    """Returns date, documents and run of an export; `{}` if not listed."""
+    """Returns date, number of documents and name of the run of an export.
+
+    Returns `{}` if `card.json` does not list the export.
+    """
     with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
             if entry["models"].get(model) == version:

@@ -64,7 +64,7 @@ def find_models(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def model_folders(models_dir: str | os.PathLike[str]) -> dict[str, Path]:
-    """Returns the models of `find_models`; raises `InputError` for no model."""
+    """Returns the models of `find_models`; without any, raises `InputError`."""
     if not Path(models_dir).is_dir():
         raise InputError(
             f"{models_dir}: no such folder; expected one that "
@@ -114,7 +114,7 @@ def read_configs(path: Path) -> Configs:
     if not path.exists():
         return None
     listed = read_models_config(path)
-    # A file without a list may be half-written.
+    # A file without a list may be half-written. It must not unload all models.
     if not listed.HasField("model_config_list"):
         raise InputError(
             f"{path}: has no model_config_list; list a model, write "
@@ -134,7 +134,10 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy of `config`, else the newest `latest`."""
+    """Selects the versions to serve, by the policy in `config`.
+
+    Without a policy, the newest `latest` versions are served.
+    """
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

@@ -52,7 +52,8 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 _gradients: weakref.WeakValueDictionary[str, Gradient] = (
     weakref.WeakValueDictionary()
 )
-"""Registered name -> gradient, which an attribute of its graph keeps alive."""
+"""Registered name -> gradient. An attribute of the gradient's graph keeps the
+gradient alive."""
 
 _unused_names: list[str] = []
 """Registered names that are free, because their graphs were freed."""
@@ -68,14 +69,18 @@ def _hold(graph: tf.Graph, gradient: Gradient) -> str:
 
 
 def _new_name() -> str:
-    """Registers a unique name, because saved models contain the name."""
+    """Registers a name for gradients.
+
+    The name is unique across processes, because saved models contain it.
+    """
     name = f"KerasLSTMDSSM-{uuid.uuid4()}"
 
     @tf.RegisterGradient(name)
     @tf.autograph.experimental.do_not_convert
     def gradient(op: tf.Operation | None, *errors: tf.Tensor) -> Sequence[Any]:
-        # `op` is None when TensorFlow saves a gradient. Otherwise the graph of
-        # `op` has the gradient: `_gradients[name]` may be of another graph.
+        # `op` is None when TensorFlow saves a gradient. Otherwise the gradient
+        # is read from the graph of `op`, because `_gradients[name]` may by now
+        # be the gradient of another graph.
         registered = (
             _gradients.get(name)
             if op is None

@@ -52,7 +52,7 @@ class Shaded:
     kind: ClassVar[str] = "shaded"
     text: str
     share: float  # strength of the colour, from 0 to 1
-    note: str  # is shown when the pointer rests on the text
+    note: str  # text that is shown while the pointer rests on the cell
 
     @property
     def opacity(self) -> float:
@@ -72,7 +72,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     heading: str = ""
-    text_columns: Sequence[int] = ()  # further columns aligned to the left
+    text_columns: Sequence[int] = ()  # indices of further left-aligned columns
 
 
 @dataclass(frozen=True)

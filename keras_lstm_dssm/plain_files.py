@@ -117,7 +117,7 @@ def read_json(
 
 
 def read_csv(path: _Path, folder: _Path | None = None) -> list[dict[str, str]]:
-    """Reads the rows that `files.write_csv` wrote: column -> text."""
+    """Reads a table of `files.write_csv`; each row is a dict column -> text."""
     remedy = "expected a table that this package wrote: restore it"
     text = read_text(path, remedy, folder)
     with damage_named(path, remedy):
@@ -331,7 +331,7 @@ def _readable_lines(path: str) -> int:
 
 
 def _last_line_end(data: bytes) -> int:
-    """Returns the end of the last whole line, without blank lines after it."""
+    """Returns the index after the last whole line that is not blank."""
     end = len(data.rstrip())
     if not end:
         return 0

@@ -23,7 +23,8 @@ TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
 """The releases with which this module was tested."""
 
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-_RAY_CONSTANTS = "ray._private.ray_constants"  # its import reads the variable
+# Ray's module that reads the environment variable when it is imported.
+_RAY_CONSTANTS = "ray._private.ray_constants"
 
 
 @contextmanager
@@ -86,7 +87,10 @@ def shares_strategy(
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns the variable of the only replica; its rows can be assigned."""
+    """Returns a variable, or the only replica's copy of the variable.
+
+    Rows of the result can be assigned.
+    """
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values
@@ -162,15 +166,18 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # A variable of integers has the step of each row's last update
-                # (`LazyRows`). Most rows have the smallest number.
+                # A variable of integers has the training step of each row's
+                # last update (`LazyRows`). Most rows have the smallest step.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:
                 store[str(number)] = value
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables; only warns if the file has more or fewer."""
+        """Loads the variables.
+
+        Only warns if the file has more variables, or fewer.
+        """
         stored = {key.split("_")[0] for key in store.keys()}
         if len(stored) != len(self.variables):
             super().load_own_variables(store)  # warns, and loads nothing

@@ -20,7 +20,11 @@ def register(cls: T) -> T:
 
 
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
-    """Returns constructor arguments of classes up to `base`: name -> value."""
+    """Returns constructor arguments of an instance: name -> value.
+
+    Included are the constructors of `base` and of all classes derived from
+    `base` to which the instance belongs.
+    """
     names = [
         name
         for cls in reversed(type(instance).__mro__)

@@ -32,7 +32,7 @@ from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from keras_lstm_dssm.settings.training import TrainingConfig
 from lstm_dssm_client.errors import DAMAGE
 
-_SMALL = 1 << 20  # weights of up to this many numbers need no array
+_SMALL = 1 << 20  # weights of more numbers must have an array in the file
 
 # A model's weights may take 1 GB or, if that is more, 50 times the size of the
 # file. A file stores only the changed rows of trigram tables.
@@ -66,7 +66,8 @@ def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
         sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
         size = math.prod(sizes)
         allocated += 4 * size
-        # The file may have only some of the rows of a table.
+        # The number of rows is not compared, because the file may have only
+        # some of the rows of a table.
         if allocated > max_bytes or (
             size > _SMALL and sizes[1:] not in row_shapes
         ):
@@ -76,8 +77,9 @@ def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
             )
         return add_weight(layer, shape, *args, **options)
 
-    # Layers allocate weights by this method only. Without the lock, one of two
-    # threads could restore the other thread's method.
+    # Layers allocate weights only by `add_weight`. Without the lock, a thread
+    # could take another thread's `checked_add_weight` for the original method,
+    # and restore that.
     with _LOADING:
         add_weight = keras.layers.Layer.add_weight
         keras.layers.Layer.add_weight = checked_add_weight
@@ -129,7 +131,7 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.config = self.path / "config.json"
-        # With the optimizer, to resume the training.
+        # The model with the optimizer, from which a training is resumed.
         self.checkpoint = self.path / "checkpoints" / "last.keras"
         self.model = self.path / "model.keras"  # without the optimizer
         self.history = self.path / "history.csv"
@@ -163,7 +165,7 @@ class RunFolder:
             *(self.path / name for name in (*_TRAINING_FILES, ".lock")),
         ):
             path.unlink(missing_ok=True)
-        with suppress(OSError):  # the folder has other files
+        with suppress(OSError):  # raised if the folder has other files
             self.checkpoint.parent.rmdir()
         with suppress(OSError):
             self.path.rmdir()
@@ -365,7 +367,11 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
 def config_of_run(
     run: RunFolder, stored: Mapping[str, Any], **options: Any
 ) -> TrainingConfig:
-    """Returns the options in a run's `config.json`, to resume the training."""
+    """Returns the options of a training that is resumed.
+
+    `stored` is the content of the run's `config.json`. `options` are those
+    options that `config.json` never has.
+    """
     with damage_named(
         run.config,
         "expected the settings of a run; restore the file, or train anew in"

@@ -53,7 +53,10 @@ class HashedUniform(keras.initializers.Initializer):
 def graph_rows(
     numbers: tf.Tensor, starts: Sequence[HashedUniform], widths: Sequence[int]
 ) -> list[tf.Tensor]:
-    """Computes initial rows `numbers` of each table, float32 `[n, width]`."""
+    """Computes the initial values of the rows `numbers` of each table.
+
+    Returns float32 `[n, width]` for each table.
+    """
     shift = tf.bitwise.right_shift
     numbers = tf.cast(numbers, tf.uint32)
     keys = [
@@ -84,7 +87,10 @@ def write_table(
     table: np.ndarray,
     start: np.ndarray | float,  # the initial values
 ) -> bool:
-    """Writes changed rows; returns `False` if it writes the whole table."""
+    """Writes the changed rows, or the whole table if most rows have changed.
+
+    Returns `True` if only changed rows are written.
+    """
     rows = changed_rows(table, start)
     if 2 * len(rows) > len(table):
         store[key] = table
@@ -108,8 +114,8 @@ def read_table(
         len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]
     ):
         raise ValueError(
-            f"{key}: found rows of {values.shape[1:]} up to number "
-            f"{rows.max(initial=0)}, expected those of a table {tuple(shape)}"
+            f"{key}: found rows of shape {values.shape[1:]} with indices up to"
+            f" {rows.max(initial=0)}, expected those of a table {tuple(shape)}"
         )
     if start is None:
         is_stored = f"{key}_start" in store.keys()

@@ -137,10 +137,10 @@ def test_counts_of_one_number_are_stored_by_it(start):
 
 
 @pytest.mark.parametrize(("rows", "values", "message"), [
-    ([0, 10], np.ones((2, 3)), "up to number 10"),
-    ([-1, 2], np.ones((2, 3)), "up to number 2"),
+    ([0, 10], np.ones((2, 3)), "with indices up to 10"),
+    ([-1, 2], np.ones((2, 3)), "with indices up to 2"),
     ([0], np.ones((2, 3)), "expected those of a table"),
-    ([0], np.ones((1, 4)), r"found rows of \(4,\)"),
+    ([0], np.ones((1, 4)), r"found rows of shape \(4,\)"),
 ])  # fmt: skip
 def test_rows_of_another_table(rows, values, message):
     store = {"0_rows": np.array(rows), "0_values": values}

@@ -1,7 +1,8 @@
 """Program that runs a third-party sentence encoder in a separate process.
 
-`open_outside_encoder` starts this file. PyTorch may crash in a process with
-TensorFlow. This file must not import the package, which imports TensorFlow.
+`open_outside_encoder` runs this file in a new process, because PyTorch may
+crash in a process with TensorFlow. Therefore this file must not import the
+package, which imports TensorFlow.
 
 Processes exchange frames, see `send`. The first request is a JSON object with
 the name of the encoder; each later request is a JSON list of texts. A reply has
@@ -64,14 +65,16 @@ def receive(stream: IO[bytes]) -> bytes:
 
 def main() -> None:
     """Replies to requests until standard input is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    # Only frames may use the pipes. An encoder that prints writes to standard
-    # error, and an encoder that reads gets an empty input.
+    # Ctrl-C interrupts the parent, which then ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The pipes to the parent are only for frames. What an encoder prints goes
+    # to standard error. An encoder that reads standard input finds it empty.
     requests, replies = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # The parent waits until `replies` is closed: forks must not keep it open.
+    # The parent waits until `replies` is closed. Therefore processes that an
+    # encoder forks must not keep `replies` open.
     os.register_at_fork(
         after_in_child=lambda: os.dup2(2, replies, inheritable=False)
     )
@@ -124,7 +127,7 @@ def _attempt(
 
 
 def _encode(encode: Callable[[list[str]], Any], texts: list[str]) -> Any:
-    """Encodes texts into a float32 array; does not check its shape."""
+    """Encodes texts into a float32 array; the parent checks the shape."""
     import numpy as np
 
     output = encode(texts)
@@ -174,15 +177,16 @@ def _import(module: str, extra: str) -> Any:
 
 
 def _is_model2vec(folder: Path) -> bool:
-    # `config.json` decides: sentence-transformers and model2vec both write a
-    # `modules.json`.
+    # Both sentence-transformers and model2vec write a `modules.json`. Therefore
+    # `config.json` decides.
     config = folder / "config.json"
     if config.is_file():
         try:
             settings = dict(json.loads(config.read_bytes()))
         except (TypeError, ValueError) as error:
             raise _EncoderError(f"{config}: found no JSON object") from error
-        # A model that was made from vectors has no model type, only a dtype.
+        # A model2vec model that was made from vectors has no `model_type`, but
+        # it has an `embedding_dtype`.
         is_type = settings.get("model_type") == "model2vec"
         if is_type or "embedding_dtype" in settings:
             return True
@@ -244,7 +248,8 @@ def _wordllama() -> Callable[[list[str]], Any]:
 def _sentence_transformer(
     spec: str, download: bool
 ) -> Callable[[list[str]], Any]:
-    os.environ.setdefault("USE_TF", "0")  # old transformers import TensorFlow
+    # Old versions of transformers would import TensorFlow.
+    os.environ.setdefault("USE_TF", "0")
     library = _import("sentence_transformers", "teacher")
     logging = _import("transformers.utils.logging", "teacher")
     if spec == MINILM:

@@ -33,17 +33,22 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 """Function from n texts to float32 `[n, d]`, rows of unit length."""
 
-CHECKED_TEXTS = 8  # texts whose new and stored vectors are compared
+CHECKED_TEXTS = 8  # number of texts whose new and stored vectors are compared
 BATCH = 1024  # largest number of texts in a request to an encoder's process
 _GRACE = 5.0  # seconds for the exit handlers of an encoder's process
-_LICENCE_LENGTH = 60  # some packages give the whole text of the licence
-_LEAST_COSINE = 0.999  # padding changes the last bits of an encoder's vectors
+_LICENCE_LENGTH = 60  # characters; some packages give the whole licence
+# New and stored vectors count as equal from this cosine on: the padding in a
+# batch changes the last bits of a vector.
+_LEAST_COSINE = 0.999
 
 
 def is_same_encoder(
     encode: OutsideEncoder, texts: Sequence[str], vectors: np.ndarray
 ) -> bool:
-    """Returns whether an encoder still gives `texts` the unit `vectors`."""
+    """Returns whether an encoder's vectors of `texts` still equal `vectors`.
+
+    `vectors` have length 1.
+    """
     new_vectors = encode(texts)
     return new_vectors.shape == vectors.shape and np.allclose(
         np.sum(new_vectors * vectors, axis=1),
@@ -115,7 +120,8 @@ class _EncoderProcess:
             except (EOFError, BrokenPipeError) as error:
                 self._end()
                 raise InputError(self._death()) from error
-            except BaseException:  # Ctrl-C: no later call may read the reply
+            except BaseException:  # such as Ctrl-C
+                # A later call must not read the reply to this request.
                 process.kill()
                 self._end()
                 raise
@@ -193,7 +199,8 @@ class _StoredVectors:
 
     def __init__(self, folder: str, visited: tuple[str, ...] = ()) -> None:
         self._files = TeacherFolder(folder)
-        # The encoder of a folder may be another folder, but not in a circle.
+        # The encoder of a folder may be another folder of `teach`. Folders that
+        # name each other in a circle are refused.
         self._visited = (*visited, os.path.realpath(folder))
         self._stored = TeacherVectors.open(folder)
 

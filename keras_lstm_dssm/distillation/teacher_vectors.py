@@ -129,8 +129,9 @@ SPAN_WORDS = 3, 9
 
 
 def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
-    """Yields up to `count` random spans of words of each title."""
-    random = Random(0)  # so that a call can go on where another call stopped
+    """Yields, for each title, up to `count` random spans of its words."""
+    # Each call yields the same spans, so a stopped `teach` can be continued.
+    random = Random(0)
     for title in titles:
         words = title.split()
         for _ in range(count):
@@ -141,7 +142,7 @@ def spans_of(titles: Iterable[str], count: int) -> Iterator[str]:
 
 
 def _check_content(files: TeacherFolder) -> None:
-    """Checks that a folder is new or empty, or a `TeacherFolder`."""
+    """Checks that a folder is new, is empty, or is a `TeacherFolder`."""
     names = (files.settings.name, files.texts.name, "vectors")
     if files.path.is_dir() and not files.settings.exists():
         for entry in files.path.iterdir():

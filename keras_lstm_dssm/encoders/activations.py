@@ -12,7 +12,8 @@ from keras_lstm_dssm.layers.letter_trigrams import TrigramEmbedding
 from keras_lstm_dssm.layers.recurrent import Recurrent
 
 ACTIVATION_NAMES = ("i", "f", "c", "o", "y")
-"""Input gate, forget gate, cell state, output gate and output of eq. (2)."""
+"""The input gate, forget gate, cell state, output gate and output in eq. (2) of
+Palangi et al. 2016."""
 
 
 class Activations(NamedTuple):
@@ -80,7 +81,7 @@ class Activations(NamedTuple):
 
     @property
     def change(self) -> np.ndarray:
-        """The change of y when each word is read, `[words, cells]`."""
+        """By how much y changes when a word is read, `[words, cells]`."""
         y = self.y[::-1] if self.reverse else self.y
         change = np.diff(y, axis=0, prepend=0)
         return change[::-1] if self.reverse else change
@@ -89,13 +90,13 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        This is the text's vector before scaling to unit length. For a
-        `CombinedEncoder`, this is only the LSTM's part of the vector.
+        This is the text's vector before scaling to unit length. A vector of a
+        `CombinedEncoder` also has columns that are not of the LSTM.
         """
         return np.concatenate([network.final_y for network in self.directions])
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Returns the columns of a data frame with a row per word and cell.
+        """Returns a data frame's columns, with a row for each word and cell.
 
         Rows of the forward network come before rows of the backward network.
         """

@@ -1,4 +1,4 @@
-"""`CombinedEncoder`: concatenated vectors of an LSTM, trigrams and words.
+"""`CombinedEncoder` concatenates vectors of an LSTM, of trigrams and of words.
 
 `UntrainedColumnCache` caches the columns that training does not change.
 """
@@ -193,11 +193,11 @@ class CombinedEncoder(TextEncoder):
         batch_size: int = 2048,
         cache: HashedTextCache | None = None,
     ) -> None:
-        """Sets the IDF of words from titles; for p below 1, also `long`.
+        """Computes the IDF of words from titles.
 
-        Call this before training; `dssm.train` calls it. `texts` are the
-        distinct titles of all documents. `cache` hashes the titles, and can be
-        used again in training.
+        If p is below 1, `long` is computed, too. Call this before training;
+        `dssm.train` calls it. `texts` are the distinct titles of all documents.
+        `cache` hashes the titles, and can be used again in training.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct
@@ -243,9 +243,11 @@ class CombinedEncoder(TextEncoder):
 
 
 MAX_BYTES = 1 << 28
-"""Default size of a cache in bytes: 131,072 rows of 512 float32 numbers."""
+"""Default limit of a cache's bytes: 131,072 rows of 512 float32 numbers."""
 
-_PADDED_ROWS = 64  # a multiple of the vector width of any CPU
+# Batches are padded to a multiple of this number of rows, which is itself a
+# multiple of the vector width of any CPU.
+_PADDED_ROWS = 64
 
 
 class UntrainedColumnCache:
@@ -306,9 +308,9 @@ class UntrainedColumnCache:
             return (*fields, self._cached(numbers))
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
-        # With padding, a text has equal columns in any batch. Without padding,
-        # scalar instructions, which round differently, may compute the last
-        # rows.
+        # Without padding, the last rows of a batch may be computed by scalar
+        # instructions, which round differently. With padding, a text has equal
+        # columns in any batch.
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
         padding = [[0, -texts % _PADDED_ROWS], [0, 0]]
@@ -326,7 +328,7 @@ class UntrainedColumnCache:
             fields, order = self.cache.fields_of(numbers[missing])
             computed = self._compute(*fields).numpy()
             result[missing] = computed[WordBatch(*fields).text_index]
-            # In a full cache, the columns of new texts are not stored.
+            # If the cache is full, the columns of new texts are not stored.
             stored = order[: self._max_rows - len(row_of)].tolist()
             self._columns = store_rows(
                 self._columns, len(row_of), computed[: len(stored)]

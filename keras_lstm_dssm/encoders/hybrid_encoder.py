@@ -1,4 +1,4 @@
-"""`HybridEncoder`: concatenates vectors of towers and sums of word vectors."""
+"""`HybridEncoder` concatenates a tower's vector and a sum of word vectors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,17 +23,18 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """Holds an encoder, and its layers that compute the part."""
+    """What computes a part, a range of columns, of a hybrid's vectors."""
 
     encoder: TextEncoder
-    layers: list[Any]
+    layers: list[Any]  # the layers of `encoder` that compute the columns
 
 
 class HybridEncoder:
     """Encodes texts into weighted, concatenated vectors of towers and words.
 
-    The part `"towers"` has the trained columns of an encoder. The part
-    `"words"` has columns that were fitted to a teacher.
+    The part `"towers"` of a vector has those columns of an encoder's vector
+    that were trained on clicks. The part `"words"` has columns that were fitted
+    to a teacher. The parts may be of different encoders.
 
     Example:
     >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})
@@ -53,7 +54,8 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        holder.parts = [  # Keras tracks layers that are attributes
+        # Keras adds the weights of layers in an attribute to `holder.weights`.
+        holder.parts = [
             layer for part in self.parts.values() for layer in part.layers
         ]
         self.encoders = [holder]
@@ -138,7 +140,8 @@ class HybridEncoder:
 def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
-    # `HybridEncoder` scales vectors, so a single part needs no `columns`.
+    # `columns` scales several parts and concatenates them. A single part is not
+    # scaled here, because `HybridEncoder` scales the result in any case.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

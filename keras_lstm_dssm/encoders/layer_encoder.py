@@ -1,4 +1,4 @@
-"""`LayerEncoder`: a Keras layer from strings to vectors becomes an encoder."""
+"""`LayerEncoder` makes an encoder of a Keras layer from strings to vectors."""
 
 import json
 import tempfile
@@ -24,6 +24,7 @@ _LEFT_OUT = frozenset((
     "shared_object_id",  # an address in memory
     "trainable",
 ))  # fmt: skip
+"""Keys of a serialised layer that `layer_settings` leaves out."""
 
 
 def layer_settings(layer: keras.layers.Layer) -> bytes:
@@ -32,7 +33,7 @@ def layer_settings(layer: keras.layers.Layer) -> bytes:
     serialised = _serialise(layer)
     if serialised is None:  # Keras cannot serialise the layer as a whole
         serialised = [_serialise(sublayer) for sublayer in layers]
-    # Copies of a model have other names of layers, so names are left out.
+    # In a copy of a model, layers have other names. So names are left out.
     names = frozenset(sublayer.name for sublayer in layers)
     lambdas = [
         _describe_code(sublayer.function.__code__)
@@ -57,7 +58,10 @@ def _serialise(layer: keras.layers.Layer) -> Any:
 def _without_names(
     value: Any, names: Container[str], index_of: Mapping[str, int]
 ) -> Any:
-    """Removes names of layers; connections get indices from `index_of`."""
+    """Removes the names of layers from a serialised layer.
+
+    Where a connection names a layer, `index_of` replaces the name by an index.
+    """
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
             index_of = {
@@ -79,7 +83,8 @@ def _without_names(
         }
     if isinstance(value, list | tuple):
         match value:
-            # A connection: layer, index of its call, index of the output.
+            # A connection: name of a layer, index of its call, index of its
+            # output.
             case [str(name), int(), int()] if name in index_of:
                 return [index_of[name], *value[1:]]
         return [_without_names(item, names, index_of) for item in value]
@@ -119,7 +124,7 @@ class DistinctTexts:
     """Finds the distinct texts of a batch, in place of `LetterTrigrams`."""
 
     rules = ("distinct",)
-    """Encoders with equal rules share hashed batches."""
+    """Encoders with equal rules share the `TextBatch` of a batch."""
 
     split = "space"
     """Rule that separates words."""
@@ -251,7 +256,10 @@ class LayerEncoder(TextEncoder):
 
 def _vector_width(layer: keras.layers.Layer) -> int:
     """Builds a layer on strings; returns the width of its vectors."""
-    expected = "expected strings (batch,) -> float vectors (batch, d), d fixed"
+    expected = (
+        "expected a layer from strings (batch,) to float vectors (batch, d) of"
+        " a fixed width d"
+    )
     try:
         output = layer(keras.Input((), dtype="string"))
     except (TypeError, ValueError, AttributeError, tf.errors.OpError) as error:

@@ -40,7 +40,8 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
-"""Kinds of `Part`: trained on clicks, fitted to a teacher, untrained."""
+"""The values of `Part.kind`. Columns of the kind `TOWERS` are trained on
+clicks, `WORDS` are fitted to a teacher, and `SKETCH` are not trained."""
 
 
 def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
@@ -54,11 +55,11 @@ class Part:
     """Describes columns of an encoder's vectors and how to compute them."""
 
     kind: str  # `TOWERS`, `WORDS` or `SKETCH`
-    widths: Mapping[str, int]  # name of a group -> number of columns
+    widths: Mapping[str, int]  # name of a group of columns -> their number
     layers: Sequence[Any]  # the first arguments of `compute`
-    length: float = 1.0  # of the columns in each vector
+    length: float = 1.0  # Euclidean length of these columns in each vector
     compute: Callable[..., tf.Tensor] = sum_words
-    scale: Callable[[tf.Tensor], tf.Tensor] = unit  # to length 1
+    scale: Callable[[tf.Tensor], tf.Tensor] = unit  # scales to length 1
 
     def compose(self, words: WordBatch, training: bool = False) -> tf.Tensor:
         """Computes an unscaled vector of each distinct text."""
@@ -173,8 +174,9 @@ class TextEncoder(SyncedWeights, keras.Model):
     ) -> tuple[tf.Tensor, ...]:
         """Computes the vectors as blocks of columns, for a loss.
 
-        Returns one block, of trained columns. Or returns two blocks, trained
-        and untrained columns, that together form vectors of length 1.
+        If all columns are trained, there is one block. Otherwise there are two
+        blocks, the trained columns and the untrained columns. Concatenated,
+        the two blocks form vectors of length 1.
         """
         return (self.compose(words, training),)
 
@@ -252,8 +254,9 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # An export traces the call anew, because its tables may have other
-            # variables than in `self._graph` (`TrigramEmbedding.read_rows`).
+            # In an export, tables may read other variables than in
+            # `self._graph` (see `TrigramEmbedding.read_rows`). Therefore the
+            # call is traced anew.
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -397,7 +400,7 @@ def run_network(
 ) -> tf.Tensor:
     """Returns a layer's output at the last word of each distinct text."""
     if words.words.shape[0] == 1 and not training:
-        # A batch of one text has no padding.
+        # A batch of one text has no padding, so its words need no packing.
         projected = layer.project(embedding(words))
         values = tf.gather(projected, words.words[0])
         return run_single_sequence(layer.cell, values)

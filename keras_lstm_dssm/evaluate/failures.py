@@ -19,13 +19,13 @@ from keras_lstm_dssm.settings.programs import TitleSettings
 
 PAGE = 10  # number of titles on a page of results
 _SHOWN = 3  # largest number of titles in a list
-_WIDTH = 60  # characters of a text in a terminal
+_WIDTH = 60  # largest number of characters of a text in a terminal
 _LEVEL = 0.05  # a difference is significant if p is smaller
 _RESAMPLES = 10_000
-_USELESS = 0.995  # a task is useless if a random order reaches this value
+_USELESS = 0.995  # a task is useless if random order has this value or more
 
 Failures = dict[str, Any]
-"""The result of `find_failures`, which `--json` writes."""
+"""The result of `find_failures`. The flag `--json` writes it to a file."""
 
 
 def tell_failures(
@@ -209,7 +209,7 @@ def failure_lines(failures: Failures) -> Iterator[str]:
     for name, heading in _HEADINGS.items():
         if not failures.get(name):
             continue
-        yield f"\n{heading} ({measure}, rank of the first relevant)"
+        yield f"\n{heading} ({measure}, rank of the first relevant title)"
         for entry in failures[name]:
             clicks = _clicks(entry)
             yield (

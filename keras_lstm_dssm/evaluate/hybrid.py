@@ -62,11 +62,14 @@ _BM25_VALUES: dict[str, tuple[Any, ...]] = {
     "b": (0.0, 0.25, 0.5, 0.75, 1.0),
     "k1": (0.2, 0.5, 0.8, 1.2, 1.6, 2.0),
 }
-"""Setting of BM25 -> values to try on dev, one setting after another."""
+"""Setting of BM25 -> values to try on dev. The settings are chosen one after
+another, in this order."""
 
-_FIRST = 10  # number of a query's first titles that calibrate probabilities
-_LEAST_SCALE = 1e-3  # calibrations with a smaller scale are not used
-# This share of the relevant titles at rank 1 has a probability above `weak`.
+# Probabilities are calibrated on this many top titles of each query.
+_FIRST = 10
+_LEAST_SCALE = 1e-3  # a smaller scale from `calibrate` is not used
+# `weak` is set so that this share of the relevant titles that rank first has a
+# higher probability.
 _NOT_WEAK = 0.9
 
 
@@ -85,7 +88,7 @@ class HybridSystem(CorpusSystem):
 
     def __init__(
         self,
-        vectors: Mapping[str, DenseSystem],  # by name: "towers", "words"
+        vectors: Mapping[str, DenseSystem],  # by name, "towers" or "words"
         settings: HybridSettings,  # `bm25_words` must not be `None`
         queries: Sequence[str] = (),  # training queries, for the hubness
         fields: FieldTexts | None = None,
@@ -178,14 +181,16 @@ def measure_hybrid(
     collection: Collection,
     settings: TitleSettings,
     report: Report = lambda line: None,
-    stored: HybridSettings | None = None,  # of an earlier evaluation
-    queries: Sequence[str] = (),  # of the training clicks
+    stored: HybridSettings | None = None,  # settings that were fitted earlier
+    queries: Sequence[str] = (),  # queries of the training clicks
 ) -> Measured:
-    """Measures a hybrid of a `TwoTower` and BM25, and its parts alone.
+    """Measures a hybrid of a `TwoTower` and BM25, and each of them alone.
 
-    The weights are fitted to dev. Without dev, `stored` or the defaults are
-    used. `Measured.about` has `hybrid_settings`, `calibration` and, if weights
-    are fitted, `hybrid_dev`.
+    The weights are fitted to dev. If there is no dev, or dev is measured, the
+    weights are those of `stored`, or by default those of `HybridSettings`.
+
+    `Measured.about` has `hybrid_settings` and `calibration`. If the weights are
+    fitted, it also has `hybrid_dev`.
     """
     settings = with_mode(settings, collection)
     teacher, dev, split = settings.teacher, settings.dev, settings.split
@@ -271,10 +276,10 @@ def fit_hybrid(
     vectors: Mapping[str, DenseSystem],
     settings: HybridSettings,
     dev: Task,
-    measure: str,  # for the results on dev only
+    measure: str,  # measure of the results on dev; no effect on the weights
     queries: Sequence[str] = (),
 ) -> FittedHybrid:
-    """Fits the weights of a hybrid to dev, and scales scores to log-odds."""
+    """Fits a hybrid's weights to dev, scaled so that scores are log-odds."""
     titles = tuple(dev.documents.values())
     settings = settings.replace(
         bm25_words=settings.bm25_words or default_terms(titles)
@@ -287,8 +292,9 @@ def fit_hybrid(
     names = [*vectors, *TERM_PARTS]
     weights = _fit_parts(lists, names)
     if queries and vectors:
-        # Hubness depends on the weights of the vectors. With hubness as a
-        # further part, all weights are fitted again.
+        # Hubness is computed from weighted vectors, so the weights are first
+        # fitted without hubness. Then hubness is a further part, and all
+        # weights are fitted again.
         names.append(HUBNESS)
         system.settings = settings.replace(**_named(weights))
         title_hubness = np.broadcast_to(system.hubness(titles), len(titles))
@@ -339,7 +345,7 @@ def _fit_parts(lists: Sequence[JudgedList], names: Sequence[str]) -> np.ndarray:
 def _candidates(
     system: HybridSystem, task: Task
 ) -> list[tuple[np.ndarray, JudgedList]]:
-    """Returns indices and `JudgedList` of each query's candidate titles.
+    """Returns, for each query, the candidates' indices and `JudgedList`.
 
     Candidates are the relevant titles, and the best titles of each part.
     """
@@ -365,7 +371,7 @@ def _candidates(
 def _first_hits(
     judged: JudgedList, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the largest scores, and whether their titles are relevant."""
+    """Returns the `_FIRST` largest scores, and which of them are relevant."""
     scores = judged.parts @ weights
     order = np.argsort(-scores, kind="stable")[:_FIRST]
     return scores[order], judged.relevant[order]

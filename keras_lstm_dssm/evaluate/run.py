@@ -41,7 +41,8 @@ from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.programs import TitleSettings
 
 Baselines = Callable[[list[str]], Mapping[str, System]]
-"""Function from the training documents to the baselines, name -> system."""
+"""Function from the texts of the training documents to the baselines, as a
+mapping name -> system."""
 
 
 def evaluate_run(
@@ -76,11 +77,11 @@ def evaluate_run(
             support them.
 
     Returns:
-        Two towers and pair scorers: split -> a dict with `mode`; facts such as
-            `bm25_words`; and system -> measure -> value from 0 to 1.
-            The option `queries` adds `verdict` and `failures`, which are not
-            stored.
-        Outside encoders: as for two towers, and `texts_per_second`.
+        Two towers and pair scorers: split -> a dictionary. It has `mode`; facts
+            such as `bm25_words`; and for each system, measure -> value from 0
+            to 1. The option `queries` adds `verdict` and `failures`, which are
+            not stored.
+        Outside encoders: the same dictionary, with `texts_per_second`.
         `KeyVec`: split -> task -> system -> measure -> value, at most 1.
         `verdict`: a comparison with BM25 by one `measure`. It has the
             `difference` of the means; `interval`, half the width of the 95 %
@@ -179,8 +180,8 @@ def measure_documents(
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
     """Measures a `KeyVec`, and baselines trained on the split `train`.
 
-    Returns the tasks by name, and name of a task -> system -> measures of each
-    query. For clustering, seeds replace query ids.
+    Returns name -> task, and name of a task -> system -> query id -> measure ->
+    value. For clustering, seeds replace query ids.
     """
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]

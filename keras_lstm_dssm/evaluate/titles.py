@@ -55,7 +55,7 @@ class Measured(NamedTuple):
     """Systems that were measured on a task."""
 
     task: Task
-    by_query: dict[str, QueryMeasures]  # by name of the system
+    by_query: dict[str, QueryMeasures]  # name of a system -> its results
     about: dict[str, Any]  # facts to store, such as `bm25_words`
     ranked: str  # name of the evaluated system; the others are baselines
     run: Run  # the rankings of the evaluated system
@@ -77,8 +77,8 @@ def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
     """Chooses a mode by the judgements, if the settings have none."""
     if settings.mode is not None:
         return settings
-    # Without grade 0, all orders of the judged documents have equal MRR and MAP
-    # (if `min_relevant` is 1).
+    # If no judged document has grade 0, all judged documents are relevant (with
+    # `min_relevant` 1), and their order has no effect on MRR and MAP.
     judged = collection.has_judged_negatives(split=settings.split)
     reranks = judged and not settings.hybrid
     return settings.replace(mode=RERANK if reranks else RETRIEVE)
@@ -97,7 +97,10 @@ def title_task(
 
 
 def given_weights(settings: TitleSettings) -> dict[str, float] | None:
-    """Checks `mix` and `mix_weights`; returns name -> weight, with sum 1."""
+    """Checks `mix` and `mix_weights`; returns name -> weight.
+
+    The sum of the weights is 1. Without `mix_weights`, returns `None`.
+    """
     mix, weights = settings.mix, settings.mix_weights
     names = [MODEL, *mix]
     for name in mix:
@@ -251,7 +254,7 @@ def measured_systems(
 def report_choice(
     name: str, chosen: ChosenWeights, dev: Task, measure: str, report: Report
 ) -> dict[str, Any]:
-    """Prints and returns the dev results of chosen weights, as `NAME_dev`."""
+    """Prints results on dev; returns them, with the key "NAME_dev"."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )
@@ -285,7 +288,7 @@ def open_system(name: str, bm25: System, **options: Any) -> System:
 
 
 class TimedEncoder(DenseSystem):
-    """Counts the texts that an outside encoder encodes, and its seconds."""
+    """Counts texts that an outside encoder encodes, and measures the time."""
 
     def __init__(self, encode: Encode) -> None:
         super().__init__(self._encode, self._encode)
@@ -302,7 +305,7 @@ class TimedEncoder(DenseSystem):
 
 
 def timed_encoder(name: str) -> TimedEncoder | None:
-    """Opens an outside encoder; `None` if the name is the folder of a run."""
+    """Opens an outside encoder, or returns `None` for the folder of a run."""
     is_encoder = (
         "model_type" in RunFolder(name).read_config()
         if Path(name, "config.json").exists()
@@ -328,5 +331,5 @@ def _is_run(name: str) -> bool:
     folder = RunFolder(name)
     if folder.model.exists() or not folder.config.exists():
         return folder.model.exists()
-    # A model of Hugging Face also has a config.json.
+    # The config.json of a Hugging Face model has a model_type.
     return "model_type" not in folder.read_config()

@@ -17,7 +17,8 @@ from lstm_dssm_client.bm25 import Postings
 from lstm_dssm_client.words import split_words
 
 Tokenizer = Callable[[str], list[str]]
-"""Function from a string to its words; hashable and deterministic."""
+"""Function from a string to its words. It must be hashable and deterministic,
+because results are cached."""
 
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such"
@@ -71,13 +72,16 @@ argument `split` of encoders."""
 
 
 class TokenizedTitles:
-    """Maps the words of titles to ids: `ids` has a list for each title."""
+    """Splits titles into words: `ids[i]` lists the ids of title i's words.
+
+    Words that are missing in a given `vocabulary` are left out.
+    """
 
     def __init__(
         self,
         titles: Iterable[str],
         tokenizer: Tokenizer,
-        vocabulary: Mapping[str, int] | None = None,  # `None`: of all words
+        vocabulary: Mapping[str, int] | None = None,  # default: all words
     ) -> None:
         words_of_titles = map(tokenizer, titles)
         if vocabulary is None:
@@ -101,10 +105,13 @@ class TokenizedTitles:
 
 
 def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts each id below `size` in each list: float32 CSR `[lists, size]`."""
+    """Counts how often each list contains each id: CSR `[lists, size]`.
+
+    The counts are float32. All ids are below `size`.
+    """
     from scipy import sparse
 
-    # k-means of scikit-learn 1.7 requires indices of int32.
+    # The indices are int32, as k-means of scikit-learn 1.7 requires.
     rows = np.repeat(np.arange(len(lists), dtype=np.int32), [*map(len, lists)])
     columns = np.array([number for ids in lists for number in ids], np.int32)
     ones = np.ones(len(columns), np.float32)
@@ -136,7 +143,7 @@ def cached_titles(
 def field_counts(
     titles: tuple[str, ...], tokenizer: Tokenizer, fields: FieldTexts
 ) -> tuple[Mapping[str, int], Any]:
-    """Returns word -> column, and weighted word counts `[titles, words]`."""
+    """Returns each word's column, and the weighted counts `[titles, words]`."""
     by_field = zip(*(fields.texts[title] for title in titles), strict=True)
     texts = [text for field_texts in by_field for text in field_texts]
     tokenized = TokenizedTitles(texts, tokenizer)
@@ -239,7 +246,10 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields positions of each text's k best titles, if they share a word."""
+    """Yields, for each text, the positions of its k best titles by BM25.
+
+    Titles that share no word with the text are left out.
+    """
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):
         assert matching is not None

@@ -24,9 +24,9 @@ def cluster_measures(
     """Computes the measures of `ClusterTask` from classes and clusters."""
     if len(classes) != len(clusters) or not len(classes):
         raise InputError(
-            f"found {len(clusters)} clusters for {len(classes)} classes:"
-            " expected a cluster and a class for each document, and one or more"
-            " documents"
+            f"found the clusters of {len(clusters)} documents and the classes"
+            f" of {len(classes)}: expected a cluster and a class for each"
+            " document, and one or more documents"
         )
     metrics = import_optional("sklearn.metrics", "baselines")
     pairs = metrics.cluster.pair_confusion_matrix(classes, clusters)
@@ -47,7 +47,8 @@ def k_means(
 ) -> np.ndarray:
     """Scales vectors to length 1; returns their k-means clusters, int `[n]`.
 
-    With fewer distinct vectors than `clusters`, each of them is a cluster.
+    If there are fewer distinct vectors than `clusters`, each distinct vector is
+    a cluster.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
@@ -58,7 +59,7 @@ def k_means(
     exceptions = import_optional("sklearn.exceptions", "baselines")
     model = cluster.KMeans(clusters, n_init=10, random_state=seed)
     with warnings.catch_warnings():
-        # scikit-learn warns of fewer distinct vectors than clusters.
+        # scikit-learn warns if there are fewer distinct vectors than clusters.
         warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
         # In float32, clusters would depend on the number of threads.
         return model.fit_predict(_unit_rows(vectors).astype(np.float64))
@@ -199,7 +200,10 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Returns seed -> measure -> the same mean of 20 random clusterings."""
+        """Returns seed -> measure -> mean value of 20 random clusterings.
+
+        All seeds have the same values.
+        """
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 

@@ -1,9 +1,9 @@
 """Measures which titles are near many queries or on many result pages.
 
 Such titles are hubs (Radovanovic, Nanopoulos and Ivanovic 2010, "Hubs in
-Space"). A hybrid retriever subtracts weighted hubness from the score of a
-title, like CSLS (Conneau et al. 2018, "Word Translation Without Parallel
-Data").
+Space"). The hubness of a title is its mean cosine with its nearest queries. A
+hybrid retriever subtracts the weighted hubness from the score of the title,
+like CSLS (Conneau et al. 2018, "Word Translation Without Parallel Data").
 """
 
 from collections import Counter
@@ -14,14 +14,14 @@ import numpy as np
 
 from keras_lstm_dssm.evaluation.runs import Run
 
-NEAREST = 10  # number of nearest queries whose mean cosine is the hubness
+NEAREST = 10  # hubness is the mean cosine with this number of nearest queries
 
 QUERIES = 2000  # largest number of training queries to compare titles with
 _ROWS = 4096
 
 
 def sample(queries: Iterable[str]) -> list[str]:
-    """Returns at most `QUERIES` distinct queries, evenly spaced and sorted."""
+    """Sorts distinct queries, and returns at most `QUERIES`, evenly spaced."""
     distinct = sorted(set(queries))
     step = max(1, -(-len(distinct) // QUERIES))
     return distinct[::step]
@@ -46,7 +46,7 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # skewness of the page counts of titles
+    skewness: float  # skewness over titles of their numbers of pages
 
 
 def occurrences(

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 Encode = Callable[[list[str]], np.ndarray]
 """Function from a list of n strings to a float array `[n, d]`."""
 
-_BLOCK = 2**24  # scores in memory at once: 64 MiB of float32
+_BLOCK = 2**24  # number of scores in memory at once: 64 MiB of float32
 
 
 class Index:
@@ -84,7 +84,7 @@ class Index:
 
         Args:
             vectors: Float `[documents, d]`; they are scaled to unit length.
-            ids: A distinct id for each row. Default: the number of the row, as
+            ids: A distinct id for each row. Default: the index of the row, as
                 a string; ties then depend on the order of the corpus.
             query_encoder: See `Index`. Without a query encoder, `search` takes
                 vectors only.
@@ -193,8 +193,8 @@ class Index:
         searched = _with_bar(
             self.rough_cosines(vectors), len(vectors), progress
         )
-        # Rough cosines of equal vectors may differ, so the cosines of the
-        # nearest documents are computed again.
+        # A matrix product may round the cosines of equal vectors differently.
+        # Therefore the cosines of the nearest documents are computed again.
         for n, rough in enumerate(searched):
             if exclude is not None:
                 rough[list(exclude[n])] = -np.inf
@@ -267,7 +267,10 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 
 
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
-    """Scales vectors `[n, d]` to unit length, float32; zero stays zero."""
+    """Scales `vectors` to unit length, float32 `[n, d]`.
+
+    Zero vectors stay zero.
+    """
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
         raise InputError(
@@ -294,19 +297,23 @@ def _encode_function(encoder: Any) -> Encode:
     return encode
 
 
-_SAMPLED_IN_CLUSTER = 32  # sampled titles per cluster, for k-means
+_SAMPLED_IN_CLUSTER = 32  # k-means reads this many titles for each cluster
 _ROUNDS = 6  # iterations of k-means
-_RESULTS_AT_ONCE = 2**25  # limit of queries x searched clusters x k in memory
-_SCORES_AT_ONCE = 2**24  # 64 MiB in each thread, and 128 MiB for sorting
+# Largest number of results in memory: queries x searched clusters x k.
+_RESULTS_AT_ONCE = 2**25
+# Number of scores that a thread computes at once: 64 MiB, and 128 MiB to sort
+# them.
+_SCORES_AT_ONCE = 2**24
 _THREADS = 2
-_GROUPS_PER_RESULT = 4  # groups of scores per result, see `_largest`
+_GROUPS_PER_RESULT = 4  # number of groups of scores in `_largest`, per result
 
 
 class IVFIndex:
     """Searches titles approximately, by an inverted file of clusters (IVF).
 
-    A query is compared only with the titles of the nearest of sqrt(n) clusters
-    (Sivic and Zisserman 2003). n queries take time O(n^1.5), not O(n^2).
+    n titles are divided into sqrt(n) clusters. A query is compared only with
+    the titles of its nearest clusters (Sivic and Zisserman 2003). Therefore n
+    queries take time O(n^1.5), not O(n^2).
     """
 
     def __init__(
@@ -317,7 +324,8 @@ class IVFIndex:
         if not len(titles):
             raise InputError("found no title: expected one or more")
         centres = _centres(titles, np.random.default_rng(seed))
-        # Of equal centres only the first has titles. The others are dropped.
+        # If several centres are equal, only the first has titles. Centres
+        # without titles are dropped.
         filled, self._cluster_of = np.unique(
             _nearest_centres(titles, centres, 1)[:, 0], return_inverse=True
         )
@@ -331,11 +339,15 @@ class IVFIndex:
         self,
         queries: np.ndarray,  # float32 unit vectors `[queries, d]`
         k: int,
-        exclude: Sequence[Sequence[int]],  # titles to leave out, by query
+        exclude: Sequence[Sequence[int]],  # for each query: titles to leave out
         clusters: int,  # number of clusters to search
         progress: bool = False,
     ) -> np.ndarray:
-        """Returns indices of titles `[queries, k]`, nearest first; -1: none."""
+        """Returns the indices of the nearest titles, int `[queries, k]`.
+
+        In each row, the nearest title is first. A row ends in -1 if fewer than
+        k titles are found.
+        """
         check_at_least(1, k=k, clusters=clusters)
         nearest_rows = np.full((len(queries), k), -1)
         size = max(1, _RESULTS_AT_ONCE // (clusters * k))
@@ -361,7 +373,11 @@ class IVFIndex:
         exclude: Sequence[Sequence[int]],
         clusters: int,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns rows and cosines of titles: k of each cluster of a query."""
+        """Returns the indices and the cosines of titles, `[queries, n]` each.
+
+        A query has k titles of each of its nearest clusters. If a cluster has
+        fewer, missing titles have the index -1 and the cosine -inf.
+        """
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
         shape = len(queries), per_query, k
@@ -375,7 +391,7 @@ class IVFIndex:
         def compare(
             members: np.ndarray,
             titles: np.ndarray,
-            pairs: np.ndarray,  # ascending indices in the flat `clusters_of`
+            pairs: np.ndarray,  # indices in `clusters_of.ravel()`, ascending
             excluded: np.ndarray,  # indices in `excluded_query`
         ) -> None:
             query, column = np.divmod(pairs, per_query)
@@ -411,7 +427,7 @@ class IVFIndex:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Returns the positions of each cluster number in `clusters`."""
+        """Returns, for each cluster, its positions in `clusters`."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
@@ -442,7 +458,7 @@ def _nearest_centres(
 
 
 def _row_blocks(values: np.ndarray, width: int) -> list[np.ndarray]:
-    """Splits rows of `width` scores into blocks of `_SCORES_AT_ONCE` scores."""
+    """Splits rows, each with `width` scores, into blocks that fit in memory."""
     size = max(1, _SCORES_AT_ONCE // width)
     return [
         values[start : start + size]
@@ -451,7 +467,7 @@ def _row_blocks(values: np.ndarray, width: int) -> list[np.ndarray]:
 
 
 def _largest(scores: np.ndarray, count: int) -> np.ndarray:
-    """Returns the columns of the largest scores of each row, in any order."""
+    """Returns the columns of each row's `count` largest scores, unordered."""
     if count == 1:
         return np.argmax(scores, axis=1)[:, np.newaxis]
     rows, width = scores.shape
@@ -459,8 +475,8 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     size = width // (_GROUPS_PER_RESULT * count)
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
-    # A row is divided into groups. At least `count` groups have a score of
-    # `least` or more, so that lower scores need not be compared.
+    # Each row is divided into groups. At least `count` groups have a score of
+    # `least` or more, so lower scores are not among the `count` largest.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]

@@ -13,10 +13,10 @@ from keras_lstm_dssm.settings.fields import MEASURES, NDCG_CUTOFFS
 
 
 class TieGroup(NamedTuple):
-    """Documents with equal scores; grades of 0 may be missing in `grades`."""
+    """Documents of a ranking that have equal scores."""
 
-    size: int
-    grades: Sequence[int]
+    size: int  # number of documents
+    grades: Sequence[int]  # grades of the documents; zeros may be left out
 
 
 def tie_groups(
@@ -33,12 +33,12 @@ def tie_groups(
 
 
 def expected_measures(
-    groups: Iterable[TieGroup],  # best first
-    judged: Iterable[int],  # all grades; one or more must be relevant
+    groups: Iterable[TieGroup],  # groups of tied documents, best first
+    judged: Iterable[int],  # grades of all documents; at least one is relevant
     min_relevant: int = 1,
-    depth: int | None = None,  # later ranks do not count
+    depth: int | None = None,  # number of ranks that count; `None`: all ranks
 ) -> dict[str, float]:
-    """Computes the exact mean of each measure over all orders of the groups.
+    """Computes each measure's exact mean over all orders of tied documents.
 
     A group has n documents, and r of them are relevant. At each rank of the
     group, NDCG uses the mean gain of the group, and P and recall use r/n.
@@ -60,7 +60,8 @@ def expected_measures(
         relevance.append(np.full(last, relevant / size))
         relevant_above = position * (relevant - 1) / max(size - 1, 1)
         precision.append(relevance[-1] * (relevant_before + 1 + relevant_above))
-        # P(none of the group's relevant documents is above rank j).
+        # Element j - 1 is the probability that no relevant document of the
+        # group is above the group's rank j.
         remaining = size - position
         above = np.concatenate(
             [[1.0], np.cumprod((remaining - relevant) / remaining)]
@@ -105,11 +106,12 @@ def _up_to(sums: np.ndarray, k: int) -> float:
 
 
 QueryMeasures = dict[str, dict[str, float]]
-"""Query id -> measure -> value from 0 to 1."""
+"""Query id -> measure -> value, at most 1."""
 
 LARGEST_GRADE = 5
 """The largest grade that is allowed. Larger grades are probably numbers of
-clicks: with the gain 2^grade - 1, a single document would determine NDCG."""
+clicks, which must not be used as grades: with the gain 2^grade - 1, the most
+clicked document alone would determine NDCG."""
 
 
 def evaluate_queries(
@@ -269,7 +271,7 @@ def random_order(
     qrels: Qrels,
     candidates: Mapping[str, int],  # query id -> number of candidates
     min_relevant: int = 1,
-    depth: int | None = None,  # later ranks do not count
+    depth: int | None = None,  # number of ranks that count; `None`: all ranks
     names: Sequence[str] = MEASURES,
 ) -> QueryMeasures:
     """Computes the exact expected measures of candidates in random order."""

@@ -92,7 +92,10 @@ def mixture_part(name: str, system: Any) -> PartSystem:
 
 
 def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Returns (s - lowest) / (highest - lowest) of each score s, or zeros."""
+    """Returns (s - lowest) / (highest - lowest) for each score s.
+
+    If all scores are equal, the results are 0.
+    """
     scores = np.asarray(scores, np.float32)
     if not scores.size:
         return scores
@@ -105,7 +108,8 @@ def weighted_sum(
     weights: Sequence[float], scores: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Returns sum_i w_i s_i of float32 arrays of equal shape, as float32."""
-    # Reranking and search share this sum, so that scores are bitwise equal.
+    # Reranking and search both call this function, so that a document has
+    # bitwise equal scores in both.
     total = np.zeros_like(scores[0])
     for weight, part_scores in zip(weights, scores, strict=True):
         total += np.float32(weight) * part_scores
@@ -223,7 +227,8 @@ class Mixture(System):
         """Searches the whole corpus exactly; see `System.retrieve`.
 
         If no part has vectors, only documents that match the query in at least
-        one part are returned. For BM25, a match shares a word.
+        one part are returned. A document matches in BM25 if it shares a word
+        with the query.
 
         Raises:
             InputError: A part with a weight above 0 cannot search a corpus.
@@ -328,7 +333,7 @@ def choose_weights(
         raise InputError(
             f"measure {measure!r}: expected one of {', '.join(task.measures)}"
         )
-    mixture_weights(list(parts))  # raises `InputError` without parts
+    mixture_weights(list(parts))  # raises `InputError` if there is no part
     systems: dict[str, Any] = {}
     for name, part in parts.items():
         system = mixture_part(name, part)

@@ -35,7 +35,10 @@ from lstm_dssm_client.bm25 import (
 
 
 def _plain(word: str) -> str:
-    """Removes accents from a word, unless the result is a stop word ("thé")."""
+    """Removes the accents of a word, unless the result is a stop word.
+
+    "thé" keeps its accent, because "the" is a stop word.
+    """
     plain = unaccented(word)
     return word if plain in STOP_WORDS else plain
 
@@ -58,14 +61,15 @@ _WORD_TERMS: dict[str, Callable[[str], list[str]]] = {
 
 @functools.cache
 def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
-    """Returns the tokenizer of one of `BM25_TERMS`: text -> terms."""
+    """Returns a function from a text to its terms; see `_WORD_TERMS`."""
     terms_of = _WORD_TERMS[kind]
     return lambda text: [t for _, t in word_forms(terms_of, text, max_words)]
 
 
 _SAMPLE = 10_000
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
-# Thai, Lao, Burmese, Khmer, and the scripts of Chinese and Japanese.
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, and the
+# scripts of Chinese and Japanese.
 _UNSEPARATED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 )
@@ -91,7 +95,8 @@ _ENDINGS = (
 )  # fmt: skip
 _AFTER_DOUBLING = ("ed", "er", "ers", "ing")
 _ENGLISH = re.compile("[a-z]{2,}").fullmatch
-_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search  # as in "dropped"
+# The last letter of such a stem is doubled before an ending, as in "dropped".
+_DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search
 
 
 def inflections(stem: str) -> list[str]:
@@ -103,7 +108,8 @@ def inflections(stem: str) -> list[str]:
     """
     if not _ENGLISH(stem):
         return []
-    # Endings replace a last i: the stem of "battery" is "batteri".
+    # An ending replaces the i at the end of a stem: the stem of "battery" is
+    # "batteri".
     base = stem[:-1] if stem[-1] == "i" else stem
     forms = [base + ending for ending in _ENDINGS]
     if base != stem:
@@ -123,7 +129,7 @@ def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
 def title_postings(
     titles: Sequence[str],
     settings: HybridSettings,
-    queries: Iterable[str] = (),  # further words to map to stems
+    queries: Iterable[str] = (),  # their words are mapped to stems, too
     fields: FieldTexts | None = None,
 ) -> Postings:
     """Computes the BM25 postings of a hybrid retriever's titles."""

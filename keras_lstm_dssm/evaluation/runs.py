@@ -14,8 +14,8 @@ from keras_lstm_dssm.files import replacing
 from keras_lstm_dssm.plain_files import text_lines, write_lines
 
 Run = dict[str, dict[str, float]]
-"""Query id -> document id -> score, best first, strictly descending. Scores
-are float32 numbers, because trec_eval reads 32 bits."""
+"""Query id -> document id -> score, best first. Scores are strictly descending
+as float32 numbers, because trec_eval reads only 32 bits of a score."""
 
 Qrels = dict[str, dict[str, int]]
 """Query id -> document id -> grade (0: judged and not relevant)."""
@@ -24,7 +24,7 @@ Texts = Mapping[str, str]
 """Id of a query or document -> text."""
 
 Candidates = Mapping[str, Sequence[str]]
-"""Query id -> ids of documents."""
+"""Query id -> ids of the documents to rank."""
 
 ListScores = dict[str, dict[str, float]]
 """Query id -> document id -> score, in the order of the candidates. Scores may
@@ -36,7 +36,11 @@ _SUBNORMAL = 0x007FFFFF
 
 
 class TieBreaker:
-    """Orders documents by score, ties by a hash of query and document id."""
+    """Orders documents by score.
+
+    Documents with equal scores are ordered by a hash of query id and document
+    id.
+    """
 
     def __init__(self, document_ids: Sequence[str]) -> None:
         self._ids = np.array(document_ids, dtype=object)
@@ -47,9 +51,13 @@ class TieBreaker:
         query_id: str,
         scores: np.ndarray | Sequence[float],
         depth: int | None = None,
-        positions: np.ndarray | None = None,  # of the scored documents
+        positions: np.ndarray | None = None,
     ) -> dict[str, float]:
-        """Returns document id -> score of one query, best first."""
+        """Returns document id -> score of one query, best first.
+
+        `scores[i]` belongs to `document_ids[positions[i]]`. By default, all
+        documents have a score.
+        """
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():
             raise ValueError(f"query {query_id}: a score is not finite")
@@ -57,7 +65,7 @@ class TieBreaker:
             positions = np.arange(len(self._ids))
         order = self.order(query_id, scores, depth, positions)
         ranked = self._ids[positions[order]].tolist()
-        # If scores were tied, trec_eval would order them by document id.
+        # trec_eval would order documents with equal scores by document id.
         strict = strictly_descending(scores[order]).tolist()
         return dict(zip(ranked, strict, strict=True))
 
@@ -68,7 +76,10 @@ class TieBreaker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns indices of the n `scores`, `[min(n, depth)]`, best first."""
+        """Returns the indices of the largest of n scores, largest score first.
+
+        The array is `[min(n, depth)]`, or `[n]` if `depth` is `None`.
+        """
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
@@ -82,7 +93,9 @@ def rank_lists(lists: ListScores) -> Run:
     }
 
 
-_FOLD = 64  # with more than _FOLD * k scores, `kth_largest` starts with maxima
+# If there are more than `_FOLD * k` scores, `kth_largest` first compares the
+# maxima of groups of scores.
+_FOLD = 64
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
@@ -90,15 +103,18 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
     if k is None or k >= len(scores):
         return -np.inf
     if len(scores) > _FOLD * k:
-        # Groups have 16 scores each. A score below the k-th largest of the
-        # groups' maxima is not among the k largest scores.
+        # A group has 16 scores. At least k groups have a score as large as the
+        # k-th largest maximum, so lower scores are not among the k largest.
         maxima = scores[: len(scores) // 16 * 16].reshape(16, -1).max(axis=0)
         scores = scores[scores >= kth_largest(maxima, k)]
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers tied scores in descending float32 `[n]` as little as possible."""
+    """Lowers tied scores as little as possible, so that all scores differ.
+
+    `scores` are float32 `[n]`, in descending order.
+    """
     # Neighbouring floats are consecutive integers if their bits are read as
     # sign and magnitude. If s[i] is the integer of score i, the result is
     # r[i] = min(s[i], r[i-1] - 1). So r[i] + i is the running minimum of

@@ -9,11 +9,12 @@ _NORMAL_95 = 1.959964  # half width of a 95 % interval, in standard errors
 
 def spread_of(
     values: Mapping[str, Mapping[str, float]],
-    reference: Mapping[str, Mapping[str, float]] | None = None,  # subtracted
+    reference: Mapping[str, Mapping[str, float]] | None = None,
 ) -> dict[str, list[float]]:
     """Returns measure -> [mean over queries, half width of 95 % interval].
 
-    The interval does not cover the variation between seeds of training.
+    If `reference` is given, its values are subtracted first. The interval does
+    not cover the variation between seeds of training.
     """
     spreads = {}
     for measure in next(iter(values.values()), {}):
@@ -32,7 +33,7 @@ def spread_of(
     return spreads
 
 
-_SIGNS = 2**20  # random signs in memory at once
+_SIGNS = 2**20  # number of random signs in memory at once
 
 
 def randomisation_test(
@@ -40,9 +41,9 @@ def randomisation_test(
     resamples: int = 100_000,
     seed: int = 0,
 ) -> np.ndarray:
-    """Tests if means are 0; returns two-sided p-values, float `[systems]`.
+    """Tests if mean differences are 0; returns p-values, float `[systems]`.
 
-    For the test (Smucker et al. 2007) see `compare_systems`.
+    For the two-sided test (Smucker et al. 2007) see `compare_systems`.
     """
     from scipy import stats
 

@@ -217,8 +217,8 @@ def system_of(
         )
     encode = partial(model.query_encoder.encode, **options)
     if model.query_encoder is model.document_encoder:
-        # Two partials are never equal. `with_cached_vectors` needs equal
-        # functions to make one cache for queries and documents.
+        # Two `partial` objects are never equal. With one object for both,
+        # `with_cached_vectors` makes one cache for queries and documents.
         return DenseSystem(encode, encode)
     return DenseSystem(
         encode, partial(model.document_encoder.encode, **options)
@@ -226,7 +226,7 @@ def system_of(
 
 
 def words_of(model: Any) -> str:
-    """Returns the key of `TOKENIZERS` that splits texts as a model does."""
+    """Returns the key of the tokenizer that splits texts as a model does."""
     layer = getattr(model, "words", None)
     if layer is None and hasattr(model, "document_encoder"):
         layer = model.document_encoder.trigrams
@@ -235,7 +235,10 @@ def words_of(model: Any) -> str:
 
 
 class CachedEncoder:
-    """Keeps vectors in memory; the encoder's weights must not change."""
+    """Encodes each text once, and keeps the vectors in memory.
+
+    The encoder's weights must not change.
+    """
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode

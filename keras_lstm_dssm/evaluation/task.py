@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # the data package imports TensorFlow
     from keras_lstm_dssm.evaluation.bm25 import FieldTexts
 
 DOCUMENT_MEASURES = ("p@10", "map", "mrr", "mrr@10", "recall@10")
-"""The measures of document retrieval, in the order of tables' columns. Bi and
-Ma 2017 report the first three measures."""
+"""The measures of document retrieval, in the order in which tables show them.
+Bi and Ma 2017 report the first three measures."""
 
 RERANK, RETRIEVE = MODES
 CLUSTER, LISTS = "cluster", "lists"
@@ -263,7 +263,7 @@ def evaluate_systems(
             `ClusterTask` has no runs.
 
     Returns:
-        Name -> measure -> value from 0 to 1. The last name is `random`.
+        Name -> measure -> value, at most 1. The last name is `random`.
 
     Example:
     >>> task = Task.from_collection(collection, "test", "retrieve")
@@ -334,7 +334,11 @@ def document_tasks(
     seeds: int = K_MEANS_SEEDS,
     clustered: Sequence[str] = (),  # splits to cluster; by default `split`
 ) -> dict[str, AnyTask]:
-    """Makes the tasks `"retrieve"` (needs queries), `"cluster"` (classes)."""
+    """Makes the tasks that the data allows: name -> task.
+
+    The task `"retrieve"` needs queries of the split. The task `"cluster"` needs
+    documents of two or more classes.
+    """
     texts, classes = _split_texts(folder, [split])
     tasks: dict[str, AnyTask] = {}
     if split in folder.splits:
@@ -365,7 +369,7 @@ def document_sentences(text: str) -> list[str]:
 def _split_texts(
     folder: DocumentFolder, splits: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns id -> text and id -> class of the documents of splits."""
+    """Returns the texts and the classes of the splits' documents, by id."""
     texts, classes = {}, {}
     for document in chain.from_iterable(map(folder.of, splits)):
         texts[document.id] = document_text(document.sentences)

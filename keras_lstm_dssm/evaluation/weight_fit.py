@@ -11,7 +11,10 @@ L2 = 2e-4  # factor of the squared weights in the loss of `fit_weights`
 
 
 class JudgedList(NamedTuple):
-    """The candidates of a query, with their scores and their relevance."""
+    """The candidates of a query, with their scores and their relevance.
+
+    A part of a mixture is a system whose weighted scores the mixture adds.
+    """
 
     parts: np.ndarray  # score of each part, float `[candidates, parts]`
     relevant: np.ndarray  # bool `[candidates]`
@@ -22,8 +25,8 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
 
     The loss of a query is the cross-entropy between the softmax of the
     candidates' weighted sums and a uniform distribution over the relevant
-    candidates: ListNet (Cao et al. 2007, see `choose_weights`). Lists of only
-    relevant or only non-relevant candidates have no effect.
+    candidates: ListNet (Cao et al. 2007, see `choose_weights`). A list has no
+    effect if all its candidates are relevant, or none is.
     """
     from scipy.optimize import minimize
 
@@ -41,7 +44,8 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
         [judged.relevant / judged.relevant.sum() for judged in used]
     )
 
-    # `L2` keeps the weights finite.
+    # The term with `L2` keeps the weights finite, even if weights exist that
+    # rank all lists perfectly.
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         scores = parts @ weights
         scores -= np.maximum.reduceat(scores, first)[row]

@@ -232,9 +232,11 @@ def test_rows_inside_a_functional_model_are_updated_lazily():
 
 
 @pytest.mark.parametrize(("layer", "message"), [
-    (keras.layers.Dense(3, name="d"), "d does not read strings: expected str"),
+    (keras.layers.Dense(3, name="d"),
+     "d does not read strings: expected a layer from str"),
     (keras.layers.TextVectorization(vocabulary=["a"], name="ids"),
-     r"ids gives int64 \(None, None\): expected strings .batch,. -> float"),
+     r"ids gives int64 \(None, None\): expected a layer from strings .batch,."
+     " to float"),
     (keras.Sequential(
         [keras.layers.TextVectorization(vocabulary=["a"]),
          keras.layers.Embedding(3, 2)], name="words"),

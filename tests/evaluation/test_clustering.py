@@ -135,8 +135,9 @@ def test_random_clusters_show_the_floor_of_each_measure():
 
 @pytest.mark.parametrize(("use", "message"), [
     (lambda: cluster_measures(["a", "b"], [0]),
-     "found 1 clusters for 2 classes"),
-    (lambda: cluster_measures([], []), "found 0 clusters for 0 classes"),
+     "found the clusters of 1 documents and the classes of 2"),
+    (lambda: cluster_measures([], []),
+     "found the clusters of 0 documents and the classes of 0"),
     (lambda: k_means(np.ones((6, 2)), 0), "clusters is 0: expect"),
     (lambda: k_means(np.ones((6, 2)), 7), "clusters is 7: expect"),
     (lambda: k_means(np.array([[1.0], [np.nan]]), 2),
