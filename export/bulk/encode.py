@@ -161,7 +161,8 @@ def _compare_part(
         rows += len(chunk.ids)
         _hash(digest, chunk)
     _check(job, name, "hash of titles", info.input_sha256, digest.hexdigest())
-    _check(job, name, "mark as the last part", info.last, reader.at_end)
+    setting = "value of `last` (whether it has the last title)"
+    _check(job, name, setting, info.last, reader.at_end)
     return PartResult(name, rows, 0.0, True, info.last)
 
 

@@ -235,9 +235,8 @@ class EncodingModule(ServedModule):
         self.weights = self._served.variables
         # A server cannot load a graph without the graph's vocabulary tables.
         self.resources = list(resources)
-        scales = getattr(encoder, "scales", ())
         extra = getattr(encoder, "extra_state", ())
-        self.fingerprint = weights_hash([*encoder.weights, *scales, *extra])
+        self.fingerprint = weights_hash([*encoder.weights, *extra])
 
     @abstractmethod
     def encode(self, text: tf.Tensor) -> tf.Tensor:

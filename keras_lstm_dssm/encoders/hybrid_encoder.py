@@ -71,8 +71,9 @@ class HybridEncoder:
     @property
     def extra_state(self) -> list[np.ndarray]:
         """Arrays, other than weights, on which the vectors depend."""
+        scales = [np.array(self.weighted.scales, np.float32)]
         encoders = [part.encoder for part in self.parts.values()]
-        return [array for encoder in encoders for array in encoder.extra_state]
+        return sum((encoder.extra_state for encoder in encoders), scales)
 
     def sync_weights(self) -> None:
         """Brings lazily updated weights up to date."""

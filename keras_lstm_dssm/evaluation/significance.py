@@ -58,16 +58,18 @@ def randomisation_test(
 
     # SciPy flips the signs of an array of ones; `absolute_sums` applies the
     # signs to the differences of all systems.
-    return stats.permutation_test(
-        (np.ones(len(differences)),),
-        absolute_sums,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=resamples,
-        batch=max(1, _SIGNS // max(1, len(differences))),
-        alternative="greater",
-        rng=np.random.default_rng(seed),
-    ).pvalue
+    # 2^n overflows in SciPy 1.15, the last version for Python 3.10.
+    with np.errstate(over="ignore"):
+        return stats.permutation_test(
+            (np.ones(len(differences)),),
+            absolute_sums,
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=resamples,
+            batch=max(1, _SIGNS // max(1, len(differences))),
+            alternative="greater",
+            rng=np.random.default_rng(seed),
+        ).pvalue
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:

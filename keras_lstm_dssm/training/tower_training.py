@@ -83,13 +83,12 @@ class Replay:
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
         # In this random order, the first `rows` blocks that have clicks have at
-        # least `rows` clicks together.
+        # least `rows` clicks together. If there are fewer such blocks, all
+        # blocks are read.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
         lines = blocks.read(np.sort(order[:block_count]))
-        if len(lines) < self.rows:  # the drawn blocks have too few clicks
-            lines = blocks.read(np.arange(len(blocks)))
         order_of_lines = permutation(
             len(lines), self.seed, epoch, _REPLAY_STREAM, 1
         )

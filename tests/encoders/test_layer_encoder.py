@@ -420,6 +420,21 @@ def test_other_encoders_have_the_hash_of_their_weights():
     assert EncoderModule(encoder).fingerprint == weights_hash(encoder.weights)
 
 
+def test_a_fingerprint_covers_the_weights_of_a_hybrid():
+    encoders = {
+        "towers": dssm.DSSMEncoder([3]),
+        "words": dssm.encoders.WordSumEncoder(2, 1, 2),
+    }
+    modules = [
+        EncoderModule(HybridEncoder(encoders, {"towers": 1.0, "words": weight}))
+        for weight in (1.0, 4.0, 4.0)
+    ]
+    vectors = [each.encode_all(["bolt"]) for each in modules]
+    assert abs(vectors[0] - vectors[1]).max() > 0.1
+    prints = [each.fingerprint for each in modules]
+    assert prints[0] != prints[1] == prints[2]
+
+
 def test_a_loaded_model_has_the_fingerprint_of_the_saved_one(
     tmp_path, fresh_process
 ):
