@@ -309,14 +309,14 @@ class ClaimResult(NamedTuple):
 
 def measure_claims(
     model: Any,
-    pairs: Sequence[tuple[str, str]],  # (query, title)
+    pairs: Sequence[tuple[str, str]],  # a query and a title each
     # Texts. Words that occur in the same texts are taken to be similar.
     contexts: Sequence[str],
     cells: int = ACTIVE_CELLS,  # for the last three arguments see `keywords`
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
-    """Measures whether encoders attenuate stop words, and cells have topics."""
+    """Measures whether encoders attenuate stop words and cells have topics."""
     if not pairs:
         raise InputError(
             "found no query with a relevant document, expected one or more to "
@@ -358,7 +358,7 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Copies a `TwoTower`. Trainable weights get random initial values."""
+    """Returns a copy of a `TwoTower`, but with random trainable weights."""
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):

@@ -179,8 +179,8 @@ def draw_aligned(
 ) -> None:
     """Draws the cosine after each word, and y(t) / |y(T)| of some cells.
 
-    y(T) is the output of all cells after the last word. The cells that are
-    drawn are those that add most to the final cosine.
+    y(T) is the final output of all cells. The cells that are drawn are those
+    that add most to the final cosine.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []

@@ -245,7 +245,7 @@ class ReportDocuments(NamedTuple):
     documents: list[Document]
     targets: DocumentTargets  # the teacher's key sentences, and the key words
     teacher: str  # a name such as "bm25", or a run folder
-    bad_lines: dict[str, int]  # reason for skipping -> number of lines
+    bad_lines: dict[str, int]  # numbers of skipped lines by reason
 
 
 def read_report_documents(
@@ -256,7 +256,7 @@ def read_report_documents(
     max_bad_lines: int = 0,
     key_words_of: str = "summary",
 ) -> ReportDocuments:
-    """Reads the split test (or else dev, or else train) and its targets."""
+    """Reads test (or else dev, or else train), and computes the targets."""
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
     documents = list(folder.of(split))

@@ -135,7 +135,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
         for group, colour in ((-1, "#bbbbbb"), (-2, "#dddddd")):
             scatter(group, layout.others[-group - 1], s=6, color=colour)
         for group, name in enumerate(layout.names):
-            # A repeated colour gets another marker.
+            # When colours are used again, they get other markers.
             turn = group // len(COLOURS)
             positions = scatter(
                 group, name, s=20 if legend else 14,

@@ -34,8 +34,8 @@ class Report(NamedTuple):
     lead: str  # the paragraph below the heading
     sections: Sequence[Section]
     values: dict[str, Any]  # the results, for JSON
-    bad_lines: dict[str, int] = {}  # reason for skipping -> number of lines
-    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # file name -> rows
+    bad_lines: dict[str, int] = {}  # numbers of skipped lines by reason
+    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # rows by file name
     # For TensorBoard: a noun for the texts (such as "titles"), the texts, and a
     # function that returns their vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None

@@ -60,11 +60,11 @@ class BestPositions(NamedTuple):
     """
 
     pairs: int  # number of pairs of a query and a right answer
-    # Shares of the pairs in which a best word is neither the first nor the last
-    # word of its text:
-    query: float  # true of the query's word
-    document: float  # true of the answer's word
-    both: float  # true of both words
+    # Share of the pairs in which the query's best word is neither the first nor
+    # the last word of the query.
+    query: float
+    document: float  # the same share for the answer's best word
+    both: float  # share of the pairs in which this is true of both words
     chance: float  # the value of `both` expected for words drawn at random
     last: float  # share of the pairs in which each word is its text's last
 

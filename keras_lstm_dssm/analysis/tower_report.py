@@ -418,7 +418,7 @@ class ReportTexts(NamedTuple):
     # Each is a query with a clicked title, or with the title judged best.
     pairs: list[Pair]
     contexts: list[str]  # clicks as "QUERY TITLE"; without clicks, the titles
-    bad_lines: dict[str, int]  # reason for skipping -> number of lines
+    bad_lines: dict[str, int]  # numbers of skipped lines by reason
 
 
 def read_report_texts(

@@ -233,7 +233,7 @@ class Mixed:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns `{}`, then `None`: `train` chooses weights for each seed."""
+        """Returns one trial, `{}`: `train` chooses the weights."""
         return None if tried else {}
 
     def train(

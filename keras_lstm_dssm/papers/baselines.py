@@ -319,7 +319,8 @@ class Doc2VecSystem(_GensimSystem):
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # gensim takes an int as the index of a text: classes are str.
+                # gensim takes an int tag for the index of a text, so the tag
+                # of a class is a string.
                 tags[row].append(f"class {name}")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], text_tags)

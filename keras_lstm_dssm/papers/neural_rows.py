@@ -23,7 +23,7 @@ from keras_lstm_dssm.training.train import train
 
 
 class EpochTimes(keras.callbacks.Callback):
-    """Records the logs of each epoch, and the seconds that it was trained."""
+    """Records each epoch's logs, and the seconds without evaluation on dev."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class EpochTimes(keras.callbacks.Callback):
         self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Records the time: after the last batch, dev may be measured."""
+        """Records the time, to leave out an evaluation after the last batch."""
         self.end = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -65,7 +65,7 @@ class Neural:
     """Describes a row whose system is trained by `dssm.train`."""
 
     recipe: ModelRecipe
-    group: str = "recurrent"  # or "feed-forward": colours the bars of charts
+    group: str = "recurrent"  # or "feed-forward": the row's group in charts
     # `True`: the learning rate and gamma are chosen on dev, and the table's
     # settings give the epochs and the batch size. `False`: the recipe gives all
     # four values.
@@ -163,7 +163,7 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Returns a recipe adapted to a table, and no arguments (for `train`)."""
+    """Returns a recipe adapted to a table, and `{}`: no further arguments."""
     settings = data.settings
     recipe = recipe.replace(
         patience=0,  # no early stopping: the curves show all epochs

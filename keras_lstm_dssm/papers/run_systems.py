@@ -33,7 +33,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 Hyperparameters = dict[str, Any]
 """Values by name, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
-MODEL_FILE = "model.keras"  # file of two towers in the folder of a seed
+MODEL_FILE = "model.keras"  # file in the folder of a seed: two towers
 
 
 class TrainedSystem(NamedTuple):
@@ -54,7 +54,7 @@ class TrainedSystem(NamedTuple):
 
 
 class RowSystem(Protocol):
-    """Trains the system of a row: `Baseline`, `Mixed`, `Hybrid` or `Neural`."""
+    """Protocol of `Baseline`, `Mixed`, `Hybrid` and `Neural`: trains a row."""
 
     @property
     def group(self) -> str:
@@ -69,8 +69,8 @@ class RowSystem(Protocol):
     ) -> Hyperparameters | None:
         """Returns the next trial on dev, or `None` after the last trial.
 
-        `tried` has the hyperparameters of each earlier trial. Their further
-        entry `dev` is the dev measure of the trial.
+        `tried` has the hyperparameters of each earlier trial, and as `dev` the
+        dev measure of the trial.
         """
 
     def train(
@@ -98,7 +98,7 @@ class Row(NamedTuple):
     vectors: bool = True
 
     def tests(self, data: TableData) -> dict[str, Any]:
-        """Returns the test tasks by mode. Clustering is for vectors only."""
+        """Returns the test tasks by mode. Only vectors are clustered."""
         return {
             mode: task
             for mode, task in data.tests.items()
@@ -233,10 +233,10 @@ def run_system(
 def measure_system(
     task: Task | ClusterTask, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
-    """Returns the run, and the measures by query.
+    """Returns the run of a system, and its measures by query.
 
-    A random order has no run, but `None`. A clustering has no run, either, and
-    its measures are by seed.
+    The run is `None` for a random order and for a clustering. The measures of a
+    clustering are by seed, not by query.
     """
     if trained.system is None:
         return None, task.random_queries()

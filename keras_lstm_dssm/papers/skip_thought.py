@@ -196,7 +196,7 @@ class SkipThought(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """Sums -log P over both neighbours' words; averages over sentences."""
+        """Returns -log P of all words of both neighbours, per sentence."""
         self.per_word.update_state(y_pred)
         batch = tf.shape(x["sentence"])[0]
         return tf.reduce_sum(y_pred) / tf.cast(batch, y_pred.dtype)
@@ -219,8 +219,7 @@ class SkipThought(keras.Model):
         table = tf.convert_to_tensor(self.output_words)
         bias = tf.convert_to_tensor(self.output_bias)
         if training and self.sampled:
-            # The function draws small ids most often. Frequent words have
-            # small ids.
+            # Small ids, which belong to frequent words, are drawn most often.
             return tf.nn.sampled_softmax_loss(
                 table, bias, words[:, None], states, self.sampled,
                 self.vocabulary,
@@ -400,8 +399,9 @@ class SkipThoughtSystem(DenseSystem):
     ) -> tuple[keras.Model, dict[str, Any]]:
         """Trains one encoder.
 
-        Returns a model that encodes strings, and a dict with the items of the
-        encoder in `history` and `seconds`.
+        Returns a model that encodes strings, and a dict. Its `history` is the
+        mean -log P of a word in each epoch. Its `seconds` is the duration of
+        the training.
         """
         start = time.perf_counter()
         marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]

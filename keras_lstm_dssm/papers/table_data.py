@@ -110,9 +110,9 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     )  # fmt: skip
 
 
-# Number of documents that a system ranks on dev. It is above 10, because one of
-# the 10 best documents of a mixture may be among the 10 best of none of the
-# mixed systems.
+# Number of documents that a system ranks on dev. It is above 10, because a
+# mixture can rank a document among its 10 best that no mixed system ranks among
+# its own 10 best.
 _DEV_DEPTH = 100
 
 
@@ -221,7 +221,7 @@ def _rerankable(collection: Collection, split: str) -> float:
 def describe_words(
     log: ClickLog, titles: list[str], task: Task
 ) -> dict[str, float]:
-    """Averages the numbers of words in queries, in titles and in common."""
+    """Returns means: words of queries and titles, shares of words, clicks."""
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)
         for key, query in task.queries.items()

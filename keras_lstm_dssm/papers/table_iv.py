@@ -92,7 +92,7 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the hyperparameters of the trial with this gamma best on dev."""
+    """Returns the hyperparameters of the best of the trials with this gamma."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),
@@ -130,7 +130,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table for each mode. That of reranking has published values."""
+    """Returns a table for each mode, with published values of reranking."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [
@@ -230,8 +230,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
         "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
 }
-"""The rows by name. Each model except `best` is trained with random negatives,
-as in the paper, unless its label names other negatives."""
+"""The rows by name. Each model that is trained on clicks, except `best`, has
+random negatives, as in the paper, unless its label names other negatives."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),
