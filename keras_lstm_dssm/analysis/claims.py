@@ -56,15 +56,16 @@ _CHANCE_DRAWS = 2000
 
 
 def is_stop_word(words: Sequence[str]) -> np.ndarray:
-    """Returns which words are stop words of NLTK, ignoring punctuation."""
+    """Returns which words, without punctuation, are stop words of NLTK."""
     bare = (word.strip(string.punctuation) for word in words)
     return np.array([word in _STOP_WORDS for word in bare], bool)
 
 
 def stop_word_share(
-    stop: Sequence[np.ndarray],  # all three: bool `[words]` for each text
-    chosen: Sequence[np.ndarray],
-    candidates: Sequence[np.ndarray],
+    # Each argument has an array for each text, bool `[words]`.
+    stop: Sequence[np.ndarray],  # whether a word is a stop word
+    chosen: Sequence[np.ndarray],  # whether the model chose the word
+    candidates: Sequence[np.ndarray],  # whether the word could be chosen
 ) -> ChanceComparison:
     """Computes the share of stop words among the words that a model chose."""
     sizes = np.array(
@@ -85,7 +86,7 @@ def stop_word_share(
     total = int(sample_sizes.sum())
     if not total:
         return NO_COMPARISON
-    # A random choice draws as many of a text's candidates as the model chose.
+    # A random choice has as many words of each text as the model's choice.
     random_counts = np.random.default_rng(0).hypergeometric(
         stop_words, others, sample_sizes, (_CHANCE_DRAWS, len(sizes))
     )
@@ -96,18 +97,22 @@ def stop_word_share(
     )
 
 
-_RANDOM_CHOICES = 4  # for each text
+_RANDOM_CHOICES = 4  # number of random choices of words for each text
 
 
 def remaining_cosine(
     encoder: TextEncoder,
     texts: Sequence[Sequence[str]],
-    others: np.ndarray,  # unit vectors `[texts, dimension]` to compare with
-    chosen: Sequence[np.ndarray],  # bool `[words]` for each text
+    others: np.ndarray,  # unit vectors of other texts, `[texts, dimension]`
+    chosen: Sequence[np.ndarray],  # see `stop_word_share`
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Computes the share of a cosine that remains with only chosen words."""
-    # If all candidates are chosen, a random choice cannot differ.
+    """Computes the share of a cosine that remains with only chosen words.
+
+    The cosine is that of a text's vector with the text's row of `others`.
+    """
+    # A text without chosen words, or with all candidates chosen, is left out:
+    # a random choice could not differ from the model's choice.
     rows = [
         row
         for row in range(len(texts))
@@ -147,13 +152,16 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """Assigns `word[i]` to the cell `active[text[i], slot[i]]`."""
+    """Words, and the active cells of an encoder that the words change.
+
+    `word[i]` is assigned to the cell `active[text[i], slot[i]]`.
+    """
 
     active: np.ndarray  # int `[texts, slots]`: active cells of each text
-    text: np.ndarray  # int `[n]`: row of `active`
-    slot: np.ndarray  # int `[n]`: column of `active`
+    text: np.ndarray  # int `[n]`: index of a row of `active`
+    slot: np.ndarray  # int `[n]`: index of a column of `active`
     word: np.ndarray  # str `[n]`
-    cells: int  # the number of all cells
+    cells: int  # number of cells of the encoder, active or not
 
 
 def assign_words(
@@ -187,7 +195,7 @@ def assign_words(
 
 
 def context_vectors(
-    contexts: Sequence[Sequence[str]],  # words that occur together
+    contexts: Sequence[Sequence[str]],  # each has words that occur together
 ) -> Mapping[str, np.ndarray]:
     """Computes unit vectors of words by latent semantic analysis.
 
@@ -215,9 +223,10 @@ def coherence(
     encoder: TextEncoder,
     assignments: WordAssignments,
     word_vectors: Mapping[str, np.ndarray],
-    same_trigrams: bool = True,  # whether pairs with a common trigram count
+    # Whether to include pairs of words that have a letter trigram in common.
+    same_trigrams: bool = True,
 ) -> ChanceComparison:
-    """Computes the mean cosine of different words assigned to the same cell."""
+    """Computes the mean cosine of two different words assigned to one cell."""
     from scipy import sparse
 
     words, word_rows, counts = np.unique(
@@ -242,7 +251,7 @@ def coherence(
     similarity = pairs * (vectors @ vectors.T)
 
     def mean(active: np.ndarray) -> float:
-        # How often each word is assigned to each cell.
+        # `table[c, w]` is how often word w is assigned to cell c.
         table = sparse.csr_array(
             (np.ones(len(column), np.float32), (active[text, slot], column)),
             shape=(assignments.cells, len(frequent)),
@@ -258,7 +267,7 @@ def coherence(
 
 
 def _share_trigram(encoder: TextEncoder, words: np.ndarray) -> np.ndarray:
-    """Returns which pairs share a letter trigram, bool `[words, words]`."""
+    """Returns which words share a letter trigram, bool `[words, words]`."""
     hashing = encoder.trigrams
     ids = [list(chain(*text)) for text in hashing(list(words)).to_list()]
     table = count_matrix(ids, hashing.size)
@@ -286,7 +295,7 @@ CLAIM_LABELS = {
         "Mean cosine of the words of one cell that share no letter trigram"
     ),
 }
-"""Name of a result -> its description."""
+"""For each claim's name, a description of what is measured."""
 
 
 class ClaimResult(NamedTuple):
@@ -300,13 +309,14 @@ class ClaimResult(NamedTuple):
 
 def measure_claims(
     model: Any,
-    pairs: Sequence[tuple[str, str]],  # (query, title)
-    contexts: Sequence[str],  # words of the same contexts count as similar
+    pairs: Sequence[tuple[str, str]],  # a query and a title each
+    # Texts. Words that occur in the same texts are taken to be similar.
+    contexts: Sequence[str],
     cells: int = ACTIVE_CELLS,  # for the last three arguments see `keywords`
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
-    """Measures if encoders attenuate stop words, and if cells have topics."""
+    """Measures whether encoders attenuate stop words and cells have topics."""
     if not pairs:
         raise InputError(
             "found no query with a relevant document, expected one or more to "
@@ -348,11 +358,12 @@ def measure_claims(
 
 
 def untrained_copy(model: Any) -> Any:
-    """Returns a copy of a `TwoTower` with random initial trainable weights."""
+    """Returns a copy of a `TwoTower`, but with random trainable weights."""
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # Reads the copy's flag, because the model's layers may be frozen.
+            # The model's layers may be frozen, so only the copy's weights say
+            # which weights are trainable.
             if not weight.trainable:
                 weight.assign(value)
     return copy

@@ -46,10 +46,10 @@ def drawing(
         "font.size": 10,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "text.parse_math": False,  # a user's text may contain dollar signs
+        "text.parse_math": False,  # dollar signs are part of a user's text
     }
     with matplotlib.rc_context(style):
-        # pyplot would keep the figure in global state.
+        # `Figure` is used without pyplot, which keeps figures in global state.
         figure = figures.Figure(layout="constrained", **options)
         yield figure.subplots(
             1, columns, sharey=True, squeeze=False, width_ratios=widths
@@ -74,12 +74,12 @@ def add_legend(axis: Any, columns: int) -> None:
 
 def curve_chart(
     path: Path,
-    curves: Mapping[str, Curve],  # by label
+    curves: Mapping[str, Curve],  # curves by label
     x_label: str,
     y_label: str,
     **scales: Any,
 ) -> None:
-    """Draws curves; `scales` are properties of the axes."""
+    """Draws curves; `scales` are properties of the axes, such as `yscale`."""
     with drawing(path, figsize=(7, 4.5)) as (axis,):
         for index, (label, curve) in enumerate(curves.items()):
             axis.errorbar(
@@ -107,7 +107,7 @@ def curve_chart(
         add_legend(axis, 2)
 
 
-_COLOUR_MAP = "RdBu_r"  # from blue over white at zero to red
+_COLOUR_MAP = "RdBu_r"  # blue below zero, white at zero, red above zero
 _AXIS_TITLES = {
     "i": "input gate i(t)",
     "f": "forget gate f(t)",
@@ -122,13 +122,15 @@ def draw_activations(
 ) -> None:
     """Draws gates, states and outputs (Palangi et al. 2016, Figs. 4 and 5)."""
     arrays, networks = states.arrays, [states, *others]
-    # The pictures of all networks have equal colours and numbers of columns.
+    # The pictures of all networks have one scale of colours, and equally many
+    # columns, so that they can be compared.
     limit = max(
         np.abs(array).max() for n in networks for array in n.arrays.values()
     )
     columns = max(len(n.words) for n in networks)
     colors = import_optional("matplotlib.colors", "analysis")
-    # With square roots, both large c(t) and small y(t) are visible.
+    # Colours follow the square roots of values, so that both the large c(t) and
+    # the small y(t) are visible.
     functions = (
         lambda values: np.sign(values) * np.sqrt(np.abs(values)),
         lambda values: np.sign(values) * np.square(values),
@@ -171,12 +173,14 @@ def draw_active(
 def draw_aligned(
     path: Path,
     growing: Growth,
-    states: Sequence[Activations] = (),  # of both texts; empty: no cells
+    # Of the query and of the title. If empty, no cells are drawn.
+    states: Sequence[Activations] = (),
     cells: int = ACTIVE_CELLS,
 ) -> None:
     """Draws the cosine after each word, and y(t) / |y(T)| of some cells.
 
-    The cells are those that add most to the final cosine.
+    y(T) is the final output of all cells. The cells that are drawn are those
+    that add most to the final cosine.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []
@@ -190,7 +194,7 @@ def draw_aligned(
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
-    # `space` is the height of the lines, in rows of the heat map.
+    # The lines get as much height as this number of rows of the heat map.
     space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
     height = 1.0 + 0.26 * (len(best) + space) + label_height(*sides)
@@ -232,7 +236,10 @@ def label_words(axis: Any, words: Sequence[str]) -> None:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns label -> values after each word, for the query and the title."""
+    """Returns, by label, values after each word of the query and of the title.
+
+    A part of the vectors has a line if it adds to a cosine at any word.
+    """
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):

@@ -45,8 +45,10 @@ class ExplainedSentence:
     """A sentence, and the probability that the sentence is key."""
 
     text: str
-    probability: float  # by the model
-    salient: bool | None  # by the teacher; None without a teacher or a summary
+    probability: float  # computed by the model
+    # Whether the teacher finds the sentence key. `None` without a teacher, or
+    # without a summary.
+    salient: bool | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class KeyWord:
 
     word: str
     rank: int | None  # 1 for the most probable word
-    probability: float | None  # None if `rank` is None: an unknown word
+    # Like `rank`, `None` if the word is not in the model's vocabulary.
+    probability: float | None
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ def explain_documents(
 
     Args:
         model: A trained `KeyVec`.
-        documents: Documents to explain and to search for neighbours.
+        documents: The documents among which neighbours are searched, and of
+            which `rows` are explained.
         targets: The teacher's key sentences, and the key words, to compare
             the model with. Default `None`: no comparison.
         rows: The indices of the documents to explain. Default `None`: all.
@@ -240,8 +244,8 @@ class ReportDocuments(NamedTuple):
     split: str
     documents: list[Document]
     targets: DocumentTargets  # the teacher's key sentences, and the key words
-    teacher: str  # a name or a run folder
-    bad_lines: dict[str, int]  # reason for skipping -> number of lines
+    teacher: str  # a name such as "bm25", or a run folder
+    bad_lines: dict[str, int]  # numbers of skipped lines by reason
 
 
 def read_report_documents(
@@ -252,14 +256,15 @@ def read_report_documents(
     max_bad_lines: int = 0,
     key_words_of: str = "summary",
 ) -> ReportDocuments:
-    """Reads the last split that has documents, and computes the targets."""
+    """Reads test (or else dev, or else train), and computes the targets."""
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
     documents = list(folder.of(split))
     train = folder.of("train") if folder.count("train") else documents
     salience = salience_teacher(teacher, train)
     key_words = KeyWords(train, source=key_words_of)
-    # Without `theta`, the teacher's constant is used, if there is one.
+    # Without `theta`, the teacher's constant is the threshold. Without a
+    # constant, the threshold is computed from the training documents.
     if theta is None and salience.theta is None:
         train_targets = DocumentTargets.from_teacher(train, salience, key_words)
         theta = train_targets.counts.theta
@@ -289,7 +294,7 @@ def report_on_keyvec(
     report = report_on_documents(model, documents, run, settings, pictures)
     split = documents.split
     folder = open_documents(data, max_bad_lines, model.max_sentences)
-    if split not in folder.splits:  # no queries
+    if split not in folder.splits:  # the split has no queries
         return report
     task = Task.from_documents(folder, split, min_relevant)
     systems = {MODEL: system_of(model), BM25: BM25System()}
@@ -311,7 +316,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on all documents, and shows some that a fixed seed chooses."""
+    """Reports on all documents, and shows some, drawn by a fixed seed."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
@@ -400,7 +405,11 @@ def _records(
 def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
 ) -> dict[str, Agreement]:
-    """Measures how well probabilities and positions rank key sentences."""
+    """Measures how well probabilities and positions rank key sentences.
+
+    Only documents with a summary are measured. Returns the agreements of
+    `"model"` and `"position"`, or no agreement if no document has a summary.
+    """
     documents = [document for document in documents if document.summary]
     if not documents:
         return {}

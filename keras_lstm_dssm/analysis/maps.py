@@ -27,9 +27,11 @@ class TextMap(NamedTuple):
     """The positions of texts on a plane, and the group of each text."""
 
     positions: np.ndarray  # `[texts, 2]`
-    groups: np.ndarray  # int `[texts]`: index of `names`; -1 or -2: no group
-    names: list[str]  # of the groups
-    others: tuple[str, str] = ("", "")  # labels of texts with -1 and with -2
+    # int `[texts]`: an index of `names`, or -1 or -2 for texts without a group.
+    groups: np.ndarray
+    names: list[str]  # the names of the groups
+    # The labels of the texts with -1, and of the texts with -2.
+    others: tuple[str, str] = ("", "")
 
 
 def title_map(
@@ -43,7 +45,7 @@ def title_map(
     clustering = cluster.HDBSCAN(
         max(5, len(titles) // 80),
         min_samples=min(5, len(titles)),
-        cluster_selection_method="leaf",  # many small clusters
+        cluster_selection_method="leaf",  # gives many small clusters
         copy=True,
     )
     with _one_thread():
@@ -82,7 +84,7 @@ def document_map(
 def plane_positions(
     vectors: np.ndarray,
     method: str = "tsne",
-    name: str = "titles",  # what messages call the texts
+    name: str = "titles",  # noun for the texts in messages
 ) -> np.ndarray:
     """Projects unit vectors `[n, dimension]` onto a plane, `[n, 2]`."""
     if method not in MAP_METHODS:
@@ -103,7 +105,8 @@ def plane_positions(
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
         # van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-        # Unit vectors have the same neighbours by distance as by cosine.
+        # t-SNE compares distances. The nearest of unit vectors are those with
+        # the largest cosines.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
@@ -117,7 +120,7 @@ def _one_thread() -> Any:
 
 
 def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
-    """Draws a map, with the names of groups on the map or in a legend below."""
+    """Draws a map. Groups are named on the map, or in a legend below it."""
     effects = import_optional("matplotlib.patheffects", "analysis")
     halo = effects.withStroke(linewidth=3, foreground="white")
     with drawing(path, figsize=(8, 8 if legend else 7)) as (axis,):
@@ -132,7 +135,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
         for group, colour in ((-1, "#bbbbbb"), (-2, "#dddddd")):
             scatter(group, layout.others[-group - 1], s=6, color=colour)
         for group, name in enumerate(layout.names):
-            # A repeated colour gets another marker.
+            # When colours are used again, they get other markers.
             turn = group // len(COLOURS)
             positions = scatter(
                 group, name, s=20 if legend else 14,
@@ -167,7 +170,8 @@ def write_projector(
     tensors, labels = folder / "titles.tsv", folder / "titles.labels.tsv"
     with replacing(tensors) as partial:
         np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
-    # TensorBoard reads a tab as a second column, and skips empty lines.
+    # A label has no tab, which TensorBoard takes for the start of a second
+    # column, and is never empty, because TensorBoard skips empty lines.
     lines = (" ".join(title.split()) or '""' for title in titles)
     write_text(labels, "".join(f"{line}\n" for line in lines))
     config = projector.ProjectorConfig()

@@ -34,8 +34,8 @@ class Report(NamedTuple):
     lead: str  # the paragraph below the heading
     sections: Sequence[Section]
     values: dict[str, Any]  # the results, for JSON
-    bad_lines: dict[str, int] = {}  # reason for skipping -> number of lines
-    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # file name -> rows
+    bad_lines: dict[str, int] = {}  # numbers of skipped lines by reason
+    csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # rows by file name
     # For TensorBoard: a noun for the texts (such as "titles"), the texts, and a
     # function that returns their vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
@@ -48,8 +48,11 @@ class Report(NamedTuple):
 def report_data(
     run: RunFolder, settings: ReportSettings
 ) -> tuple[str, int, int]:
-    """Returns data, `max_bad_lines`, `min_relevant` of settings or the run."""
-    # The run's `max_bad_lines` and `min_relevant` are for the run's data only.
+    """Returns the data to report on, `max_bad_lines` and `min_relevant`.
+
+    They come from the settings, or else from the run.
+    """
+    # The run's `max_bad_lines` and `min_relevant` apply to the run's data only.
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -61,7 +64,10 @@ def report_data(
 def measured_sections(
     model: Any, collection: Collection, min_relevant: int, depth: int = 1000
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures BM25 and a model of titles, and calls `failing_queries`."""
+    """Measures a model and BM25 on titles.
+
+    Returns what `failing_queries` returns for these measurements.
+    """
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
     measured = measure_titles(model, collection, settings)
@@ -71,7 +77,10 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Returns `verdict` and `failures`, see `evaluate_run`, and sections."""
+    """Returns the results `verdict` and `failures`, and sections on them.
+
+    For the two results see `evaluate_run`.
+    """
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
     first, *others = failure_sections(measured, failures)
@@ -85,14 +94,14 @@ def failing_queries(
 def training_sections(
     run: RunFolder,
     picture: Path,
-    labels: Mapping[str, str],  # column of the history -> label of a curve
+    labels: Mapping[str, str],  # labels of curves, by column of the history
     unit: str,  # label of the vertical axis
     title: str = "Training, epoch by epoch",
     caption: str = "Loss by epoch",
     text: str = "",
     **scales: Any,  # properties of the axes
 ) -> list[Section]:
-    """Returns the sections on training: the loss by epoch, the model card."""
+    """Returns sections on training: the loss by epoch, and the model card."""
     sections = []
     history = run.read_history()
     if history:
@@ -111,7 +120,10 @@ def training_sections(
 
 
 def card_section(tables: Sequence[Table]) -> Section:
-    """Returns a section with the tables of a model card, without back-ticks."""
+    """Returns a section with the tables of a model card.
+
+    Back-ticks of Markdown are removed from the tables.
+    """
     return Section(
         "What was trained, and how good it is",
         [
@@ -125,14 +137,15 @@ def card_section(tables: Sequence[Table]) -> Section:
             )
             for table in tables
         ],
-        "From CARD.md of the run, which also has the recipe and the limits.",
+        "These tables are from the run's CARD.md. The file also has the recipe "
+        "and the limits of the model.",
     )
 
 
 def report_on_run(
     model: Any, run: RunFolder, settings: ReportSettings, pictures: Path
 ) -> Report:
-    """Reports the loss and the card of a model, of any kind."""
+    """Reports the loss and the model card of a model of any kind."""
     labels = {"loss": "training", "val_loss": "validation"}
     sections = training_sections(run, pictures / "loss.png", labels, "loss")
     noun = kind_of(model).noun

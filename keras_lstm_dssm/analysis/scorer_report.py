@@ -52,21 +52,27 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the two words of a pair's largest cell stand in their texts."""
+    """Where the two words that match best stand in their texts.
 
-    pairs: int  # the number of pairs of a query and a right answer
-    # Shares of the pairs in which the word is neither first nor last:
-    query: float  # the word of the query
-    document: float  # the word of the answer
-    both: float  # both words
-    chance: float  # `both`, expected for words drawn at random
-    last: float  # the share of pairs in which both words are last
+    The interaction matrix of a query and an answer has a cell for each word of
+    the query and each word of the answer. The words that match best are those
+    of the cell with the largest value.
+    """
+
+    pairs: int  # number of pairs of a query and a right answer
+    # Share of the pairs in which the query's best word is neither the first nor
+    # the last word of the query.
+    query: float
+    document: float  # the same share for the answer's best word
+    both: float  # share of the pairs in which this is true of both words
+    chance: float  # the value of `both` expected for words drawn at random
+    last: float  # share of the pairs in which each word is its text's last
 
 
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
-    """Finds the largest cell of each query and right answer."""
+    """Finds the best words of each pair of a query and a right answer."""
     pairs = [
         (judged.query, right) for judged in lists for right in judged.positives
     ]
@@ -82,7 +88,8 @@ def best_positions(
         cells = matcher.k_max.strongest_of_rows(
             matcher.comparison.compare_rows(query, document), m, n
         )
-        # `best` is the slice with the largest cell; `position` is `[2, pairs]`.
+        # For each pair, `best` is the slice that has the largest cell. Row 0 of
+        # `position` `[2, pairs]` is for the query's word, row 1 the answer's.
         best = np.argmax(cells.values[:, :, 0], axis=1)
         rows = np.arange(len(best))
         position = np.stack([part.numpy()[rows, best, 0] for part in cells[1:]])
@@ -98,7 +105,7 @@ def best_positions(
 
 
 class TwoScorers(NamedTuple):
-    """How many queries two pair scorers answer right."""
+    """Numbers of queries that both, one or none of two scorers answer right."""
 
     queries: int  # the number of queries
     both: int  # answered right by both scorers
@@ -111,9 +118,10 @@ class TwoScorers(NamedTuple):
 def compare_scorers(
     scorer: PairScorer, other: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[TwoScorers, list[JudgedList]]:
-    """Compares P@1, and returns the lists that only `scorer` answers right.
+    """Compares the P@1 of two scorers.
 
-    The negative of a returned list is the one that `other` scores highest.
+    Returns the comparison, and the lists that only `scorer` answers right. Each
+    list has only one negative: the one that `other` scores highest.
     """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives
@@ -144,7 +152,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns which lists are answered right, and each list's best negative."""
+    """Returns which lists are answered right, and their top-scored negative."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -166,7 +174,7 @@ def _right_answers(
 
 
 _CLICKS = 60_000
-_DEPTH = 100  # the scorer reorders the first 100 titles of BM25
+_DEPTH = 100  # number of BM25's top titles that the scorer reorders
 _NEIGHBOURS = 4
 
 
@@ -174,7 +182,7 @@ class ComparedQuery(NamedTuple):
     """A query, and the documents that it is compared with."""
 
     query: str
-    documents: dict[str, str]  # a description such as "right answer" -> text
+    documents: dict[str, str]  # texts by description, such as "right answer"
 
 
 def example_answers(
@@ -183,7 +191,10 @@ def example_answers(
     titles: list[str],  # BM25 finds negatives here if a list has none
     count: int = 3,
 ) -> list[ComparedQuery]:
-    """Draws queries with a right and a wrong answer, by a fixed seed."""
+    """Draws queries with a right and a wrong answer, by a fixed seed.
+
+    The wrong answer is the one that `scorer` scores highest.
+    """
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
     examples = []
@@ -197,7 +208,10 @@ def example_answers(
 def lists_and_titles(
     data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Returns queries with judged or clicked titles, and distinct titles."""
+    """Returns the judged lists that have a right answer, and all titles.
+
+    In a log of clicks, a query's right answers are the titles clicked for it.
+    """
     if is_collection(data):
         collection = open_collection(data)
         lists = judged_lists(collection, collection.last_split, min_relevant)
@@ -336,7 +350,8 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     with tf.GradientTape() as tape:
         tape.watch(cells)
         score = matcher.mlp(tf.reshape(pool(cells, *lengths), [1, -1]))
-    # Dynamic pooling may use a cell in several regions, or in none.
+    # The gradient adds up all uses of a cell: dynamic pooling may use a cell in
+    # several regions, or in none.
     contributions = (cells * tape.gradient(score, cells)).numpy()[0]
     layer = scorer.words
     split = normalize_and_split(
@@ -351,7 +366,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     values, *positions = (part.numpy()[0] for part in matcher.explain(*texts))
     strongest = []
     for (number, rank), row in np.ndenumerate(positions[0]):
-        if row < 0:  # there are fewer than k cells
+        if row < 0:  # the slice has fewer than k cells
             continue
         column = positions[1][number, rank]
         strongest.append(
@@ -491,12 +506,16 @@ def report_on_scorer(
 
 
 _STATISTICS = {
-    "positions": "The two words of the largest cell, for pairs of a query and a"
-    " right answer. Rows query, document, both: share of pairs in which this"
-    " word is, or both are, neither first nor last. Row chance: row both for"
-    " words drawn at random. Row last: share of pairs with both words last",
-    "against": "Queries that both, one or none of the scorers answers right; p"
-    " tests whether P@1 is equal",
+    "positions": "Where the two words of the largest cell stand, in pairs of a"
+    " query and a right answer. Row query: share of the pairs in which the"
+    " query's word is neither the first nor the last word of its text. Row"
+    " document: the same share for the answer's word. Row both: share of the"
+    " pairs in which this is true of both words. Row chance: the value of row"
+    " both that is expected for words drawn at random. Row last: share of the"
+    " pairs in which each word is the last word of its text",
+    "against": "Numbers of queries that are answered right by both scorers, by"
+    " only this one, by only the other one, or by neither. p is the p-value of"
+    " the test that both scorers have the same P@1",
 }
 
 
@@ -530,8 +549,8 @@ def _query_section(
         "The picture has a row for each word of the query and a column for "
         "each word of the document that the model reads. Frames and ranks mark "
         "the largest cells. A cell adds its value times the derivative of the "
-        "score by the cell. The last row but one of a table, `other`, is what "
-        "biases and cells without a rank add.",
+        "score by the cell. The row `other` of a table is the sum of what "
+        "the biases and the cells without a rank add.",
     )
 
 
@@ -551,7 +570,7 @@ def _table_rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
 
 
 def _ranked(matrix: WordMatrix) -> Iterator[tuple[int, WordMatch]]:
-    """Yields (rank in the slice, cell) of the strongest cells; ranks from 1."""
+    """Yields the strongest cells, each after its rank (from 1) in its slice."""
     for _, matches in groupby(matrix.strongest, lambda match: match.slice):
         yield from enumerate(matches, 1)
 
@@ -561,7 +580,7 @@ def draw_matrices(
 ) -> None:
     """Draws the matrices of one query, with ranks of the strongest cells."""
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
-    # With several slices, an empty row above each slice shows its name.
+    # With several slices, a row without cells above each slice has its name.
     height = len(query) + (slices > 1)
     limit = max(np.abs(matrix.cells).max() for matrix in matrices)
     # The title needs the width of six columns.

@@ -75,9 +75,9 @@ def report_on_towers(
         "mean cost of a click (eq. 4)",
         "Training, epoch by epoch (Fig. 7)",
         "Training cost by epoch",
-        "On a logarithmic scale. Where the training cost still falls at the "
-        "end, more epochs may help; where it falls while the validation cost "
-        "rises, the model overfits.",
+        "The scale is logarithmic. If the training cost still falls at the "
+        "end, more epochs may help. If the validation cost rises while the "
+        "training cost falls, the model overfits.",
         yscale="log",
     )
     titles = texts.titles
@@ -145,10 +145,12 @@ def _topics_section(
     return Section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
-        f"Words that change one of the {settings.topic_cells} most active cells"
-        f" of their query, in {len(queries):,} queries, with counts. The cells "
-        "with the most words come first. Each row has the words that "
-        "distinguish its cell. Look for cells whose words belong together in "
+        f"The table has words of {len(queries):,} queries. A cell's words are "
+        "those that change the cell in a query that has the cell among its "
+        f"{settings.topic_cells} most active cells. A number in brackets says "
+        "how often a word does so. The cells with the most words come first. "
+        "Each row has the words that distinguish its cell from other cells. "
+        "Look for cells whose words belong together in "
         "meaning. Words that share letters have similar vectors in any encoder "
         "of letter trigrams." + cell_note(model.query_encoder),
     )
@@ -165,9 +167,9 @@ def _nearest_section(
     return Section(
         "Nearest titles",
         [Table(["Cosine", "Title"], rows, text_columns=[1])],
-        f"The {len(rows)} titles with the largest cosines, of {len(titles):,} "
-        "titles. Look for the words, or the letters, that a wrong title shares "
-        "with the query.",
+        f"The table has the {len(rows)} of {len(titles):,} titles whose cosine "
+        "with the query is largest. Look for the words, or the letters, that "
+        "a wrong title shares with the query.",
     )
 
 
@@ -185,7 +187,8 @@ def _map_section(
     return Section(
         "A map of titles",
         [Picture("Titles on a plane, with the names of clusters", path)],
-        f"{len(sample):,} titles, laid out by {_METHOD_NAMES[settings.map]}: "
+        f"The map has {len(sample):,} titles, laid out by "
+        f"{_METHOD_NAMES[settings.map]}: "
         "titles with similar vectors lie together. Clusters are named by the "
         "words that distinguish them from other clusters. Look for clusters "
         "of titles that share a meaning but no word. Distances between "
@@ -202,13 +205,15 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
     return Section(
         "The paper's claims as numbers",
         [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
-        "Chance is the mean over random draws. A draw has as many random words "
-        "of each text as the model chose or, for cells, the active cells of "
-        "another text. The p-value is two-sided, and comes from the draws or, "
-        "for shares of a cosine, from a randomisation test. The last column is "
-        "the number of words or texts. An effect that untrained encoders show, "
-        "too, does not come from training. For example, a short word has few "
-        "trigrams, and changes any vector little.",
+        "Chance is the mean value of random draws. Where the model chooses "
+        "words, a draw takes as many random words from each text as the model "
+        "chooses. Where words are assigned to cells, a draw gives each text "
+        "the active cells of another text. The p-value is two-sided. For "
+        "shares of a cosine, it comes from a randomisation test, otherwise "
+        "from the draws. The last column is the number of words or texts. If "
+        "untrained encoders show an effect, too, the effect does not come from "
+        "training. For example, a short word has few trigrams, and therefore "
+        "changes the vectors of any encoder little.",
     )
 
 
@@ -268,13 +273,15 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
     return Section(
         "Parts of the vector",
         [Table(header, rows)],
-        f"A text's vector of {whole.stop} numbers consists of the final output "
-        "of an LSTM, a sum of trained vectors of the letter trigrams, an "
-        "untrained random projection of the words (the sketch), and one number "
-        "that gives the sketch the same norm in short and long titles. "
-        "Shares are of the vector's squared norm; the cosine is the sum of "
-        "what the parts add. Only the LSTM has cells: activations, active "
-        "cells, keywords and topics describe the LSTM.",
+        f"A text's vector has {whole.stop} numbers. The first part is the "
+        "final output of an LSTM. The second part is a sum of trained vectors, "
+        "one for each letter trigram. The third part, the sketch, is an "
+        "untrained random projection of the words. The last part is one "
+        "number: the sketch and this number together have the same norm in "
+        "short and in long titles. A share is a part's share of the vector's "
+        "squared norm. The cosine is the sum of what the parts add. Only the "
+        "LSTM has cells: activations, active cells, keywords and topics "
+        "describe the LSTM.",
     )
 
 
@@ -289,8 +296,9 @@ def _aligned_section(
     path = folder / "aligned.png"
     draw_aligned(path, growing, states, settings.cells)
     text = (
-        "At each word: the cosine of the text up to this word with the whole "
-        "other text. The cosine should rise at words that the pair shares."
+        "At each word, the line shows the cosine of the text up to this word "
+        "with the whole other text. The cosine should rise at words that the "
+        "pair shares."
     )
     if len(growing.parts) > 1:
         text += " The dashed lines show what each part of the vector adds."
@@ -312,8 +320,9 @@ def _activations_section(states: list[Activations], folder: Path) -> Section:
     return Section(
         "What each cell does at each word (Figs. 4 and 5)",
         _pictures(states, folder, "activations", draw),
-        "Every cell at every word. Red is positive, blue is negative, white is "
-        "zero or after the last word. All pictures have the same range of "
+        "The pictures show every cell at every word. Red is positive, and blue "
+        "is negative. White is zero; columns without a word are white, too. "
+        "All pictures have the same range of "
         "colours. Colours follow the square root of the value, so that small "
         "values are visible. A row of c(t) or y(t) that keeps its colour from "
         "a word to the end remembers the word. Where the input gates are pale, "
@@ -328,9 +337,9 @@ def _active_cells_section(
     return Section(
         f"The {settings.cells} most active cells (Fig. 6)",
         _pictures(states, folder, "active", draw),
-        "The cells with the largest |y| at the end of the text, the most "
-        "active cell on top. A cell responds to the words at which its output "
-        "changes. The table below counts these changes.",
+        "The pictures show the cells with the largest |y| at the end of the "
+        "text, the most active cell on top. A cell responds to the words at "
+        "which its output changes. The table below counts these changes.",
     )
 
 
@@ -383,18 +392,20 @@ def _words_section(
         bars = [1 + len(directions)]
         tables.append(Table(header, rows, f"The {side}", text_columns=bars))
     text = (
-        "The effect of leaving out a word: 1 - cosine of the vectors with and "
-        "without the word, and the decrease of the cosine with the other text. "
-        "The encoder attenuates words with short bars."
+        "A bar is the change of the text's vector if the word is left out: 1 - "
+        "cosine of the vectors with and without the word. A short bar means "
+        "that the encoder attenuates the word. The last column is what the "
+        "word adds to the cosine with the other text: without the word, the "
+        "cosine would be lower by this number."
     )
     if states:
         text = (
-            f"A count is how many of the {settings.cells} most active cells "
-            f"change at the word by {settings.change:g} or more of their final "
-            "output. The word that is read first changes every cell and has no "
-            f"count. Keywords (bold) change more than {settings.share:.0%} of "
-            f"the {settings.cells} cells in each direction of reading. Next "
-            "to the counts is " + text[0].lower() + text[1:]
+            f"A count says how many of the {settings.cells} most active cells "
+            "a word changes: at the word, the output of the cell changes by at "
+            f"least {settings.change:g} times the final output. The word that "
+            "is read first changes every cell, and so has no count. Keywords "
+            f"are bold: they change more than {settings.share:.0%} of the "
+            f"{settings.cells} cells in each direction of reading. " + text
         )  # fmt: skip
     title = "How much each word counts"
     return Section(title + " (Tables I and II)" * bool(states), tables, text)
@@ -403,10 +414,11 @@ def _words_section(
 class ReportTexts(NamedTuple):
     """Texts of a data set for a report."""
 
-    titles: list[str]  # distinct, in the order of the data
-    pairs: list[Pair]  # a query, and a clicked or the most relevant title
+    titles: list[str]  # distinct titles, in the order of the data
+    # Each is a query with a clicked title, or with the title judged best.
+    pairs: list[Pair]
     contexts: list[str]  # clicks as "QUERY TITLE"; without clicks, the titles
-    bad_lines: dict[str, int]  # reason for skipping -> number of lines
+    bad_lines: dict[str, int]  # numbers of skipped lines by reason
 
 
 def read_report_texts(

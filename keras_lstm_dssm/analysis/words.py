@@ -64,7 +64,10 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the common parts of both encoders, or else the whole vector."""
+    """Returns the parts of vectors that both encoders of a model compute.
+
+    If the encoders have different parts, the whole vector is the only part.
+    """
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -109,8 +112,10 @@ class Growth(NamedTuple):
         document_cosines: float `[document words]`, the cosine of the whole
             query with the title up to each word.
         parts: The names of the parts of the vectors, see `vector_parts`.
-        query_parts: What each part adds, float `[query words, parts]`.
-        document_parts: What each part adds, float `[document words, parts]`.
+        query_parts: What each part adds to `query_cosines`, float `[query
+            words, parts]`.
+        document_parts: What each part adds to `document_cosines`, float
+            `[document words, parts]`.
 
     Example:
     >>> model = dssm.TwoTower(dssm.LSTMEncoder(4), dssm.LSTMEncoder(4))
@@ -356,14 +361,17 @@ def assigned(
 ) -> np.ndarray:
     """Returns whether words are assigned to cells, bool `[words, cells]`.
 
-    A word is assigned to an active cell if |y(t) - y(t-1)| >= change |y(T)|.
-    Section V-A2 of Palangi et al. 2016 asks for "a large enough change".
+    A word is assigned to an active cell if |y(t) - y(t-1)| >= change |y(T)|,
+    where y(t) is the cell's output after the word, y(t-1) the output before the
+    word, and y(T) the final output. Section V-A2 of Palangi et al. 2016 asks
+    for "a large enough change".
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)
     changes = np.abs(states.change[:, active])
     result[:, active] = changes >= change * np.abs(states.final_y[active])
-    result[states.first_read] = False  # changes all cells from zero
+    # The word that is read first changes the outputs of all cells from zero.
+    result[states.first_read] = False
     return result
 
 
@@ -474,7 +482,7 @@ def distinctive_words(
     total: Counter[str] = sum(counts, Counter())
 
     def rank(item: tuple[str, int]) -> tuple[float, str]:
-        # Words come first that are frequent in the group and rare in others.
+        # The first words are frequent in the group, and rare in other groups.
         word, count = item
         return -(count**2) / (total[word] + 5), word
 

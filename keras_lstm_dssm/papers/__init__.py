@@ -1,8 +1,8 @@
-"""Measures the tables of three papers again, with the papers' baselines.
+"""Measures again the systems in the tables of three papers, and baselines.
 
 The modules `table_iv` (Palangi et al. 2016), `mv_lstm` (Wan et al. 2016) and
-`keyvec` (Bi and Ma 2017) declare the tables. A module is imported when one of
-its names is first used.
+`keyvec` (Bi and Ma 2017) declare the tables. Each name of this package is
+imported from its module when the name is first used.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Trains the baselines and the mixtures of a table."""
+"""Trains a table's baselines and mixtures (weighted sums of rows' scores)."""
 
 import itertools
 import time
@@ -61,7 +61,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 
 
 class DocumentOrder(System):
-    """Ranks candidates in the order that they have in the data."""
+    """Ranks candidates in the order in which the data list them."""
 
     def list_scores(
         self,
@@ -94,11 +94,14 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
     "word2vec": {"tokenizer": ["alphanumeric", "stemmed"]},
     "skip_thought": {"mode": ["uni", "bi", "combined"]},
 }
-"""Baseline -> hyperparameter -> values to try on dev."""
+"""For each baseline, the values of its hyperparameters to try on dev."""
 
 
 def baseline_grid(name: str) -> list[Hyperparameters]:
-    """Returns all points of a baseline's grid; `[{}]` if it has no grid."""
+    """Returns all combinations of the values in a baseline's grid.
+
+    A baseline without a grid has one combination, `{}`.
+    """
     grid = BASELINE_GRIDS.get(name, {})
     return [
         dict(zip(grid, values, strict=True))
@@ -108,7 +111,7 @@ def baseline_grid(name: str) -> list[Hyperparameters]:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Describes the row of a baseline. The row has the baseline's name."""
+    """Describes the row of a baseline. The row's name says which baseline."""
 
     seeded: bool = False  # whether another seed gives another result
     group: ClassVar[str] = "baseline"
@@ -116,7 +119,7 @@ class Baseline:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the grid's next point, or `None` after the last point."""
+        """Returns the grid's next combination, or `None` after all of them."""
         grid = baseline_grid(name)
         return grid[len(tried)] if len(tried) < len(grid) else None
 
@@ -149,9 +152,9 @@ class Baseline:
                 classes = [d.label for d in data.examples.of("train")]
                 if not any(classes):
                     raise InputError(
-                        f"{settings.data}: found no class of a training"
-                        " document, expected classes for doc2vec_classes:"
-                        " leave doc2vec_classes out"
+                        f"{settings.data}: no training document has a class,"
+                        " which doc2vec_classes needs: leave doc2vec_classes"
+                        " out"
                     )
                 system = Doc2VecSystem(seed=seed, **options).fit(texts, classes)
             case "tfidf":
@@ -180,15 +183,20 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # also of a cached training
+            # The time of the training, even if it was read from the cache.
+            seconds = system.seconds
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
 
 
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
-    """Makes a system that ranks by the cosine of sums of skip-gram vectors."""
-    # Pair scorers start from the same word vectors.
+    """Makes a system that ranks by the cosine of sums of skip-gram vectors.
+
+    A text's vector is the sum of its words' vectors. With `idf`, the vector of
+    a word is first multiplied by ln(number of texts / texts with the word).
+    """
+    # Trains the same word vectors as those that pair scorers start from.
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
     vectors = skip_gram_vectors(
@@ -208,7 +216,7 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
 
 def teacher_system(settings: TableSettings) -> DenseSystem:
-    """Returns the system that ranks by the vectors of the teacher."""
+    """Returns the system that ranks by cosines of the teacher's vectors."""
     encode = CachedEncoder(open_outside_encoder(settings.teacher_folder()))
     return DenseSystem(encode, encode)
 
@@ -217,14 +225,15 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
 class Mixed:
     """Describes a row that is a mixture of other rows of the same table."""
 
-    parts: tuple[str, ...]  # "teacher", "bm25" or rows with saved models
-    seeded: bool = True  # whether a part depends on the seed
+    # Names of the mixed rows: "teacher", "bm25", or rows whose model is saved.
+    parts: tuple[str, ...]
+    seeded: bool = True  # whether one of `parts` depends on the seed
     group: ClassVar[str] = "baseline"
 
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns `{}` once: `train` chooses the weights for each seed."""
+        """Returns one trial, `{}`: `train` chooses the weights."""
         return None if tried else {}
 
     def train(
@@ -241,7 +250,9 @@ class Mixed:
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does."""
 
-    towers: str | None = None  # row of the towers; None: BM25 and word vectors
+    # Name of the row whose two towers the hybrid contains. `None`: the hybrid
+    # has no towers, only BM25 and word vectors.
+    towers: str | None = None
     group: ClassVar[str] = "baseline"
 
     @property
@@ -251,7 +262,7 @@ class Hybrid:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The rows that the hybrid needs."""
+        """The names of the rows that the hybrid needs."""
         return tuple(filter(None, (self.towers, "teacher")))
 
     next_trial = Mixed.next_trial
@@ -259,7 +270,7 @@ class Hybrid:
     def train(
         self, name: str, options: Hyperparameters, seed: int, data: TableData
     ) -> TrainedSystem:
-        """Fits word vectors to the teacher, and the hybrid's weights to dev."""
+        """Fits word vectors to the teacher's vectors, and weights to dev."""
         start = time.perf_counter()
         model = self.towers and _saved_model(self.towers, seed, data)
         teacher = TeacherVectors.open(data.settings.teacher_folder())
@@ -286,7 +297,10 @@ def _trained_mixture(
 
 
 def _part_system(name: str, seed: int, data: TableData) -> Any:
-    """Opens the teacher, or the system of a row in the table's folder."""
+    """Returns the system of a row that is mixed.
+
+    The teacher and BM25 need no saved model. Other systems are loaded.
+    """
     if name == "teacher":
         return teacher_system(data.settings)
     if name == "bm25":

@@ -25,9 +25,10 @@ class TfidfSystem(CorpusSystem):
     """Ranks by the cosine of sparse TF-IDF vectors.
 
     The weight of a word in a text is (1 + ln tf) (1 + ln((1 + n)/(1 + df))),
-    where df of n training texts have the word. Words outside the training texts
-    are dropped. Retrieval returns only documents that share a word with the
-    query. Needs the extra `[baselines]`.
+    where the word occurs tf times in the text, and df of the n training texts
+    have the word. Words outside the training texts are dropped. Retrieval
+    returns only documents that share a word with the query. Needs the extra
+    `[baselines]`.
 
     Args:
         min_count: Least number of training texts with a word; rarer words
@@ -78,8 +79,8 @@ class TfidfSystem(CorpusSystem):
     def encode(self, texts: Sequence[str]) -> Any:
         """Computes vectors: float32 `[n, words]`, a CSR matrix of SciPy.
 
-        Rows have length 1, or 0 for a text without a known word. Raises
-        `InputError` before `fit`.
+        Each row has the norm 1. The row of a text without a known word is zero.
+        Raises `InputError` before `fit`.
         """
         if not self.parameters:
             raise not_fitted("TfidfSystem")
@@ -91,7 +92,7 @@ class TfidfSystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields each query's cosines and matching titles, see `Scores`."""
+        """Yields, for each query, `Scores`: cosines and matching titles."""
         documents = self.encode(titles).T.tocsr()
         for query in self.encode(queries):
             cosines = (query @ documents).toarray().reshape(-1)
@@ -135,13 +136,13 @@ class LSASystem(DenseSystem):
         self.parameters = 0
 
     def fit(self, texts: Sequence[str]) -> "LSASystem":
-        """Computes the singular vectors; see `TfidfSystem.fit`."""
+        """Computes the singular vectors; raises as `TfidfSystem.fit` does."""
         extmath = import_optional("sklearn.utils.extmath", "baselines")
         vectors = self.tfidf.fit(texts).encode(texts)
         *_, self._components = extmath.randomized_svd(
             vectors,
             min(self.components, *vectors.shape),
-            n_iter=5,  # as in scikit-learn's TruncatedSVD
+            n_iter=5,  # the default of scikit-learn's TruncatedSVD
             random_state=self.seed,
         )
         self.parameters = self.tfidf.parameters + self._components.size
@@ -158,8 +159,9 @@ class UnigramLMSystem(CorpusSystem):
     """Ranks by the probability of the query in a title's language model.
 
     log p(q|d) = sum over w in q of log((tf(w, d) + mu p(w|C)) / (|d| + mu)),
-    where p(w|C) is the share of word w among all words of the corpus. Words
-    that do not occur in the corpus are dropped from queries.
+    where word w occurs tf(w, d) times in title d, |d| is the number of words of
+    d, and p(w|C) is the share of w among all words of the corpus C. Words that
+    do not occur in the corpus are dropped from queries.
 
     Retrieval returns only documents that share a word with the query: the model
     would order other documents by length alone.
@@ -194,7 +196,7 @@ class UnigramLMSystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields each query's log p(q|d) and matching titles, see `Scores`."""
+        """Yields, for each query, `Scores`: log p(q|d) and matching titles."""
         tokenized = cached_titles(titles, self.tokenizer)
         counts = tokenized.counts.tocsc()
         total = counts.sum(axis=0, dtype=np.float64)
@@ -220,7 +222,7 @@ class UnigramLMSystem(CorpusSystem):
 
 
 class _GensimSystem(DenseSystem):
-    """Base of systems whose vectors gensim trains."""
+    """Base class of the systems whose vectors are trained by gensim."""
 
     def __init__(
         self, tokenizer: Tokenizer, seed: int, **settings: Any
@@ -262,8 +264,8 @@ class Doc2VecSystem(_GensimSystem):
 
     Attributes:
         model_: The `gensim.models.Doc2Vec`; set by `fit`.
-        parameters: Number of values in the vectors of words, of the output
-            layer, of the training titles and of their classes.
+        parameters: Number of values in the output layer, and in the vectors of
+            words, training titles and classes.
 
     Reference: Le and Mikolov 2014, "Distributed Representations of Sentences
         and Documents".
@@ -317,7 +319,8 @@ class Doc2VecSystem(_GensimSystem):
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # gensim reads an int tag as a text's index: class tags are str.
+                # gensim takes an int tag for the index of a text, so the tag
+                # of a class is a string.
                 tags[row].append(f"class {name}")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], text_tags)
@@ -364,15 +367,16 @@ def _hash(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-_LONGEST = 10_000  # gensim ignores further words of a sentence
+# gensim reads only this many words of a sentence, and ignores the rest.
+_LONGEST = 10_000
 
 
 class Word2VecSystem(_GensimSystem):
-    """Ranks by cosine: a text has the mean skip-gram vector of its words.
+    """Ranks by cosine. A text's vector is the mean of its words' vectors.
 
-    This is "averaged word2vec" of Bi and Ma 2017. A text without a word that
-    occurs `min_count` times in training has a zero vector. Needs the extra
-    `[baselines]`.
+    This is "averaged word2vec" of Bi and Ma 2017, with skip-gram vectors. A
+    text has a zero vector if none of its words occurs `min_count` times in
+    training. Needs the extra `[baselines]`.
 
     Args:
         vector_size: Width of the vectors. Default 100.
@@ -443,7 +447,7 @@ class Word2VecSystem(_GensimSystem):
 
 def _lines(texts: Sequence[str]) -> Any:
     if isinstance(texts, str) or not all(isinstance(t, str) for t in texts):
-        return texts  # `training_titles` raises `InputError`
+        return texts  # so that `training_titles` raises `InputError`
     return [line for text in texts for line in text.split("\n")]
 
 
@@ -476,10 +480,13 @@ class RandomVectorSystem(DenseSystem):
 
 
 def document_baselines(
-    texts: Sequence[str],  # documents with a sentence on each line
+    texts: Sequence[str],  # training documents, a sentence on each line
     seed: int = 0,
 ) -> dict[str, System]:
-    """Trains the baselines for document vectors; returns name -> system."""
+    """Returns systems to compare a KeyVec with, by name.
+
+    Without `texts`, the systems that need training are left out.
+    """
     trained: dict[str, System] = {}
     if texts:
         trained = {

@@ -56,7 +56,7 @@ KEYVEC_ROWS: dict[str, Row] = {
         Neural(KEYVEC_PRESETS["keyvec_document"].replace(read_weight=0.0)),
     ),
 }
-"""Name -> row: baselines, ablations of KeyVec, and KeyVec itself."""
+"""The rows by name: baselines, variants of KeyVec, and KeyVec itself."""
 
 
 class Published(NamedTuple):
@@ -71,7 +71,8 @@ PUBLISHED: dict[str, Published] = {
     "doc2vec": Published((0.227, 0.177, 0.495), (0.083, 0.553, 0.070)),
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
-"""Name -> published metrics. The paper's downloaded vectors are left out."""
+"""Published metrics by name of the row. Rows of the paper whose vectors were
+downloaded are left out."""
 
 _RECALL = "recall@10"
 _PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}
@@ -81,7 +82,7 @@ _KEY_SENTENCES = {
     "salience_precision": "R-precision of p",
     "salience_base_rate": "Share of key sentences",
 }
-"""Metric in `result.json` -> heading of its column."""
+"""Metrics on key sentences in `result.json`, with headings of columns."""
 
 
 def _add_further(

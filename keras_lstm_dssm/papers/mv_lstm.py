@@ -60,8 +60,9 @@ MV_LSTM_ROWS: dict[str, Row] = {
     "mv_lstm_bilinear": _row("MV-LSTM bilinear, k = 5", "mv_lstm_bilinear"),
     "mv_lstm_tensor": _row("MV-LSTM tensor, k = 5", "mv_lstm_tensor"),
 }
-"""Name -> row, in the paper's order. Models labelled "small" have the sizes of
-Wan et al.'s programs. Other models are as in the paper that introduced them."""
+"""The rows by name, in the paper's order. Models labelled "small" have the
+sizes in Wan et al.'s programs. Every other model is as described in the paper
+that introduced the model."""
 
 POOLING_ROWS = ("mv_lstm_cosine_k1", "mv_lstm_cosine_k3", "mv_lstm_cosine_k10")
 """The rows of Table 2 that are not in Tables 3 and 5."""
@@ -77,8 +78,10 @@ class Published(NamedTuple):
 
     precision: float  # P@1 on question answering, Tables 2 and 3
     reciprocal: float  # MRR on question answering
-    confirmed: bool = False  # whether another publication has both values
-    # P@1 on sentence completion, Table 5, if another publication has it.
+    # Whether another publication also has this P@1 and this MRR.
+    confirmed: bool = False
+    # P@1 on sentence completion (Table 5); `None` if no other publication has
+    # this value.
     completion: float | None = None
 
 
@@ -100,11 +103,15 @@ PUBLISHED: dict[str, Published] = {
     "mv_lstm_bilinear": Published(0.751, 0.860),
     "mv_lstm_tensor": Published(0.766, 0.869),
 }
-"""Name -> published metrics."""
+"""The published metrics by name of the row."""
 
 
 def published(name: str) -> Published | None:
-    """Returns the published metrics of a row; `X_wan` has the values of `X`."""
+    """Returns the published metrics of a row.
+
+    Both `arc_i` and the small `arc_i_wan` are compared with the paper's ARC-I,
+    and so on.
+    """
     return PUBLISHED.get(name.removesuffix("_wan"))
 
 
@@ -130,7 +137,10 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Tables 3 and 5 as one; Table 2 is empty if k is always 5."""
+    """Returns two tables: one for Tables 3 and 5, and one for Table 2.
+
+    Table 2 has no rows if every MV-LSTM has k = 5.
+    """
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [

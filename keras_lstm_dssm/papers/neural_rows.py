@@ -1,4 +1,4 @@
-"""Trains the systems of a table: two towers, pair scorers and KeyVecs."""
+"""Trains a table's neural systems: two towers, pair scorers and KeyVecs."""
 
 import functools
 import time
@@ -23,7 +23,7 @@ from keras_lstm_dssm.training.train import train
 
 
 class EpochTimes(keras.callbacks.Callback):
-    """Records each epoch's logs, and its seconds of training."""
+    """Records each epoch's logs, and the seconds without evaluation on dev."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class EpochTimes(keras.callbacks.Callback):
         self.start = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Records the time before the evaluation on dev begins."""
+        """Records the time, to leave out an evaluation after the last batch."""
         self.end = time.perf_counter()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -49,7 +49,7 @@ class EpochTimes(keras.callbacks.Callback):
 
     @property
     def results(self) -> dict[str, Any]:
-        """Arguments of `TrainedSystem`; `dev` is from the best epoch."""
+        """Arguments of `TrainedSystem`; `dev` is the best epoch's value."""
         measured = [row for row in self.history if row["dev"] is not None]
         best = max(measured, key=lambda row: row["dev"])
         return {
@@ -62,22 +62,29 @@ class EpochTimes(keras.callbacks.Callback):
 
 @dataclass(frozen=True)
 class Neural:
-    """Describes a row whose system `dssm.train` trains by a recipe."""
+    """Describes a row whose system is trained by `dssm.train`."""
 
     recipe: ModelRecipe
-    group: str = "recurrent"  # or "feed-forward"
-    # Whether dev chooses the learning rate and gamma, and the table's settings
-    # give the epochs and the batch size. Otherwise the recipe has all values.
+    group: str = "recurrent"  # or "feed-forward": the row's group in charts
+    # `True`: the learning rate and gamma are chosen on dev, and the table's
+    # settings give the epochs and the batch size. `False`: the recipe gives all
+    # four values.
     tuned: bool = True
-    saved: bool = False  # whether the model is saved, for mixtures
-    salience: str | None = None  # KeyVec's teacher; None: settings.salience
-    trained: bool = True  # KeyVec: `False` measures the initial weights
+    saved: bool = False  # whether the model is saved, so that mixtures load it
+    # What chooses the key sentences of a KeyVec. `None`: the table's setting.
+    salience: str | None = None
+    # `False`: a KeyVec is not trained, but measured with its initial weights.
+    trained: bool = True
     seeded: ClassVar[bool] = True
 
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial: first learning rates, then gammas."""
+        """Returns the next trial.
+
+        First, each learning rate is tried with the first gamma. Then, each
+        other gamma is tried with the best learning rate.
+        """
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
         values = self.recipe.to_dict()
@@ -156,14 +163,16 @@ class Neural:
 def tower_row(
     recipe: Recipe, data: TableData, salience: str | None
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Adapts a recipe to a table; `train` needs no further arguments."""
+    """Returns a recipe adapted to a table, and `{}`: no further arguments."""
     settings = data.settings
     recipe = recipe.replace(
-        patience=0,  # the curves show all epochs
+        patience=0,  # no early stopping: the curves show all epochs
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        # Training makes as many updates as training on `updates_of` clicks.
+        # The log may have fewer clicks than `updates_of`. More epochs then make
+        # as many updates as there would be with `updates_of` clicks. Each epoch
+        # also has synthetic pairs, made from titles of two or more words.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts
         )
@@ -180,7 +189,7 @@ def tower_row(
 def keyvec_row(
     recipe: KeyVecRecipe, data: TableData, salience: str | None
 ) -> tuple[KeyVecRecipe, dict[str, Any]]:
-    """Returns the recipe, and the targets as the argument `salience`."""
+    """Returns the recipe, and `train`'s argument `salience`: the targets."""
     salience = salience or data.settings.salience
     targets = _targets(data.examples, salience, recipe.key_words_of)
     return recipe, {"salience": targets}

@@ -1,4 +1,4 @@
-"""Probabilistic latent semantic analysis, estimated by EM."""
+"""Probabilistic latent semantic analysis by expectation maximisation (EM)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,24 +16,29 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
-_EM_BLOCK = 512  # number of non-zero counts in a block of titles
-_TINY = np.float32(1e-12)  # least probability: subnormal numbers are slow
+# EM computes blocks of titles that have about this many non-zero counts.
+_EM_BLOCK = 512
+# Lower limit of probabilities: arithmetic with subnormal numbers is slow.
+_TINY = np.float32(1e-12)
 
 
 def em_step(
-    counts: Any,  # n(d, w), CSR matrix `[titles, words]`
-    topics: np.ndarray,  # P(w|z), `[words, T]`
+    # n(d, w), how often word w occurs in title d: CSR matrix `[titles, words]`.
+    counts: Any,
+    topics: np.ndarray,  # P(w|z) for T topics z, `[words, T]`
     mixtures: np.ndarray,  # P(z|d), `[titles, T]`
-    word_prior: float,
-    topic_prior: float,
+    word_prior: float,  # pseudo-count of each word in each topic
+    topic_prior: float,  # pseudo-count of each topic in each title
 ) -> np.ndarray:
-    """Updates `mixtures` in place by an EM step, and returns new topics.
+    """Does a step of EM: updates `mixtures` in place, and returns new topics.
 
         P(z|w, d) = P(w|z) P(z|d) / P(w|d), computed before each update
         P(z|d) ~ topic_prior + sum over w of n(d, w) P(z|w, d)
         P(w|z) ~ word_prior + sum over d of n(d, w) P(z|w, d)
 
-    No update lowers the posterior (ECM, Meng and Rubin 1993).
+    Here, `~` means "proportional to". First P(z|d) is updated, then P(w|z). As
+    in expectation conditional maximisation (Meng and Rubin 1993), no update
+    lowers the posterior probability.
     """
     ratios = counts.copy()
     for titles, entries in _blocks(counts):
@@ -50,7 +55,7 @@ def em_step(
 def fold_in(
     counts: Any, topics: np.ndarray, topic_prior: float, steps: int
 ) -> np.ndarray:
-    """Estimates P(z|d) of titles by EM with fixed P(w|z); see `em_step`."""
+    """Estimates P(z|d) of titles by steps of EM that do not change P(w|z)."""
     mixtures = uniform_mixtures(counts.shape[0], topics.shape[1])
     for titles, entries in _blocks(counts):
         rows = topics[counts.indices[entries]]
@@ -61,12 +66,16 @@ def fold_in(
 
 
 def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
-    """Returns P(z|d) with equal shares of all topics."""
+    """Returns P(z|d) with equal shares of all topics, `[titles, topics]`."""
     return np.full((titles, topics), 1 / topics, np.float32)
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields the indices of B titles `[B]` and of their L counts `[B, L]`."""
+    """Yields blocks of B titles that have equally many different words, L.
+
+    A block consists of the indices of the titles, `[B]`, and of the indices of
+    their counts in `counts.data`, `[B, L]`. Titles without words are left out.
+    """
     sizes = np.diff(counts.indptr)
     for size in np.unique(sizes[sizes > 0]):
         titles = np.flatnonzero(sizes == size)
@@ -83,7 +92,11 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """Estimates P(z|d) `[B, T]` by P(w|z) `[B, L, T]` and n(d, w) `[B, L]`."""
+    """Estimates P(z|d) of a block of titles, `[B, T]`, by steps of EM.
+
+    `rows` is P(w|z) of the words of each title, `[B, L, T]`, and `word_counts`
+    is n(d, w), `[B, L]`. `mixtures` is the P(z|d) to begin with.
+    """
     for _ in range(steps):
         ratios = word_counts / _probabilities(rows, mixtures)
         mixtures = mixtures * (ratios[:, None] @ rows)[:, 0] + np.float32(prior)
@@ -93,11 +106,11 @@ def _infer(
 
 
 def _probabilities(rows: np.ndarray, mixtures: np.ndarray) -> np.ndarray:
-    """Returns P(w|d), float `[B, L]`."""
+    """Returns P(w|d) of the words of each title, float `[B, L]`."""
     return (rows @ mixtures[:, :, None])[:, :, 0]
 
 
-_BLOCK = 64  # queries that one matrix product scores
+_BLOCK = 64  # number of queries that are scored by one matrix product
 
 
 class PLSASystem(CorpusSystem):
@@ -192,7 +205,7 @@ class PLSASystem(CorpusSystem):
     def scores(
         self, queries: Sequence[str], titles: tuple[str, ...]
     ) -> Iterator[Scores]:
-        """Yields each query's log P(q|d); all titles match, see `Scores`."""
+        """Yields, for each query, `Scores`: log P(q|d). All titles match."""
         if not self.parameters:
             raise not_fitted("PLSASystem")
         _, mixtures, row = self._fold_in(titles)
@@ -210,7 +223,8 @@ class PLSASystem(CorpusSystem):
 
     def _fold_in(self, titles: tuple[str, ...]) -> "_Folded":
         if self._folded is None or self._folded.titles != titles:
-            # Titles with the same words share a row: their scores are equal.
+            # Titles with the same words share a row of `mixtures`, so that
+            # their scores are exactly equal.
             rows: dict[tuple[int, ...], int] = {}
             row = [
                 rows.setdefault(tuple(sorted(ids)), len(rows))

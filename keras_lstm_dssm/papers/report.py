@@ -66,7 +66,10 @@ class SystemResults:
     def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a test measure over seeds, with misspellings at a `rate`."""
+        """Averages a test measure over seeds.
+
+        `rate` is the share of misspelled query words, 0 for correct queries.
+        """
         tests = [
             seed["misspelled"][str(rate)] if rate else seed["test"]
             for seed in self.seeds
@@ -76,7 +79,7 @@ class SystemResults:
     def values(
         self, rate: float = 0.0
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """Returns mode -> measure -> mean and standard deviation, as dicts."""
+        """Returns mean and deviation (as a dict), by mode and by measure."""
         return {
             mode: {
                 name: self.value(mode, name, rate)._asdict() for name in values
@@ -91,13 +94,13 @@ class SystemResults:
         return float(np.mean(values))
 
     def mean_of(self, key: str) -> float | None:
-        """Averages an entry of `result.json`; `None` if a seed lacks it."""
+        """Averages an entry of `result.json`; `None` if a seed has no entry."""
         values = [seed[key] for seed in self.seeds if seed.get(key) is not None]
         complete = len(values) == len(self.seeds)
         return float(np.mean(values)) if complete else None
 
     def queries(self, mode: str, measure: str) -> dict[str, float]:
-        """Returns query id -> test measure, averaged over seeds."""
+        """Returns a test measure by query id, averaged over seeds."""
         by_query: dict[str, list[float]] = {}
         for folder in self.folders:
             for row in read_csv(folder / f"test.{mode}.queries.csv"):
@@ -106,7 +109,10 @@ class SystemResults:
         return {query: float(np.mean(v)) for query, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
-        """Returns epoch -> a column of `history.csv`, averaged over seeds."""
+        """Averages a column of `history.csv` over seeds, for each epoch.
+
+        Epochs without a value in this column are left out.
+        """
         histories = [read_csv(f / "history.csv") for f in self.folders]
         return {
             int(rows[0]["epoch"]): MeanAndSpread.over(
@@ -139,7 +145,8 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    compared: Mapping[str, str],  # further measure to test -> its mode
+    # Measures to test in addition to the main measures, with their modes.
+    compared: Mapping[str, str],
 ) -> Summary:
     """Collects all results, and tests differences for significance."""
     references = [name for name in references if name in results]
@@ -171,7 +178,7 @@ def summarise(
         if isinstance(row_system, Neural) and not row_system.tuned:
             systems[name]["recipe"] = row_system.recipe.to_dict()
     keys = {mode: (mode, MAIN_MEASURES[mode]) for mode in data.tests}
-    keys.pop(CLUSTER, None)  # clusters are not measured by query
+    keys.pop(CLUSTER, None)  # a test needs a measure of each query
     keys |= {m: (mode, m) for m, mode in compared.items() if mode in data.tests}
     for key, (mode, measure) in keys.items():
         by_query = {n: r.queries(mode, measure) for n, r in results.items()}
@@ -179,7 +186,7 @@ def summarise(
             systems[name]["significance"][key] = tests
     settings = read_json(output / "settings.json")
     for name in ("data", "paragraphs", "salience", "teacher"):
-        if settings[name]:  # `table.json` names no folders
+        if settings[name]:  # `table.json` names no folders of this machine
             settings[name] = Path(settings[name]).name
     return {
         "date": datetime.date.today().isoformat(),
@@ -200,7 +207,7 @@ CHART_MEASURES = {
     "lists": ("p@1", "mrr"),
     CLUSTER: ("ari", "ami"),
 }
-"""Mode -> the measures in charts and overviews."""
+"""For each mode, the measures in charts and in tables of several data sets."""
 
 MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",
@@ -208,9 +215,9 @@ MODE_TITLES = {
     "lists": "Judged lists",
     "cluster": "Clusters compared with classes",
 }
-"""Mode -> heading of its table and chart."""
+"""For each mode, the heading of its table and of its chart."""
 
-Results = Mapping[str, SystemResults]  # name -> results
+Results = Mapping[str, SystemResults]  # results of systems, by name
 
 
 def _all_trained(results: Results) -> list[str]:
@@ -221,22 +228,26 @@ class PaperTable(NamedTuple):
     """Declares the tables of one paper: rows, columns, notes and charts."""
 
     title: str
-    rows: Mapping[str, Row]  # in the paper's order
+    rows: Mapping[str, Row]  # by name, in the paper's order
     # Returns the names of the systems that other systems are compared with.
     references: Callable[[Results], Sequence[str]]
-    tables: Callable[[Summary], Sequence[Table]]  # empty tables are left out
+    # Makes the tables. Tables without rows are left out of the report.
+    tables: Callable[[Summary], Sequence[Table]]
     notes: str  # template file of the notes on the measurements
-    # The key of a system's speed in `table.json`, and the column's heading.
+    # The key of a speed in `table.json`, and the heading of its column.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
     page: str = ""  # heading of the page, by default the title
-    # Returns the names of the systems in the chart of dev by epoch.
+    # Returns the names of the systems whose dev measure is drawn by epoch.
     curves: Callable[[Results], Sequence[str]] = _all_trained
-    # Makes further pictures: caption -> file, and failed picture -> reason.
+    # Makes further pictures. Returns their files by caption, and the reasons of
+    # failures by a name of what failed.
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    compared: Mapping[str, str] = {}  # further measure to test -> its mode
-    # Adds entries to `table.json`.
+    # Measures whose differences are tested in addition to those of the main
+    # measures, with their modes.
+    compared: Mapping[str, str] = {}
+    # Adds entries to the content of `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
 
 
@@ -246,8 +257,9 @@ def measure_table(
     mode: str,
     measures: Sequence[str],
     *,
-    names: Sequence[str] | None = None,
-    differences: Mapping[str, str] | None = None,  # significance key -> heading
+    names: Sequence[str] | None = None,  # of the systems; `None`: all systems
+    # For each key of `significance` in `summary`, the heading of its columns.
+    differences: Mapping[str, str] | None = None,
     published: Sequence[str] = (),  # headings of published values
     published_of: Callable[[str], Sequence[str]] = lambda name: (),
     first: str = "System",
@@ -271,12 +283,12 @@ def measure_table(
 
 
 def percent(value: Mapping[str, float], several: bool) -> str:
-    """Formats a mean in percent; with `several` seeds also the deviation."""
+    """Formats a mean in percent, and the deviation of `several` seeds."""
     spread = f" ± {100 * value['std']:.2f}" if several else ""
     return f"{100 * value['mean']:.2f}{spread}"
 
 
-# Group of systems -> colour and hatch of the bars.
+# For each group of systems, the colour and the hatch of its bars.
 _KINDS = {
     "baseline": ("#bbbbbb", ""),
     "feed-forward": ("#e69f00", "//"),
@@ -285,7 +297,7 @@ _KINDS = {
 
 
 def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
-    """Returns a curve of means with their deviations."""
+    """Returns a curve of means and deviations over the keys of `values`."""
     means, deviations = zip(*values.values(), strict=True)
     return Curve(list(values), means, deviations)
 
@@ -294,7 +306,7 @@ def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
 def _bar_panels(
     path: Path, summary: Mapping[str, Any], titles: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Yields an axis for each title; the bar of system i belongs at y = i."""
+    """Yields an axis for each title, on which system i has its bar at y = i."""
     labels = [system["label"] for system in summary["systems"].values()]
     size = (3.0 + 3.5 * len(titles), 1.6 + 0.3 * len(labels))
     with drawing(path, len(titles), figsize=size) as axes:
@@ -308,7 +320,7 @@ def _bar_panels(
 
 
 def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
-    """Draws means and deviations; bars begin at the value of random order."""
+    """Draws means and deviations. Bars begin at the value of a random order."""
     systems = list(summary["systems"].values())
     panels = [
         (mode, name)
@@ -345,7 +357,7 @@ def bar_chart(path: Path, summary: Mapping[str, Any]) -> None:
 def draw_dev_curves(
     output: Path, results: Mapping[str, SystemResults], measure: str
 ) -> dict[str, Path]:
-    """Writes each epoch's mean dev measure to `dev.png` and `dev.csv`."""
+    """Writes the dev measure by epoch, averaged over seeds, as PNG and CSV."""
     rows, curves = [], {}
     for name, result in results.items():
         by_epoch = {e: v.percent for e, v in result.by_epoch("dev").items()}
@@ -374,7 +386,10 @@ ROBUSTNESS_NOTE = (
 
 
 def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
-    """Writes losses from misspellings to `robustness.md`, `.json`, `.png`."""
+    """Writes what misspellings cost to `robustness.md`, `.json` and `.png`.
+
+    Returns the tables; without a measurement, returns none and writes nothing.
+    """
     systems: dict[str, Any] = summary["systems"]
     first = next(iter(systems.values()))
     rates, modes = first["misspelled"], list(first["test"])
@@ -467,7 +482,10 @@ def write_table(
     summary: Summary,
     charts: Mapping[str, Path],
 ) -> None:
-    """Writes the table, and `robustness.*` if misspellings were measured."""
+    """Writes `table.json`, `.md` and `.html`, and `chart.png`.
+
+    Also writes `robustness.*` if misspellings were measured.
+    """
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
     notes = render(
@@ -506,7 +524,7 @@ def _write_page(
 def measure_cells(
     system: Mapping[str, Any], mode: str, names: Sequence[str]
 ) -> list[str]:
-    """Formats measures of a system on test; "-" without a result."""
+    """Formats test measures of a system; "-" if the mode was not measured."""
     values = system["test"].get(mode)
     if values is None:
         return ["-"] * len(names)
@@ -516,7 +534,7 @@ def measure_cells(
 def difference_cells(
     summary: Summary, system: Mapping[str, Any], mode: str
 ) -> list[str]:
-    """Formats differences from the references; * marks significance."""
+    """Formats differences from the references; * marks significant ones."""
     cells = []
     for reference in summary["references"]:
         test = system["significance"][mode].get(reference)

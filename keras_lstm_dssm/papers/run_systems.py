@@ -31,32 +31,34 @@ from keras_lstm_dssm.settings.programs import TableSettings
 from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 
 Hyperparameters = dict[str, Any]
-"""Name -> value, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
+"""Values by name, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
-MODEL_FILE = "model.keras"  # the saved two towers in a seed's folder
+MODEL_FILE = "model.keras"  # file in the folder of a seed: two towers
 
 
 class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
-    system: System | None  # `None` for random order
-    parameters: int  # number in one tower, a matcher or the whole system
+    system: System | None  # `None` for a random order
+    # Number of parameters: of the document encoder of two towers, of a pair
+    # scorer's matcher, or of another system as a whole.
+    parameters: int
     dev: float  # the dev measure, from 0 to 1
-    train_seconds: float = 0.0  # without evaluation on dev
+    train_seconds: float = 0.0  # without the evaluations on dev
     titles_per_second: float | None = None  # speed of a document encoder
-    best_epoch: int | None = None  # on dev; `None` for baselines
-    history: tuple[dict[str, Any], ...] = ()  # loss and dev of each epoch
+    best_epoch: int | None = None  # best on dev; `None` for baselines
+    history: tuple[dict[str, Any], ...] = ()  # loss and dev measure by epoch
     pairs_per_second: float | None = None  # speed of a pair scorer
     further: Mapping[str, float] = {}  # further entries of `result.json`
     model: Any = None  # two towers, if other rows need them
 
 
 class RowSystem(Protocol):
-    """Protocol of `Baseline`, `Mixed`, `Hybrid`, `Neural`: trains a system."""
+    """Protocol of `Baseline`, `Mixed`, `Hybrid` and `Neural`: trains a row."""
 
     @property
     def group(self) -> str:
-        """`"baseline"`, `"feed-forward"` or `"recurrent"`, for charts."""
+        """Group in charts: `"baseline"`, `"feed-forward"` or `"recurrent"`."""
 
     @property
     def seeded(self) -> bool:
@@ -67,7 +69,8 @@ class RowSystem(Protocol):
     ) -> Hyperparameters | None:
         """Returns the next trial on dev, or `None` after the last trial.
 
-        `tried` has the earlier trials, with their dev measure as `dev`.
+        `tried` has the hyperparameters of each earlier trial, and as `dev` the
+        dev measure of the trial.
         """
 
     def train(
@@ -95,7 +98,7 @@ class Row(NamedTuple):
     vectors: bool = True
 
     def tests(self, data: TableData) -> dict[str, Any]:
-        """Returns mode -> task on test; clustering needs vectors."""
+        """Returns the test tasks by mode. Only vectors are clustered."""
         return {
             mode: task
             for mode, task in data.tests.items()
@@ -141,7 +144,7 @@ def choose_on_dev(
     trials = read_json(path)["tried"] if path.exists() else []
     options = system.next_trial(name, settings, trials)
     if options is not None and not trials:
-        # A single choice needs no training.
+        # If there is only one choice, no trial is needed.
         after_one = [{**options, "dev": 0.0}]
         if system.next_trial(name, settings, after_one) is None:
             return options
@@ -153,7 +156,7 @@ def choose_on_dev(
         start = time.perf_counter()
         try:
             dev = system.train(name, options, 0, short_data).dev
-        except FailedTraining:  # the learning rate may be too large
+        except FailedTraining:  # perhaps the learning rate is too large
             dev = 0.0
         seconds = time.perf_counter() - start
         trials.append({**options, "dev": dev, "seconds": seconds})
@@ -175,7 +178,7 @@ def run_systems(
     seeds: int,
     options: Mapping[str, Hyperparameters] | None = None,
 ) -> dict[str, str]:
-    """Runs the unfinished systems; returns failed system -> reason."""
+    """Runs the unfinished systems; returns reasons of failures by system."""
     failed = {}
     for name, row in rows.items():
         if all(f.exists() for f in seed_folders(output, name, row, seeds)):
@@ -183,7 +186,7 @@ def run_systems(
             continue
         print(f"{name} ...", flush=True)
         chosen = (options or {}).get(name)
-        # A crash in a separate process ends no other system.
+        # Each system has its own process, so that a crash ends no other system.
         reason = _run_in_process(output, name, row, settings, seeds, chosen)
         if reason:
             print(f"{name}: failed: {reason}", flush=True)
@@ -230,7 +233,11 @@ def run_system(
 def measure_system(
     task: Task | ClusterTask, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
-    """Returns the run of a ranking system, and the measures of each query."""
+    """Returns the run of a system, and its measures by query.
+
+    The run is `None` for a random order and for a clustering. The measures of a
+    clustering are by seed, not by query.
+    """
     if trained.system is None:
         return None, task.random_queries()
     return task.measure(trained.system)
@@ -298,13 +305,14 @@ def _run_in_process(*arguments: Any) -> str | None:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         process.join()
         return f"its process ended with code {process.exitcode}"
-    finally:  # Ctrl-C ends the child, too
+    finally:  # ends the child after Ctrl-C, which the child ignores
         process.terminate()
         process.join()
 
 
 def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    # After Ctrl-C, the parent ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with skip_gram_cache(arguments[0] / "skip_gram"):
@@ -318,7 +326,7 @@ def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when its parent ends, to unlock the folder."""
+    """Ends this process when its parent ends, to unlock the files it writes."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -56,7 +56,7 @@ def check_paragraphs(paragraphs: Sequence[Sequence[str]]) -> None:
 
 
 def mark(text: str) -> str:
-    """Joins the first `MAX_WORDS` words of a text, and `END_WORD`."""
+    """Joins the first `MAX_WORDS` words of a text and `END_WORD` by spaces."""
     return " ".join([*alphanumeric(text)[:MAX_WORDS], END_WORD])
 
 
@@ -78,7 +78,10 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches every sentence with the sentences before and after."""
+    """Makes batches of word ids of each sentence and its two neighbours.
+
+    A sentence at the edge of its paragraph has an empty neighbour.
+    """
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
         "sentence": chain.from_iterable(contiguous),
@@ -97,7 +100,8 @@ def triples(
         starts = np.arange(0, len(order), batch_size)
         for start in random.permutation(starts):
             rows = order[start : start + batch_size]
-            # A decoder needs a time step, even if no sentence has a neighbour.
+            # If no sentence of the batch has a neighbour, one column of padding
+            # remains, because a decoder needs a time step.
             yield {
                 name: word_ids[rows, : max(1, lengths[name][rows].max())]
                 for name, word_ids in ids.items()
@@ -117,12 +121,13 @@ def triples(
 def sentence_encoder(
     vocabulary: int, embedding: int, units: int, bidirectional: bool
 ) -> keras.Model:
-    """Makes an encoder: word ids `(batch, words)` -> last state of a GRU."""
+    """Makes an encoder from word ids `(batch, words)` to a GRU's last state."""
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # The paper's U(-0.1, 0.1) makes the states of small encoders near 0.
+        # The paper draws values from -0.1 to 0.1. The states of small
+        # encoders would then be near 0.
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
         name="words",
@@ -138,16 +143,18 @@ class SkipThought(keras.Model):
     """Trains an encoder with two decoders: Kiros et al. 2015, section 2.1.
 
     Each decoder is a language model of a neighbouring sentence: a GRU whose
-    input joins the vectors of the previous word and of the sentence. The
-    decoders use the encoder's word vectors, and share a softmax over all words.
-    Takes word ids `(batch, words)` of `sentence`, `previous` and `next`, padded
-    with 0. Returns -log P of each word of the neighbours.
+    input is the vector of the neighbour's previous word, followed by the vector
+    of the encoded sentence. The decoders use the encoder's word vectors, and
+    share a softmax over all words. The model takes word ids `(batch, words)` of
+    `sentence`, `previous` and `next`, padded with 0. It returns -log P of each
+    word of the neighbours.
     """
 
     def __init__(
         self,
         encoder: keras.Model,
-        sampled: int = 0,  # random words in the softmax of training; 0: all
+        # Number of random words in the softmax of training; 0 for all words.
+        sampled: int = 0,
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -171,7 +178,7 @@ class SkipThought(keras.Model):
     def call(
         self, inputs: Mapping[str, tf.Tensor], training: bool = False
     ) -> tf.Tensor:
-        """Returns -log P of the words of both neighbours."""
+        """Returns -log P of each word of both neighbours, `(words,)`."""
         vector = self.encoder(inputs["sentence"])
         return tf.concat(
             [
@@ -189,7 +196,7 @@ class SkipThought(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """Returns -log P of both neighbours, averaged over the sentences."""
+        """Returns -log P of all words of both neighbours, per sentence."""
         self.per_word.update_state(y_pred)
         batch = tf.shape(x["sentence"])[0]
         return tf.reduce_sum(y_pred) / tf.cast(batch, y_pred.dtype)
@@ -212,7 +219,7 @@ class SkipThought(keras.Model):
         table = tf.convert_to_tensor(self.output_words)
         bias = tf.convert_to_tensor(self.output_bias)
         if training and self.sampled:
-            # Small ids are drawn most often, and belong to frequent words.
+            # Small ids, which belong to frequent words, are drawn most often.
             return tf.nn.sampled_softmax_loss(
                 table, bias, words[:, None], states, self.sampled,
                 self.vocabulary,
@@ -258,10 +265,11 @@ class SkipThoughtSystem(DenseSystem):
         seed: Seed of the weights, the order of sentences and the samples.
 
     Attributes:
-        encoders: `"uni"`, `"bi"` or both -> a model that encodes strings.
-        history: Encoder -> mean -log P of a word, by epoch. A sampled softmax
-            gives lower values than a full softmax.
-        seconds: Duration of the training, or of the cached training.
+        encoders: Models that encode strings, by name: `"uni"`, `"bi"` or both.
+        history: For each encoder, the mean -log P of a word in each epoch. A
+            sampled softmax gives lower values than a full softmax.
+        seconds: Duration of the training, even if the encoders were loaded from
+            the cache.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors".
 
@@ -365,13 +373,13 @@ class SkipThoughtSystem(DenseSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes texts, which may be empty; needs `fit`.
+        """Encodes texts, also empty strings; needs `fit`.
 
         Returns float32 `[texts, units]`; `[texts, 2 * units]` if "combined".
         """
         if not self.encoders:
             raise not_fitted("SkipThoughtSystem")
-        if not len(texts):  # the recurrence needs a time step
+        if not len(texts):  # a GRU needs a time step
             return np.zeros((0, self.units * len(self.encoders)), np.float32)
         lines = [mark(text) for text in texts]
         return np.hstack(
@@ -389,7 +397,12 @@ class SkipThoughtSystem(DenseSystem):
     def _train(
         self, name: str, paragraphs: Sequence[Sequence[str]], progress: bool
     ) -> tuple[keras.Model, dict[str, Any]]:
-        """Returns an encoder of strings, and `history` and `seconds`."""
+        """Trains one encoder.
+
+        Returns a model that encodes strings, and a dict. Its `history` is the
+        mean -log P of a word in each epoch. Its `seconds` is the duration of
+        the training.
+        """
         start = time.perf_counter()
         marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
         lookup = word_ids(chain.from_iterable(marked), self.vocabulary)
@@ -418,11 +431,15 @@ class SkipThoughtSystem(DenseSystem):
         }
 
 
-PROSE_FORMAT = 1  # increment when paragraphs of the same packages change
+# Increment this number when the same packages give other paragraphs.
+PROSE_FORMAT = 1
 
 
 def api_paragraphs() -> list[list[str]]:
-    """Reads the prose of the docstrings that API search is made from."""
+    """Reads the prose of the docstrings that API search is made from.
+
+    Sentences that are queries of dev or test are left out.
+    """
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
     if not os.path.isfile(path):
@@ -439,7 +456,7 @@ def api_paragraphs() -> list[list[str]]:
 
 
 def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
-    """Reads paragraphs: a sentence on each line, blank lines between them."""
+    """Reads a sentence from each line. Blank lines separate paragraphs."""
     paragraphs: list[list[str]] = [[]]
     for line in map(str.strip, text_lines(path)):
         if line:
@@ -457,7 +474,11 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
 def _new_paragraphs(
     docs: Iterable[str], held_out: set[str]
 ) -> Iterator[list[str]]:
-    """Yields paragraphs with a new sentence and no held-out sentence."""
+    """Yields paragraphs of two or more sentences without held-out sentences.
+
+    A held-out sentence separates two paragraphs. A paragraph is left out if
+    earlier paragraphs have all its sentences.
+    """
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):

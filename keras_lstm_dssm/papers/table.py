@@ -1,4 +1,4 @@
-"""Makes a table: runs its rows, and writes learning curves and a report."""
+"""Makes a table: measures its systems, and writes curves and a report."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ PAPERS = {
 """Maps each value of the flag `--paper` to its tables."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
-"""Mode -> measures in `curve.csv`, in addition to `MAIN_MEASURES`."""
+"""For each mode, measures in `curve.csv` besides that in `MAIN_MEASURES`."""
 
 
 def check_pairs(pairs: Sequence[int], data: TableData) -> None:
@@ -45,7 +45,8 @@ def check_pairs(pairs: Sequence[int], data: TableData) -> None:
     if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
-            " a larger log, as the table itself is trained on all clicks: give"
+            " more clicks than in --pairs, because the last point of the"
+            " learning curve is the table itself, trained on all clicks: give"
             " smaller --pairs"
         )
 
@@ -54,9 +55,13 @@ def run_learning_curve(
     data: TableData,
     results: Mapping[str, SystemResults],
     seeds: int,
-    pairs: Sequence[int],  # numbers of clicks
+    pairs: Sequence[int],  # numbers of clicks to train on
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Trains on fewer clicks; returns caption -> picture, and the failures."""
+    """Trains on fewer clicks, and draws measures by the number of clicks.
+
+    Returns the pictures by caption, and the reasons of failures by a name of
+    what failed.
+    """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
     rows = {name: result.row for name, result in results.items()}
@@ -78,7 +83,7 @@ def run_learning_curve(
     failed: dict[str, str] = {}
     for size in sorted(pairs):
         folder = output / "pairs" / str(size)
-        # Each size makes as many updates as training on all clicks.
+        # Training on fewer clicks makes as many updates as on all clicks.
         size_settings = dataclasses.replace(
             settings, pairs=size, updates_of=clicks
         )
@@ -89,7 +94,8 @@ def run_learning_curve(
             failed[f"{name} with {size} clicks"] = reason
         actual_size = size_data.sizes["clicks"]
         by_size[actual_size] = read_results(folder, trained, seeds)
-    # Other systems do not learn from clicks: their results stay the same.
+    # Systems that are not in `trained` do not learn from clicks, so that their
+    # results are the same for each number of clicks.
     fixed = {n: r for n, r in results.items() if n not in trained}
     by_size = {size: {**fixed, **learnt} for size, learnt in by_size.items()}
     by_size[clicks] = results
@@ -130,11 +136,12 @@ def make_table(
 ) -> tuple[Summary, dict[str, str]]:
     """Runs the unfinished systems of a table, and writes the table's report.
 
-    Returns the content of `table.json`, and failed system -> reason.
+    Returns the content of `table.json`, and the reasons of failures by a name
+    of what failed.
     """
     for name, row in rows.items():
         if "teacher" in (name, *getattr(row.system, "parts", ())):
-            settings.teacher_folder()  # raises before systems run for hours
+            settings.teacher_folder()  # raises now, not after hours of training
     data = open_data(settings, output)
     check_pairs(pairs, data)
     settings.record(output, data.sizes)

@@ -37,15 +37,16 @@ class TableData:
     """The training examples of a table, and its tasks on dev and test."""
 
     settings: TableSettings
-    folder: Path  # the table's folder
-    texts: list[str]  # training texts of baselines: titles or documents
-    examples: Any  # data of `train`: clicks, judged lists or documents
+    folder: Path  # the folder of the table's results
+    texts: list[str]  # titles or documents that baselines are trained on
+    # What `train` trains models on: clicks, judged lists or documents.
+    examples: Any
     training: Mapping[str, Any]  # further arguments of `train`
-    dev: Any  # the task on the dev split, for choices
+    dev: Any  # the task on the dev split, which settings are chosen by
     dev_measure: str  # the measure to maximise on dev
-    tests: Mapping[str, Any]  # mode -> the task on the test split
-    sizes: dict[str, int]  # name, such as "dev_queries" -> number
-    words: Callable[[], dict[str, float]]  # counts words, for the report
+    tests: Mapping[str, Any]  # the tasks on the test split, by mode
+    sizes: dict[str, int]  # sizes by name, such as "dev_queries"
+    words: Callable[[], dict[str, float]]  # counts words for the report
 
     def measure_on_dev(self, system: Any) -> float:
         """Returns the dev measure of a system, from 0 to 1."""
@@ -54,7 +55,7 @@ class TableData:
 
 
 def open_data(settings: TableSettings, folder: Path) -> TableData:
-    """Opens the data of the settings: clicks, judged lists or documents."""
+    """Opens the data of `settings`: clicks, judged lists or documents."""
     if settings.documents:
         return _open_documents(settings, folder)
     return _open_collection(settings, folder)
@@ -70,7 +71,7 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     if not texts:
         raise InputError(
             f"{folder.folder}: found no document of split 'train', expected"
-            " documents to train on: assign documents to train"
+            " documents to train on: assign documents to the split 'train'"
         )
     min_grade = settings.min_relevant
     tests: dict[str, Any] = document_tasks(
@@ -84,8 +85,9 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
         if mode == CLUSTER:
             missing, kind, also = "two classes in dev", "classes", "add"
         raise InputError(
-            f"{folder.folder}: found no {missing}, expected {kind} for"
-            f" choices on dev: add {kind} of dev, or {also} qrels/test.tsv"
+            f"{folder.folder}: found no {missing}, expected {kind} to choose"
+            f" settings by: add {kind} of the split dev, or {also}"
+            " qrels/test.tsv"
         )
     dev = choices[mode]
     sizes = {"documents": folder.count(), "train_documents": len(texts)}
@@ -109,7 +111,8 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
 
 
 # Number of documents that a system ranks on dev. It is above 10, because a
-# mixture can raise documents that each part ranks below the tenth place.
+# mixture can rank a document among its 10 best that no mixed system ranks among
+# its own 10 best.
 _DEV_DEPTH = 100
 
 
@@ -120,13 +123,14 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         if split not in collection.splits:
             raise InputError(
                 f"{collection.folder}: found no qrels/{split}.tsv, expected"
-                " the splits dev (for choices) and test: make dev and test from"
-                " clicks by lstm-dssm-prepare"
+                " the splits dev (to choose settings by) and test: make dev and"
+                " test from clicks by lstm-dssm-prepare"
             )
     min_relevant = settings.min_relevant
 
     def task(split: str, mode: str, depth: int) -> Task:
-        # As in Palangi et al. 2016, reranking counts grade 1 as relevant.
+        # As in Palangi et al. 2016, documents of grade 1 are relevant in
+        # reranking, even if `min_relevant` is higher.
         min_grade = 1 if mode == "rerank" else min_relevant
         return Task.from_collection(collection, split, mode, min_grade, depth)
 
@@ -137,7 +141,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     else:
         mode = settings.dev_mode
         if mode is None:
-            # Reranking documents of equal grades cannot tell systems apart.
+            # If all grades are equal, reranking cannot tell systems apart.
             can_rerank = _rerankable(collection, "dev") >= 0.5
             mode = "rerank" if can_rerank else "retrieve"
         dev = task("dev", mode, _DEV_DEPTH)
@@ -165,7 +169,8 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         "dev_queries": len(dev.queries),
         **{f"{m}_queries": len(t.queries) for m, t in tests.items()},
     }
-    *_, last_task = tests.values()  # has all queries with a relevant title
+    # The last task has all queries with a relevant title.
+    *_, last_task = tests.values()
     return TableData(
         settings, folder, texts, examples, training, dev, measure, tests, sizes,
         partial(describe_words, log, texts, last_task),
@@ -179,7 +184,11 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes all clicks of queries chosen by hash: `pairs` or more clicks."""
+    """Writes all clicks of some queries, in total `pairs` clicks or more.
+
+    Queries are chosen in the order of their hashes until there are enough
+    clicks.
+    """
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0
@@ -203,7 +212,7 @@ def _list_measure(dev: Task) -> str:
 
 
 def _rerankable(collection: Collection, split: str) -> float:
-    """Returns the share of queries with documents of different grades."""
+    """Returns the share of queries whose documents differ in their grades."""
     judged = collection.graded_qrels(split).values()
     different = [len(set(grades.values())) > 1 for grades in judged]
     return sum(different) / max(len(different), 1)
@@ -212,7 +221,7 @@ def _rerankable(collection: Collection, split: str) -> float:
 def describe_words(
     log: ClickLog, titles: list[str], task: Task
 ) -> dict[str, float]:
-    """Counts the words of queries and titles, and how many they share."""
+    """Returns means: words of queries and titles, shares of words, clicks."""
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)
         for key, query in task.queries.items()
@@ -229,9 +238,9 @@ def describe_words(
     return {
         "query_words": _mean([len(words) for words in queries]),
         "title_words": _mean([len(alphanumeric(t)) for t in titles]),
-        # The share of a query's distinct words that a relevant title has.
+        # The share of a query's distinct words that are in a relevant title.
         "overlap": _mean(overlap),
-        # The share of the words that also occur in a training query.
+        # The share of the queries' words that occur in a training query.
         "seen": _mean([w in trained_words for words in queries for w in words]),
         "clicks_per_title": log.count() / max(len(clicked), 1),
     }

@@ -1,4 +1,7 @@
-"""Declares Table IV and Figure 7 of Palangi et al. 2016, and `FEW_CLICKS`."""
+"""Declares Table IV and Figure 7 of Palangi et al. 2016, and `FEW_CLICKS`.
+
+`FEW_CLICKS` is a table of mixtures of the preset `best`, BM25 and a teacher.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,14 +33,18 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Returns results of an LSTM and an RNN with equal gamma, and failures."""
+    """Returns results of an LSTM and an RNN that have the same gamma.
+
+    If dev has chosen different gammas, the RNN is trained again with the LSTM's
+    gamma. Also returns the reasons of failures by the name of the system.
+    """
     shown = {
         name: results[name]
         for name in (_FIGURE_7_LSTM, _RNN)
         if name in results
     }
-    # Figure 7 compares costs. By equation (4), a cost grows with gamma, so both
-    # models need the same gamma.
+    # Figure 7 compares costs. By the paper's equation (4), a cost grows with
+    # gamma, so costs can be compared only if both models have the same gamma.
     gammas = [r.seeds[0]["options"]["gamma"] for r in shown.values()]
     if len(set(gammas)) < 2:
         return shown, {}
@@ -53,7 +60,11 @@ def train_with_one_gamma(
 def draw_figure_7(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Writes each epoch's mean cost over seeds to `figure_7.png` and `.csv`."""
+    """Writes costs by epoch, averaged over seeds: `figure_7.png` and `.csv`.
+
+    Returns the picture by its caption, and the reasons of failures by a name of
+    what failed.
+    """
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
     if not shown:
@@ -81,7 +92,7 @@ def draw_figure_7(
 
 
 def best_with_gamma(gamma: float, folder: Path) -> Hyperparameters:
-    """Returns the hyperparameters of the best trial on dev with this gamma."""
+    """Returns the hyperparameters of the best of the trials with this gamma."""
     trials = read_json(folder / "choice.json")["tried"]
     best = max(
         (trial for trial in trials if trial["gamma"] == gamma),
@@ -102,7 +113,11 @@ _DEV_CURVES = (
 
 
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
-    """Returns the names of the references: BM25, the best CLSM on dev, DSSM."""
+    """Returns the names of the rows that other rows are compared with.
+
+    These rows are BM25, DSSM and a CLSM: the one with random negatives that is
+    best on dev.
+    """
     clsm = {
         name: result.dev
         for name, result in results.items()
@@ -115,7 +130,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table for each mode; reranking also has published values."""
+    """Returns a table for each mode, with published values of reranking."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [
@@ -215,8 +230,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
         "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
 }
-"""Name -> row. Tuned rows have random negatives, as in the paper, unless their
-label says otherwise."""
+"""The rows by name. Each model that is trained on clicks, except `best`, has
+random negatives, as in the paper, unless its label names other negatives."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),
@@ -237,7 +252,7 @@ PUBLISHED: dict[str, tuple[float, float, float]] = {
     "lstm_96_n8": (33.1, 36.4, 43.7),
     "bilstm_96": (33.2, 36.6, 43.6),
 }
-"""Name -> the paper's NDCG@1, @3 and @10 in percent."""
+"""The paper's NDCG@1, NDCG@3 and NDCG@10 in percent, by name of the row."""
 
 TABLE_IV = PaperTable(
     title="Table IV of Palangi et al. 2016",
@@ -271,7 +286,7 @@ FEW_CLICKS_ROWS: dict[str, Row] = {
     "words_bm25": Row("hybrid of words and BM25, no clicks", Hybrid()),
     "hybrid": Row("hybrid of best, words and BM25", Hybrid("best")),
 }
-"""Name -> row. A mixture comes after its parts."""
+"""The rows by name. A mixture comes after the rows whose results it needs."""
 
 FEW_CLICKS = PaperTable(
     title="Few clicks",

@@ -507,7 +507,7 @@ def test_a_table_without_classes_refuses_doc2vec_with_classes(tmp_path):
     folder = write_documents(tmp_path / "data", texts, {"q": "hat"}, qrels)
     settings = TableSettings(data=str(folder.folder), documents=True)
     data = open_data(settings, tmp_path)
-    with pytest.raises(InputError, match="found no class of a training docu"):
+    with pytest.raises(InputError, match="no training document has a class, w"):
         Baseline().train("doc2vec_classes", {}, 0, data)
 
 

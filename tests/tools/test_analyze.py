@@ -59,7 +59,8 @@ def test_towers(run, tmp_path, capsys, refused):
         tmp_path, run=run, query="wood glue", document=DOCUMENTS[1],
         queries=queries, map="pca", claims=True, projector=True,
     )  # fmt: skip
-    assert "their query, in 2 queries, with counts" in " ".join(page.of("p"))
+    words = "The table has words of 2 queries. A cell's words are those that"
+    assert words in " ".join(page.of("p"))
     assert DOCUMENTS[1] in page.of("strong")  # among the nearest
     assert page.of("h2")[-1] == "The paper's claims as numbers"
     # What a reader can act on comes first; no query fails.
