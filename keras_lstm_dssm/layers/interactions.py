@@ -86,10 +86,7 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Compares each u with the v at the same position, without f.
-
-        u and v are `(slices, cells, d)`; the result is `(slices, cells)`.
-        """
+        """Computes cells without f from u and v, each `(slices, cells, d)`."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
