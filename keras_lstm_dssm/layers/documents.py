@@ -200,8 +200,8 @@ class SentenceReader(Configured, keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads the sentences of each document.
 
-        `index` has, document after document, the rows of its sentences in
-        `sentences`. `lengths` are the documents' numbers of sentences.
+        `index` lists rows of `sentences`: first those of the first document,
+        etc. `lengths` are the documents' numbers of sentences.
         """
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(

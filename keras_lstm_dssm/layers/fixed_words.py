@@ -242,7 +242,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns vectors, 0 for unknown keys, and whether each key is known."""
+        """Returns vectors, 0 for unknown keys, and whether keys are known."""
         index = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )

@@ -398,7 +398,7 @@ class MVLSTM(Matcher):
     ) -> tf.Tensor:
         # The strongest cells are found without a gradient, and then computed
         # again with a gradient, which is faster than a gradient through all
-        # cells. `queries` has the rows of `query.vectors` that are of queries.
+        # cells. `queries` are the rows of `query.vectors` without documents.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (
