@@ -18,7 +18,7 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divides the positions 0 to length - 1 of each axis into `count` regions.
+    """Divides positions 0 to length - 1 into `count` regions, for each length.
 
     Returns the first position and the number of positions of each region, both
     `[len(lengths), count]`. `DynamicPooling` describes the rules. Lengths must

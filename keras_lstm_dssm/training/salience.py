@@ -178,7 +178,7 @@ class SalienceTeacher:
             similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
-                    # Equal sentences need equal values: this needs rounding.
+                    # Rounding, because equal sentences need equal values.
                     yield np.round(next(similarities).astype(np.float64), 5)
                 else:
                     yield np.full(len(document.sentences), np.nan)
