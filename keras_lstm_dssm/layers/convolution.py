@@ -209,7 +209,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         self.use_bias = use_bias
         if not self.filters:
             raise InputError(
-                "filters is empty: give a number for each convolution"
+                "filters is empty: give a number of filters per convolution"
             )
         self.convolutions = [
             MaskedConvolution(

@@ -75,9 +75,9 @@ class PairedTexts(NamedTuple):
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers each pair's rows from each of the tensors `(positions, ..)`.
+        """Gathers each pair's text from each of the tensors `(positions, ..)`.
 
-        A text is padded with its last row.
+        Returns `(pairs, longest, ..)`; a text is padded with its last row.
         """
         # The length of a group without pairs is set to 1.
         longest = tf.reduce_max(

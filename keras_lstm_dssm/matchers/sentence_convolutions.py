@@ -174,7 +174,7 @@ class ARCII(Matcher):
         super().__init__(word_dimension, **kwargs)
         if not filters:
             raise InputError(
-                "filters is empty: give a number for each convolution"
+                "filters is empty: give a number of filters per convolution"
             )
         check_each_at_least(1, filters=filters)
         self.filters = list(filters)

@@ -77,7 +77,7 @@ class SalienceCounts:
 
     theta: float
     documents: int = 0
-    sentences: int = 0
+    sentences: int = 0  # of all documents, salient or not
     salient: int = 0
     none: int = 0  # documents with a summary, but no sentence above theta
     full: int = 0  # documents with K salient sentences
@@ -178,7 +178,7 @@ class SalienceTeacher:
             similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
-                    # Rounding, because equal sentences need equal values.
+                    # Equal sentences need equal values despite rounding errors.
                     yield np.round(next(similarities).astype(np.float64), 5)
                 else:
                     yield np.full(len(document.sentences), np.nan)
