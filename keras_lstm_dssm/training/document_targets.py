@@ -385,7 +385,7 @@ class DocumentExamples:
         self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
         order = permutation(len(self), seed, epoch)
-        # Documents longer than an excerpt stay in random order.
+        # Documents longer than an excerpt count as equal, in random order.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):

@@ -310,10 +310,10 @@ class TowerTraining(Training):
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and their last epoch, counted from 1.
+        """Returns batches, and the last epoch (from 1) to train on them.
 
-        The batches end before the next mining of negatives. With old clicks,
-        they end with the epoch, because each epoch has different old clicks.
+        This is the epoch before the next mining of negatives, or with old
+        clicks the current epoch, because each epoch has different old clicks.
         """
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs

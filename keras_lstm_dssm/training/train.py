@@ -179,7 +179,7 @@ class Training(ABC):
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches for one `fit`, and their last epoch (from 1)."""
+        """Returns batches, and the last epoch (from 1) to train on them."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
