@@ -78,7 +78,7 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the number of line `index` of the chunk at byte `position`."""
+    """Converts an index in the chunk at byte `position` to a line number."""
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):

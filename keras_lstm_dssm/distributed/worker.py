@@ -245,7 +245,7 @@ class Workers(Processes):
             }
 
         logs = on_all(self.collectives, read)
-        # The batches of all workers must have the same fields.
+        # All workers' batches must have the same fields, weights included.
         training.log.weighted = any(log["weighted"] for log in logs)
         bad: Counter[str] = Counter()
         for log in logs:

@@ -158,8 +158,8 @@ class LazyTables:
     @contextmanager
     def pending_rows_saved(self) -> Iterator[None]:
         """Disables `sync` while a checkpoint is saved."""
-        # `sync` changes weights by rounding, so a resumed run would differ from
-        # a run without interruption.
+        # `sync` rounds weights once more, so a resumed run would differ from a
+        # run without interruption.
         self._sync_disabled = True
         try:
             yield
