@@ -49,8 +49,7 @@ class Collectives:
 
     def __init__(self, cluster: Cluster, connection: Any) -> None:
         self.cluster = cluster
-        # The workers stay connected as long as `connection` exists.
-        self._connection = connection
+        self._connection = connection  # keeps the workers connected
         with tf.init_scope():
             # Number of collective operations so far. The n-th operation has the
             # key n on all workers.
@@ -85,7 +84,7 @@ class Collectives:
         )
 
     def sum(self, values: tf.Tensor) -> tf.Tensor:
-        """Adds the tensors of all workers; their sums are bit-equal."""
+        """Adds the tensors of all workers; all workers get the same bits."""
         return tf.raw_ops.CollectiveReduceV2(
             input=values, merge_op="Add", final_op="Id", **self._arguments()
         )
@@ -190,8 +189,7 @@ def connect() -> Collectives:
     """
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
-    # The strategy is used only to start this worker's server and to watch the
-    # other workers.
+    # The strategy only starts this worker's server and watches other workers.
     # If a worker never starts, TensorFlow waits forever. Another process, such
     # as Ray, must then kill this process.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()

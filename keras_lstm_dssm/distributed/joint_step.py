@@ -13,8 +13,7 @@ from keras_lstm_dssm.models.text_model import OneProcess
 from keras_lstm_dssm.models.two_tower import TwoTower
 from keras_lstm_dssm.ops import custom_gradient
 
-_BITS = 32
-"""Number of bits of an int32, see `_pack_rows`."""
+_BITS = 32  # number of bits of an int32, see `_pack_rows`
 
 
 class JointRows(NamedTuple):
@@ -25,10 +24,7 @@ class JointRows(NamedTuple):
     position: tf.Tensor
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
-        """Makes a table's sparse gradient dense, `(rows, width)`.
-
-        Row i of the result is the gradient of the table's row `rows[i]`.
-        """
+        """Converts a table's sparse gradient to a dense gradient of `rows`."""
         index = tf.gather(self.position, gradient.indices)
         return tf.scatter_nd(
             index[:, tf.newaxis],
@@ -45,8 +41,7 @@ class JointBatch(NamedTuple):
     """
 
     rows: list[JointRows]  # for each tower, the table rows that batches read
-    # int32, indices of those titles of this worker that no worker of lower rank
-    # has; the worker contributes these titles
+    # int32, indices of this worker's titles that no worker of lower rank has
     contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     clicked: tf.Tensor  # int32 `(all pairs,)`, index of each clicked title
@@ -60,10 +55,10 @@ class JointStep(OneProcess):
     The negatives of a query come from the titles of all workers. A title that
     several workers have counts once.
 
-    Workers exchange data four times in a step: in `join`, in
-    `share_titles`, in the gradient of `share_titles`, and in `sum`. The weights
-    are bit-equal on all workers, and equal (up to rounding) to the weights of
-    one process that trains on the whole batch.
+    Workers exchange data four times in a step: in `join`, in `share_titles`, in
+    the gradient of `share_titles`, and in `sum`. The weights are bit-equal on
+    all workers, and equal (up to rounding) to the weights of one process that
+    trains on the whole batch.
     """
 
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
@@ -189,9 +184,8 @@ class JointStep(OneProcess):
     ) -> Sequence[tf.Tensor]:
         """Returns the vectors of the distinct titles of all workers.
 
-        `titles` has the vectors of this worker's titles. The vectors of
-        `titles` and of the result are divided into blocks of columns, see
-        `TextEncoder.blocks`. Only the first block has a gradient.
+        `titles` (this worker's vectors) and the result are blocks of columns,
+        see `TextEncoder.blocks`. Only the first block has a gradient.
         """
         if batch.joint is None:  # an evaluation does not join batches
             return titles
@@ -241,7 +235,7 @@ class JointStep(OneProcess):
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
             for table in tower.tables
         }
-        # Of a table's gradient, only the rows that any worker reads are summed.
+        # Of a table's gradient, only rows that some worker reads are summed.
         rows = [rows_of_table.get(id(v)) for v in model.trainable_variables]
         dense = [
             gradient

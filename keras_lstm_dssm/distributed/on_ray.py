@@ -31,8 +31,7 @@ _RETRY_SECONDS = 1.0
 _ENVIRONMENT = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    # By default, Ray's workers have niceness 15, which makes them too slow on a
-    # busy machine.
+    # By default, Ray's workers have niceness 15: too slow on a busy machine.
     "RAY_worker_niceness": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
@@ -43,10 +42,7 @@ _ENVIRONMENT = {
 def ray_cluster(
     ray: ModuleType, address: str | None, minutes: float = 5.0, **local: Any
 ) -> Iterator[None]:
-    """Connects to a Ray cluster, or starts Ray on this machine.
-
-    Ray is started if `address` is `None`; `local` are options of `ray.init`.
-    """
+    """Connects to a Ray cluster, or starts Ray here with options `local`."""
     if ray.is_initialized():
         yield
         return
@@ -302,8 +298,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     if not isinstance(result, BaseException):
         return dict(result.return_value or {})
     failures = getattr(result, "worker_failures", {})
-    # Workers that only lost another worker do not know the cause, so their
-    # messages are last. The message for the user has the first cause.
+    # Workers that only lost another worker know no cause, so they are last.
     causes = sorted(
         map(last_line, failures.values() or [result]),
         key=lambda cause: LOST in cause,
@@ -316,10 +311,7 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
 
 @contextmanager
 def stop_by_signal(stop_file: Path) -> Iterator[None]:
-    """Makes SIGTERM and SIGINT create `stop_file`.
-
-    A second signal raises `KeyboardInterrupt`.
-    """
+    """Makes SIGTERM and SIGINT create a file; a second signal interrupts."""
 
     def handle(number: int, frame: Any) -> None:
         if stop_file.exists():

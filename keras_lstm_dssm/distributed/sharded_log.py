@@ -78,10 +78,7 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Returns the number of a line in the file, from 1.
-
-    The line has the index `index` in the chunk that begins at byte `position`.
-    """
+    """Converts an index in the chunk at byte `position` to a line number."""
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):
@@ -93,10 +90,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields the worker's runs of `_RUN` lines.
-
-    With n workers, these are the runs `rank`, `rank` + n, `rank` + 2 n, ...
-    """
+    """Yields the runs `rank`, `rank + workers`, .. of `_RUN` lines each."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):

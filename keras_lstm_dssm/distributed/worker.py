@@ -223,9 +223,8 @@ class Workers(Processes):
 
         def read() -> dict[str, Any]:
             if model is None:  # on workers 1, 2, ...
-                # Worker 0 has prepared its training. As in a resumed run, this
-                # worker reads the files that worker 0 wrote. The new model only
-                # tells `prepare` how texts are split into words.
+                # As in a resumed run, this worker reads the files of worker 0.
+                # The new model only tells `prepare` how texts are split.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
@@ -246,8 +245,7 @@ class Workers(Processes):
             }
 
         logs = on_all(self.collectives, read)
-        # If some worker's clicks have weights, the batches of all workers have
-        # weights, because all batches must have the same fields.
+        # All workers' batches must have the same fields, weights included.
         training.log.weighted = any(log["weighted"] for log in logs)
         bad: Counter[str] = Counter()
         for log in logs:
@@ -261,9 +259,8 @@ class Workers(Processes):
         shares = [
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
-        # An epoch ends when the first worker has no pairs left. The other
-        # workers leave out their remaining pairs, which are different pairs in
-        # each epoch.
+        # An epoch ends when some worker has no pairs left. The other workers
+        # leave out the rest of their pairs, different pairs in each epoch.
         steps = min(
             -(-log["pairs"] // share)
             for log, share in zip(logs, shares, strict=True)
@@ -349,8 +346,7 @@ def train_worker(
             run_training(config, run, stored, verbose=0, processes=workers)
         collectives.barrier()
     except (Stopped, JointError):
-        # A process that ends early would interrupt the others, so all processes
-        # wait for each other.
+        # A process that ended early would interrupt the others, so all wait.
         with suppress(tf.errors.OpError):
             collectives.barrier()
         time.sleep(0.2)

@@ -22,8 +22,7 @@ class FlatSequences(NamedTuple):
 
     table: tf.Tensor  # float `(rows, width)`
     index: tf.Tensor  # int32 `(values,)`: for each value, its row in `table`
-    # int32 `(sequences,)`: number of values of each sequence, at least 1
-    lengths: tf.Tensor
+    lengths: tf.Tensor  # int32 `(sequences,)`: numbers of values, at least 1
 
     @classmethod
     def from_padded(
@@ -50,10 +49,7 @@ class FlatSequences(NamedTuple):
         return tf.cumsum(self.lengths, exclusive=True)
 
     def padded(self, values: tf.Tensor) -> tf.Tensor:
-        """Arranges values `(values, width)` by sequence, padded with 0.
-
-        The result is `(sequences, time, width)`.
-        """
+        """Arranges values as `(sequences, time, width)`, padded with 0."""
         time = tf.maximum(tf.reduce_max(self.lengths), 1)
         is_value = tf.sequence_mask(self.lengths, time)
         index = self.starts[:, tf.newaxis] + tf.range(time)
@@ -72,8 +68,7 @@ class FlatPacking(NamedTuple):
     LSTM reads the first value of a sequence, a backward LSTM the last value.
     """
 
-    # int32 `(time,)`: number of values that are read at each time
-    counts: tf.Tensor
+    counts: tf.Tensor  # int32 `(time,)`: number of values read at each time
     # int32 `(2, values)`: indices of the values in this order; row 0 is for a
     # forward LSTM, row 1 for a backward LSTM
     steps: tf.Tensor
@@ -99,10 +94,7 @@ class FlatPacking(NamedTuple):
 
     @property
     def places(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Position of each value in row 0 of `steps`, and in row 1.
-
-        Two tensors, int32 `(values,)`.
-        """
+        """The position of each value in row 0 of `steps`, and in row 1."""
         forward, backward = tf.unstack(self.steps)
         invert = tf.math.invert_permutation
         return invert(forward), invert(backward)
@@ -125,10 +117,9 @@ def loop_forward(
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
     """Runs the LSTMs of all directions over packed inputs `table[index]`.
 
-    Returns the packed y of each direction, and a dict of arrays over time. The
-    dict is empty if `gates` is empty. Else it has an array for each gate, whose
-    element t is `(directions, counts[t], units)`, and an array for c. Element 0
-    of the array for c is zeros; element t + 1 is c(t).
+    Returns the packed y of each direction. Unless `gates` is empty, also
+    returns arrays over time of `gates` and c, with elements `(directions,
+    counts[t], units)`. Element 0 of c is zeros, and element t + 1 is c(t).
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -191,8 +182,7 @@ def loop_backward(
 
     def body(t: tf.Tensor, dy: tf.Tensor, dc: tf.Tensor, arrays: Any) -> Any:
         first, rows = starts[t], counts[t]
-        # Sequences that end at t get no gradients from later steps: their rows
-        # are added as zeros.
+        # Sequences that end at t get zeros as gradients from later steps.
         added = [[0, 0], [0, rows - tf.shape(dy)[1]], [0, 0]]
         error = tf.gather(errors, index[:, first : first + rows])
         dz, before = cell.backpropagate(
@@ -245,8 +235,8 @@ def run_on_rows(
     steps, positions = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]
     size = tf.shape(inputs[0])[0]
-    # Below, one table holds the projected inputs of both directions: first
-    # `size` rows for the forward LSTM, then `size` rows for the backward LSTM.
+    # `table`, below, has the projected inputs: `size` rows for the forward
+    # LSTM, then `size` rows for the backward LSTM, if any.
     rows = tf.gather(index, steps) + direction * size
 
     def run(
@@ -305,8 +295,7 @@ def run_by_numpy(
 ) -> np.ndarray:
     """Runs an LSTM without peepholes by NumPy; lengths must be descending.
 
-    Returns y of each value. With `last`, returns only the y of each sequence's
-    last step.
+    Returns y of each value, or with `last` only y of each sequence's last step.
     """
     cell = layer.cell
     step, columns, signs = lstm_step(cell.units, "".join(cell.gates), {})

@@ -115,8 +115,7 @@ def masked_max_pool(
     """Computes max(z_{2i-1}, z_{2i}) for each i; also returns new lengths."""
     mask = tf.sequence_mask(lengths, tf.shape(values)[1])[:, :, tf.newaxis]
     values = tf.where(mask, values, tf.constant(values.dtype.min, values.dtype))
-    # The last of an odd number of positions has no partner and is kept as it
-    # is. Hu et al. 2014 do not mention this case.
+    # A last position without a partner is kept (not stated in Hu et al. 2014).
     values = tf.nn.max_pool1d(values, 2, 2, "SAME")
     lengths = (lengths + 1) // 2
     return zero_padding(values, lengths), lengths
@@ -210,8 +209,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         self.use_bias = use_bias
         if not self.filters:
             raise InputError(
-                "filters is empty: give a number of filters for each"
-                " convolution"
+                "filters is empty: give a number of filters per convolution"
             )
         self.convolutions = [
             MaskedConvolution(
@@ -318,11 +316,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Returns the number of positions that `WindowPoolingStack` leaves.
-
-    `layers` narrow convolutions follow one another. A pooling after each
-    convolution halves the number of positions, rounded up.
-    """
+    """Counts the positions after narrow convolutions, each with a pooling."""
     size = time
     for _ in range(layers):
         size = (size - width + 2) // 2

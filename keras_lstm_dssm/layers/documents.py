@@ -73,9 +73,8 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
-            # Row j * width + o of `products` is what word j adds to a window
-            # in which it stands at offset o. The added last row, 0, stands for
-            # words past the end of a sentence.
+            # Row j * width + o of `products` is for word j at offset o of a
+            # window. The last row is 0, for words past the end of a sentence.
             by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
             products = tf.matmul(
                 vectors, tf.reshape(by_offset, [self.word_dimension, -1])
@@ -103,7 +102,6 @@ def windows_of(
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
     # All earlier sentences together have `shift` more words than windows.
-    # Window w of all windows therefore starts at word w + `shift`.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -133,8 +131,7 @@ def _largest_sums(
         largest = tf.math.segment_max(sums, segment)
 
         def gradient(error: tf.Tensor) -> tf.Tensor:
-            # If several sums of a segment are the largest, only the first of
-            # these sums has a gradient.
+            # Of several equal largest sums, only the first has a gradient.
             count, columns = tf.unstack(tf.shape(sums))
             is_largest = tf.equal(sums, tf.gather(largest, segment))
             position = tf.range(count)[:, tf.newaxis]
@@ -203,9 +200,8 @@ class SentenceReader(Configured, keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads the sentences of each document.
 
-        `index` lists the rows of `sentences` that the first document consists
-        of, then those of the second document, etc. `lengths` are the numbers of
-        sentences of the documents.
+        `index` lists rows of `sentences`: first those of the first document,
+        etc. `lengths` are the documents' numbers of sentences.
         """
         layers = self.forward_lstm, self.backward_lstm
         rows = FlatSequences(

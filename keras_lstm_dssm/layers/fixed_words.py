@@ -143,10 +143,7 @@ class WordSketch(Configured, keras.layers.Layer):
         self.word_weight.assign(np.sqrt(idf(frequencies, texts)))
 
     def _document_frequencies(self, *ids: tf.Tensor) -> tf.Tensor:
-        """Counts the texts of each bucket, `(buckets,)`.
-
-        A text counts if a word, or the start of a word, falls in the bucket.
-        """
+        """Counts texts with a word or start in each bucket, `(buckets,)`."""
         words = WordBatch(*ids)
         word, text = words.flat()
         offset = tf.cast(text, tf.int64) * self.buckets
@@ -164,8 +161,7 @@ class WordSketch(Configured, keras.layers.Layer):
     def _weighted_signs(self, keys: tf.Tensor) -> tf.Tensor:
         bucket = _hash(keys, 0, self.buckets)
         weight = tf.gather(self.word_weight.value, bucket)[:, tf.newaxis]
-        # The product of two signs is 1 if their bits are equal, else -1. So
-        # the bit of the product is the `xor` of the bits.
+        # The bit of a product of two signs is the `xor` of their bits.
         differ = tf.bitwise.bitwise_xor(
             *(
                 tf.gather(table.value, _hash(keys, 1 + number, SKETCH_ROWS))
@@ -214,10 +210,7 @@ NO_KEY = np.iinfo(np.int64).max
 
 
 class Rows(keras.layers.Layer):
-    """Looks up fixed vectors by int64 keys.
-
-    The keys are hashes of words in one table, ids of trigrams in the other.
-    """
+    """Looks up fixed vectors by int64 keys: hashes of words, or trigram ids."""
 
     def __init__(self, count: int, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -249,10 +242,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the vector of each key, and whether the key is known.
-
-        The vector of an unknown key is 0.
-        """
+        """Returns vectors, 0 for unknown keys, and whether keys are known."""
         index = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )
@@ -306,11 +296,7 @@ class WordRows(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Computes the vector of each word.
-
-        This is the row of a known word, and the sum of the trigrams' rows of an
-        unknown word.
-        """
+        """Returns rows of known words; adds trigrams' rows for other words."""
         rows, known = self.of_words(word_keys(words))
 
         def with_unknown() -> tf.Tensor:

@@ -86,10 +86,7 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Compares each u with the v at the same position, without f.
-
-        u and v are `(slices, cells, d)`; the result is `(slices, cells)`.
-        """
+        """Computes cells without f from u and v, each `(slices, cells, d)`."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -156,8 +153,8 @@ class WeightedInteraction(Interaction):
         self.built = True
 
     def _add_factors(self, slices: tuple[int, ...] = ()) -> None:
-        # A A' starts near the identity times rank / 1200. Equal words therefore
-        # match even before training.
+        # M starts near the identity, or A A' near the identity times
+        # rank / 1200, so that equal words match before training.
         self.factors = self.add_weight(
             shape=(*slices, self.dimension, self.rank or self.dimension),
             initializer=small_uniform(0.05) if self.rank else near_identity(),

@@ -243,8 +243,7 @@ def gather_sum(
         )
 
     if not training:
-        # An exported graph with a custom gradient would cause a warning when it
-        # is loaded.
+        # An exported graph with a custom gradient would warn when loaded.
         return sum_rows(values)
 
     # TensorFlow's gradient takes three to four times as long as this sum of

@@ -18,7 +18,7 @@ REPEATS = ("modulo", "double")
 def regions(
     lengths: tf.Tensor, count: int, repeat: str = "modulo"
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Divides the positions 0 to length - 1 of each axis into `count` regions.
+    """Divides positions 0 to length - 1 into `count` regions, for each length.
 
     Returns the first position and the number of positions of each region, both
     `[len(lengths), count]`. `DynamicPooling` describes the rules. Lengths must
@@ -118,8 +118,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
-        # Regions that are smaller than the largest region repeat their last
-        # row. This does not change their maximum or minimum.
+        # Smaller regions repeat their last row, which changes no result.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
         )
@@ -217,8 +216,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
         chosen = tf.gather(
             tf.reshape(cells, [pairs, m * slices, n]), index, batch_dims=1
         )
-        # If a query has fewer than k words, `rows` includes rows of padding.
-        # These rows are left out here.
+        # If a query has fewer than k words, this leaves out rows of padding.
         exists = rows < query_lengths[:, tf.newaxis, tf.newaxis]
         chosen = tf.where(exists[..., tf.newaxis], chosen, lowest)
         flat = tf.reshape(chosen, [pairs, slices, row_count * n])
@@ -244,9 +242,8 @@ def strongest_of_columns(
     cells: np.ndarray, lengths: np.ndarray, k: int
 ) -> np.ndarray:
     """Computes `KMaxPooling` by NumPy, for one query and many documents."""
-    # `cells` is `[m, slices, words]`: the words of the first document, then the
-    # words of the second document, etc. Neighbouring documents of equal length
-    # are pooled together.
+    # `cells` is `[m, slices, words]`, with the words of all documents in order.
+    # Neighbouring documents of equal length are pooled together.
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
     column = row = 0

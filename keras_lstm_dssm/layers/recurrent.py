@@ -26,8 +26,7 @@ class PackedSequence(NamedTuple):
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
     counts: tf.Tensor  # int32 `(time,)`: number of values at each time
-    # int32 `(rows,)`: number of values of each row, in descending order
-    lengths: tf.Tensor
+    lengths: tf.Tensor  # int32 `(rows,)`: numbers of values, descending
 
     @property
     def starts(self) -> tf.Tensor:
@@ -51,8 +50,7 @@ def unpack(steps: PackedSequence) -> tf.Tensor:
     time, rows = tf.size(steps.counts), tf.size(steps.lengths)
     is_value = tf.transpose(tf.sequence_mask(steps.lengths, time))
     time_major = tf.scatter_nd(
-        # `tf.where` lists the indices by time, as the values are packed.
-        tf.cast(tf.where(is_value), tf.int32),
+        tf.cast(tf.where(is_value), tf.int32),  # in order of time, as packed
         steps.values,
         tf.stack([time, rows, tf.shape(steps.values)[1]]),
     )
@@ -67,10 +65,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Number of time steps that an iteration of the loop below computes.
-
-The overhead of an iteration takes as long as two steps.
-"""
+"""Time steps per iteration; its overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -131,10 +126,7 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell from states of zero; returns the activations `names`.
-
-    Each activation is an array over time.
-    """
+    """Runs a cell from states of zero; returns `names` as arrays over time."""
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
         return {
@@ -152,9 +144,8 @@ def run_to_last_output(
     next_counts = tf.pad(steps.counts[1:], [[0, 1]])
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
-        # Rows are ordered by descending length, so the rows that end at t are
-        # the last rows at t. The array is filled from its end, so that the
-        # longest rows come first in it.
+        # The rows that end at t are the last rows at t. The array is filled
+        # from its end, so that the longest rows come first.
         ended = now["y"][next_counts[t] :]
         return {"y": arrays["y"].write(time - 1 - t, ended)}
 
@@ -214,10 +205,7 @@ def run_with_gradient(
     truncate: int | None = None,
     at_all_steps: bool = False,
 ) -> tf.Tensor:
-    """Returns each row's last y, or with `at_all_steps` all packed y.
-
-    `backpropagate_through_time` computes the gradient.
-    """
+    """Returns each row's last y, or with `at_all_steps` all packed y."""
     names = list(weights)
 
     @custom_gradient
@@ -254,9 +242,8 @@ def backpropagate_through_time(
 ) -> tuple[tf.Tensor, Tensors]:
     """Computes gradients of projected inputs and of weights.
 
-    `now` has the activations that `run_forward` returns. `error` is the
-    gradient of each row's last y. With `at_all_steps`, it is the gradient of
-    all packed y.
+    `now` has the activations of `run_forward`. `error` is the gradient of each
+    row's last y, or with `at_all_steps` of all packed y.
     """
     states = {name: now[name].concat() for name in cell.gradient_states}
     before = {
@@ -298,8 +285,7 @@ def backpropagate_through_time(
         # `cell.backpropagate` leaves out the gradient through W_rec y(t-1).
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
-            # States before the last `truncate` steps of a row count as
-            # constants, so they get no gradient.
+            # States before a row's last `truncate` steps count as constants.
             back = steps.lengths[:rows] - 1 - t
             inside = tf.cast(back < truncate, dz.dtype)[:, tf.newaxis]
             errors = {n: e * inside for n, e in errors.items()}
@@ -323,8 +309,7 @@ def backpropagate_through_time(
     zeros = tf.zeros([all_rows, cell.units], error.dtype)
     dz, _ = backpropagate(0, 0, all_rows, dict.fromkeys(before, zeros), errors)
     dz = array.write(0, dz).concat()
-    # After the loop, one matrix product sums the gradient of a weight over all
-    # steps (Appendix A).
+    # For each weight, one matrix product sums over all steps (Appendix A).
     return dz, cell.weight_gradients(dz, states, before)
 
 
@@ -582,10 +567,7 @@ class Recurrent(keras.layers.Layer):
 def _pack_any_order(
     inputs: tf.Tensor, lengths: tf.Tensor | None
 ) -> tuple[PackedSequence, tf.Tensor]:
-    """Packs sequences of any lengths.
-
-    Returns the packed sequences, longest first, and their original indices.
-    """
+    """Packs sequences, longest first; also returns their original indices."""
     shape = tf.shape(inputs)
     if lengths is None:
         lengths = tf.fill([shape[0]], shape[1])

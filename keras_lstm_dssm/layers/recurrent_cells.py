@@ -114,10 +114,9 @@ class RecurrentCell(keras.layers.Layer):
     ) -> tuple[tf.Tensor, Tensors]:
         """Computes gradients for z(t) and for the states at t-1.
 
-        `now` are the activations at t, `before` are the `gradient_states` at
-        t-1, and `errors` are the gradients for the states at t. The result does
-        not include the gradient that y(t-1) gets through W_rec y(t-1): the
-        caller adds it.
+        `now` has the activations at t, `before` the `gradient_states` at t-1,
+        and `errors` the gradients for the states at t. The caller adds the
+        gradient for y(t-1) through W_rec y(t-1).
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -126,8 +125,8 @@ class RecurrentCell(keras.layers.Layer):
     ) -> Tensors:
         """Computes gradients of `recurrent_weights` from dz of all steps.
 
-        dz are the gradients for z. `now` has the `gradient_states` at all times
-        t. `before` has the `gradient_states` at t-1, for all t > 0.
+        `dz` is for z. `now` has the `gradient_states` at all times t, and
+        `before` has the `gradient_states` at t-1, for all t > 0.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}

@@ -133,9 +133,8 @@ class WordVectors(Configured, keras.layers.Layer):
         """Looks up the vectors of the distinct texts of a batch."""
         rows = self.embedding(words, training=training)
         shape = tf.shape(words.words)
-        # `steps` are the positions of the words among all positions of the
-        # batch. The other positions are padding, for which `gather_sum` sums
-        # nothing and returns 0.
+        # `steps` are the positions of words. For the other positions, which
+        # are padding, `gather_sum` returns 0.
         is_word = tf.sequence_mask(words.lengths, shape[1])
         steps = tf.where(tf.reshape(is_word, [-1]))[:, 0]
         word, _ = words.flat()
@@ -157,8 +156,7 @@ class WordVectors(Configured, keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
-        # `PairScorer` may freeze `embedding` without freezing this layer. The
-        # config must keep this, too.
+        # `PairScorer` may freeze `embedding` alone.
         trainable = self.trainable and self.embedding.trainable
         return {**super().get_config(), "trainable": trainable}
 

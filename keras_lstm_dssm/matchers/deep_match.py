@@ -22,19 +22,13 @@ from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
-"""Numbers of topics on the first, the second and the third level.
-
-`LARGE_LEVELS` is for more than 20,000 training pairs.
-"""
+"""Topics on each level; `LARGE_LEVELS` is for more than 20,000 pairs."""
 
 _BATCH = 1024  # number of texts whose words are looked up at once
 
 
 class Patches(NamedTuple):
-    """Holds the query words and the document words of each patch.
-
-    Both fields are word ids, int32 `[patches, largest]`, padded with 0.
-    """
+    """Holds word ids of patches, int32 `[patches, largest]`, padded with 0."""
 
     query: np.ndarray
     document: np.ndarray
@@ -68,9 +62,8 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation."""
     models = import_optional("gensim.models", "baselines")
-    # For the topic model, a query and its document are one text. Query words
-    # are numbered first, then document words: a word that occurs on both sides
-    # has two numbers.
+    # A query and its document are one text of the topic model. A word that
+    # occurs on both sides has two numbers: all query words are numbered first.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
@@ -125,8 +118,7 @@ def probable_words(
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
     shares /= shares.sum(axis=1, keepdims=True)
     before = np.cumsum(shares, axis=1) - shares
-    # A word is listed if the words before it cover less than `mass`. The
-    # tolerance keeps rounding errors from adding a word.
+    # The tolerance keeps rounding errors from adding a word.
     words = np.where(before < mass - 1e-9, ids[order], 0)[:, :largest]
     missing = max(0, largest - words.shape[1])
     return np.pad(words, [(0, 0), (0, missing)]).astype("int32")
@@ -347,10 +339,7 @@ class DeepMatch(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> tf.Tensor:
-        """Computes x' a_r of queries, or y' b_r of documents.
-
-        The result is `(texts, patches, units, rank)`.
-        """
+        """Computes x' a_r or y' b_r, `(texts, patches, units, rank)`."""
         position = tf.range(tf.shape(texts.words)[1])
         equal = tf.equal(
             texts.words[:, :, tf.newaxis], texts.words[:, tf.newaxis]

@@ -183,8 +183,8 @@ class MultiGranCNN(Matcher):
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
         )
-        # The activation is monotone: applied after the maximum, it gives the
-        # same values as before it, and there are fewer cells.
+        # The activation is monotone, so it can follow the maximum, where there
+        # are fewer cells.
         values = self.phrase_similarity.apply(values)
         for convolution, pooling, size in zip(
             self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True

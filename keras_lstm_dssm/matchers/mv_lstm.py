@@ -69,16 +69,15 @@ class PairedTexts(NamedTuple):
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
         """Converts positions in texts, `(pairs, slices, k)`, to vector rows."""
-        # Position -1 marks a missing cell. It becomes the text's first word,
-        # whose vector is then not used.
+        # A missing cell, with position -1, gets the text's first word; the
+        # result of its comparison is not used.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers each pair's rows from each of the tensors `(positions, ..)`.
+        """Gathers each pair's text from each of the tensors `(positions, ..)`.
 
-        Returns tensors `(pairs, longest, ..)`. A shorter text is padded with
-        its last row.
+        Returns `(pairs, longest, ..)`; a text is padded with its last row.
         """
         # The length of a group without pairs is set to 1.
         longest = tf.reduce_max(
@@ -397,10 +396,9 @@ class MVLSTM(Matcher):
     def _score_chosen(
         self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
     ) -> tf.Tensor:
-        # The strongest cells are found without a gradient. `compare_at` then
-        # computes these cells again, with a gradient, which is faster than a
-        # gradient through all cells. `queries` are the rows of `query.vectors`
-        # that belong to queries: vectors of documents may follow them.
+        # The strongest cells are found without a gradient, and then computed
+        # again with a gradient, which is faster than a gradient through all
+        # cells. `queries` are the rows of `query.vectors` without documents.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (

@@ -208,8 +208,7 @@ class RAE(Matcher):
             name="mlp",
         )
         self.mlp.build((None, width))
-        # Four values: mean and standard deviation of the pooled distances, mean
-        # and standard deviation of the differences of lengths.
+        # Mean and deviation of pooled distances, then of length differences.
         self.statistics = self.add_weight(
             (4,), "zeros", trainable=False, name="statistics"
         )
@@ -307,10 +306,7 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Computes the root of each text's tree, `(texts, word_dimension)`.
-
-        For the head `"pool"`, returns `Phrases` instead.
-        """
+        """Computes roots `(texts, word_dimension)`; `Phrases` for `"pool"`."""
         vectors, lengths = clip(texts, self.max_words)
         nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))
         time = tf.shape(vectors)[1]

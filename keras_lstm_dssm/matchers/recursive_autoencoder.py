@@ -29,8 +29,7 @@ class Trees(NamedTuple):
     # `children`, which is 2 k for the left child of merge k and 2 k + 1 for the
     # right child. A root and an unused node have -1.
     slots: tf.Tensor
-    # int32 `[texts, 2 * time - 1]`: number of merges between each node and the
-    # root, 0 for a root.
+    # int32 `[texts, 2 * time - 1]`: number of merges above each node.
     depths: tf.Tensor
 
     @classmethod
@@ -46,8 +45,7 @@ class Trees(NamedTuple):
             tf.stack([text_slots[:, 0], child], 1),
             text_slots[:, 1],
         )
-        # All paths to the root are followed at once. Each iteration goes from a
-        # node to its parent, if there is one, and counts a merge.
+        # All nodes climb to their roots at once, and count the merges.
         node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
 
         def climb(
@@ -160,8 +158,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             time = tf.shape(vectors)[1]
             table = tf.constant(balanced_children(self.max_words))
             children = tf.gather(table, lengths)[:, : time - 1]
-            # The inner nodes have the indices `max_words`, `max_words + 1`, ..
-            # in `table`, and `time`, `time + 1`, .. in the result.
+            # Inner nodes start at `max_words` in `table`, at `time` here.
             is_inner = tf.cast(children >= self.max_words, tf.int32)
             children -= is_inner * (self.max_words - time)
         return Trees.from_children(children, lengths)
@@ -169,10 +166,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def encode(
         self, vectors: tf.Tensor, trees: Trees, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the nodes of given trees.
-
-        Gradients flow through the nodes, not through the choice of the trees.
-        """
+        """Computes the nodes of given trees, with a gradient."""
         merges = tf.shape(vectors)[1] - 1
 
         def merge(k: tf.Tensor, nodes: tf.Tensor) -> tuple[Any, Any]:
@@ -360,8 +354,7 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # `RAE` has frozen the weights, so the tape does not watch them by
-            # itself.
+            # By itself, the tape would skip weights that `RAE` has frozen.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))

@@ -174,8 +174,7 @@ class ARCII(Matcher):
         super().__init__(word_dimension, **kwargs)
         if not filters:
             raise InputError(
-                "filters is empty: give a number of filters for each"
-                " convolution"
+                "filters is empty: give a number of filters per convolution"
             )
         check_each_at_least(1, filters=filters)
         self.filters = list(filters)
@@ -183,8 +182,7 @@ class ARCII(Matcher):
         self.padding = padding
         self.hidden = list(hidden)
         self.max_words = max_words
-        # The outputs for the query and for the document are added, so only one
-        # of them needs a bias.
+        # The outputs for both sides are added, so one bias is enough.
         self.first = [
             MaskedConvolution(
                 self.filters[0],

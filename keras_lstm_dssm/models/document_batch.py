@@ -107,14 +107,10 @@ class DocumentHasher(Hasher):
         return tf.maximum(lengths, 1)
 
     def _first_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
-        """Returns all values, or the first `max_sentences`, of each row.
-
-        An empty row gives one value, `empty`.
-        """
+        """Returns the first values of each row; `empty` for an empty row."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._cut_lengths(rows)
-        # The shift of a row is added to indices in the result to get indices in
-        # `values`.
+        # The index in `values` is the index in the result plus `shift`.
         shift = starts - tf.cumsum(lengths, exclusive=True)
         index = tf.range(tf.reduce_sum(lengths)) + tf.repeat(shift, lengths)
         missing = tf.repeat(tf.equal(rows.row_lengths(), 0), lengths)
@@ -166,10 +162,7 @@ def document_batches(
 
 
 def sentence_batches(x: Any, batch_size: int | None = None) -> tf.data.Dataset:
-    """Makes batches of documents without targets from a list.
-
-    Returns x if x is a dataset.
-    """
+    """Makes batches of documents without targets; returns a dataset as is."""
     if isinstance(x, tf.data.Dataset):
         return x
     documents = _ragged(sentence_lists(x), tf.string)

@@ -438,8 +438,7 @@ class KeyVec(TextModel):
             sentences[: self.max_sentences] or [b""] for sentences in documents
         ]
         sizes = np.array([len(sentences) for sentences in documents], int)
-        # The longest document of a batch determines the number of time steps. A
-        # batch therefore has documents with similar numbers of sentences.
+        # Documents with similar numbers of sentences need fewer time steps.
         order = np.argsort(sizes, kind="stable")
         batches = [
             order[rows].tolist()

@@ -54,8 +54,7 @@ class HashedPairs(NamedTuple):
     # Indices of the titles among the distinct texts of `document`, int32
     # `[titles]`; `None` if all texts are titles.
     titles: tf.Tensor | None = None
-    # The sums and the counts that `log_q_sums` returns.
-    log_q: tuple[tf.Tensor, tf.Tensor] | None = None
+    log_q: tuple[tf.Tensor, tf.Tensor] | None = None  # from `log_q_sums`
     fingerprints: tf.Tensor | None = None  # hashes of titles, int64 `[titles]`
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
     joint: Any = None  # a `JointBatch` if several workers train

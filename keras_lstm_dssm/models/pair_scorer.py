@@ -65,10 +65,7 @@ class TripleHasher(Hasher):
         weights: tf.Tensor | None = None,
         cache: HashedTextCache | None = None,
     ) -> HashedTriples:
-        """Hashes the texts of a batch of triples.
-
-        `query`, `positive` and `negative` are strings `[batch]`.
-        """
+        """Hashes the texts of a batch of triples, strings `[batch]` each."""
         check_rows(queries=query, positives=positive, negatives=negative)
         # A graph with a cache cannot be saved, so the cache is optional.
         distinct = (cache or self.words).distinct
@@ -212,8 +209,7 @@ class PairScorer(TextModel):
             # Keras would warn that a trainable table has no gradient.
             words.embedding.trainable = False
         if not matcher.trainable:
-            # `trainable=False` does not freeze the layers that a matcher adds
-            # afterwards, so their weights are frozen here.
+            # Keras does not freeze the layers that a frozen matcher adds.
             for weight in matcher.weights:
                 weight.trainable = False
         self.words = words

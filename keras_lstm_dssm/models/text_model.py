@@ -27,8 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8
-"""Dtype of the tensors that replace `None`; no other part of a batch has it."""
+_MARKER_DTYPE = tf.uint8  # marks `None`; no part of a batch has this dtype
 
 
 class Hasher:
@@ -176,11 +175,7 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns the clicked titles of all processes, as indices.
-
-        The second result is where the titles of this process begin in the first
-        result.
-        """
+        """Returns all clicked titles, and where those of this process begin."""
         return batch.candidates[:, 0], 0
 
     def sum(
@@ -562,8 +557,8 @@ class TextModel(BuiltModel):
         batches = self.hasher.dataset(batches, untrained=training)
         if is_distributed(self):
             batches = batches.map(_with_markers)
-        # With autotuning, some calls of `fit` would wait at their end until the
-        # sleeping thread of the autotuner wakes up.
+        # With autotuning, some calls of `fit` would wait at the end for the
+        # autotuner's sleeping thread.
         options = tf.data.Options()
         options.autotune.enabled = False
         return batches.with_options(options)

@@ -567,8 +567,7 @@ class TwoTower(SyncedWeights, TextModel):
         """
         self.exchange = exchange
         self.hasher.fingerprints = True
-        # Without a train function, Keras traces the training step again.
-        self.train_function = None
+        self.train_function = None  # Keras traces the training step again
 
     def _batches(
         self, x: Any, y: Any = None, reshuffle: bool = True, **options: Any

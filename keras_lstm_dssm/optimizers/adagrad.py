@@ -84,7 +84,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
                 listed = ", ".join(path.strip("/") for path in paths)
                 raise InputError(
                     f"multipliers: found {name!r}, expected whole sections of "
-                    f"the path of a variable: {listed}"
+                    f"one of the paths {listed}"
                 )
         self._factors = [
             math.prod(

@@ -26,9 +26,7 @@ class _ReadRows(NamedTuple):
     indices: tf.Tensor
     weights: tf.Tensor  # rows of W + mu V, where the gradient is computed
     velocity: tf.Tensor  # rows of V as stored, before the missed updates
-    # mu^m for m updates, the missed updates and the update of this step: V
-    # becomes `decay * velocity` plus the change by the gradient
-    decay: tf.Tensor
+    decay: tf.Tensor  # factor of `velocity` for missed updates and this step
 
 
 def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
@@ -160,9 +158,8 @@ class LazyTables:
     @contextmanager
     def pending_rows_saved(self) -> Iterator[None]:
         """Disables `sync` while a checkpoint is saved."""
-        # `sync` brings rows up to date before a batch reads them, which rounds
-        # the weights differently. A run that is resumed from the checkpoint
-        # would therefore differ from a run without interruption.
+        # `sync` rounds weights once more, so a resumed run would differ from a
+        # run without interruption.
         self._sync_disabled = True
         try:
             yield
@@ -268,8 +265,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         self.momentum = self.add_variable((), start, name="momentum")
         self.middle_momentum = self.add_variable((), start, name="middle")
         self.phases = self.add_variable((3,), "zeros", "int64", name="phases")
-        # The mu of the next training step. All pending updates of rows also
-        # have this mu.
+        # mu of the next training step, and of all pending updates of rows.
         self._mu = self.add_variable((), start, name="pace")
         # The variables without lazy updates are now at W + `_ahead` V.
         self._ahead = _only_copy(self.add_variable((), "zeros", name="ahead"))
@@ -332,10 +328,7 @@ class NesterovMomentum(JointUpdateOptimizer):
     def row_reader(
         self, table: keras.Variable
     ) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Returns the function that reads rows of a lazily updated table.
-
-        Returns `None` for all other variables.
-        """
+        """Returns the reader of a lazily updated table's rows, or `None`."""
         lazy = self._tables.active.get(self.variable_key(table))
         return lazy.read if lazy else None
 
@@ -429,13 +422,13 @@ class NesterovMomentum(JointUpdateOptimizer):
             else tf.convert_to_tensor(gradient)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
-        # The update waits for all gradients. If there are none, because a batch
-        # cannot be read, nothing is changed.
+        # If a batch cannot be read, no part of the update may run. All parts
+        # therefore wait for the gradients.
         with tf.control_dependencies([g for g in grads if g is not None]):
             if self.weight_decay or self.gradient_accumulation_steps:
-                # Keras decays the weights before the update: they must be W. A
-                # step that only accumulates gradients has no update, which
-                # would move the variables to W.
+                # Keras decays the weights before the update: they must be W. In
+                # a step that only accumulates gradients, there is no update
+                # that moves the variables to W.
                 self._shift(0.0)
             super().apply(grads, variables)
             self._set_mu()
@@ -563,7 +556,7 @@ class NesterovSchedule(keras.callbacks.Callback):
         self._phases: Sequence[int] | None = None
 
     def momentum(self, step: int, total: int) -> float:
-        """Returns mu of training step `step` of `total` steps, from 0 on."""
+        """Returns mu of training step `step` (from 0) of `total` steps."""
         return self._momentum_at(step, self._phases_of(0, total))
 
     def _phases_of(self, start: int, total: int) -> Sequence[int]:

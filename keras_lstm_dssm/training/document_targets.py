@@ -104,9 +104,9 @@ class KeyWords:
         """Yields the key words of each document.
 
         Key words are normalised words. Stop words and single ASCII characters
-        are left out. The word with the highest TF-IDF is first. Words with
-        equal TF-IDF are in order of their first occurrence. With
-        `source="summary"`, a document without a summary has no key words.
+        are left out. The order is by descending TF-IDF, then by first
+        occurrence. With `source="summary"`, a document without a summary has no
+        key words.
         """
         from_document = self.source == "document"
         for words in self._words(
@@ -197,9 +197,7 @@ class DocumentTargets:
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
-                # Theta is not used: without summaries, the first sentences are
-                # salient.
-                theta = 0.0
+                theta = 0.0  # not used: the first sentences are salient
             else:
                 theta = salience_threshold(similarities)
         targets, counts = {}, SalienceCounts(theta)
@@ -236,10 +234,7 @@ class DocumentTargets:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
-        """Reads a file that `write` has written.
-
-        Raises `InputError` if the file is missing or damaged.
-        """
+        """Reads what `write` wrote; `InputError` if missing or damaged."""
 
         def parse(value: Any) -> "DocumentTargets":
             targets = {
@@ -260,9 +255,8 @@ class DocumentTargets:
 _POOL = 16  # number of batches whose documents are sorted by length together
 
 _Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Three int arrays of a batch: the indices of its documents, the indices of its
-sentences among the sentences of all documents, and the number of sentences of
-each document."""
+"""Int arrays of a batch: the indices of its documents, the indices of its
+sentences among all sentences, and the number of sentences of each document."""
 
 
 class DocumentExamples:
@@ -391,8 +385,7 @@ class DocumentExamples:
         self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
         order = permutation(len(self), seed, epoch)
-        # Documents with `excerpt` or more sentences count as equally long, so
-        # they stay in random order.
+        # Documents longer than an excerpt count as equal, in random order.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):

@@ -82,8 +82,8 @@ class HybridParts(NamedTuple):
 
         If all weights are the defaults, `HybridSettings.without_dev` chooses
         the weights. The weights of missing parts become 0. If `bm25_words` is
-        not set, it is chosen for `titles`.
-        `queries` are the queries of the training clicks, if known.
+        not set, it is chosen for `titles`. `queries` are the queries of the
+        training clicks, if known.
         """
         names = self.names
         if not queries:

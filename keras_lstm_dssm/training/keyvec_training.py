@@ -282,10 +282,7 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
 def targets_of(
     folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of the documents of train and of `split`.
-
-    Both splits have the salience threshold theta of train.
-    """
+    """Computes the targets of train and `split`, with the theta of train."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)

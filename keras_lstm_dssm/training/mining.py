@@ -183,10 +183,10 @@ class HardNegatives:
     ) -> GivenNegatives | None:
         """Returns the negatives of an epoch, counted from 0.
 
-        Returns `None` before the first mining, or if no title was mined.
-        `begins` is whether no step of the epoch was trained yet. If it is true
-        and mining is due at this epoch, titles are mined; otherwise, the titles
-        of the last mining are read. `clicks` replace the constructor's clicks.
+        Returns `None` before the first mining, or if no title was mined. If
+        mining is due, and the epoch `begins` (no step of it is trained yet),
+        titles are mined. Otherwise, the last mined titles are read. `clicks`
+        replace the constructor's clicks.
 
         Raises:
             InputError: The file is missing, damaged or from another epoch.

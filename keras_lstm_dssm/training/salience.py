@@ -77,7 +77,7 @@ class SalienceCounts:
 
     theta: float
     documents: int = 0
-    sentences: int = 0
+    sentences: int = 0  # of all documents, salient or not
     salient: int = 0
     none: int = 0  # documents with a summary, but no sentence above theta
     full: int = 0  # documents with K salient sentences
@@ -178,8 +178,7 @@ class SalienceTeacher:
             similarities = iter(self.compare(with_summary))
             for document in block:
                 if document.summary:
-                    # Equal sentences need equal values. Without rounding, these
-                    # could differ in the last digits.
+                    # Equal sentences need equal values despite rounding errors.
                     yield np.round(next(similarities).astype(np.float64), 5)
                 else:
                     yield np.full(len(document.sentences), np.nan)
@@ -195,10 +194,7 @@ _K1, _B = 1.2, 0.75
 
 
 class _BM25:
-    """Compares sentences with summaries by BM25.
-
-    The IDF of a word is computed over all training sentences.
-    """
+    """Compares sentences by BM25, with IDFs over all training sentences."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._frequency: Counter[str] = Counter()

@@ -28,8 +28,7 @@ from keras_lstm_dssm.training.initial_model import InitialModel
 from keras_lstm_dssm.training.skip_gram import skip_gram_vectors
 from keras_lstm_dssm.training.train import Training, open_clicks
 
-FILE_NAME = "mined_lists.json.gz"
-"""Name of the file of the negatives that two towers have mined."""
+FILE_NAME = "mined_lists.json.gz"  # negatives that two towers have mined
 
 
 class ScorerTraining(Training):
@@ -171,8 +170,7 @@ def mine_lists(
 ) -> list[JudgedList]:
     """Mines negatives for each query, and writes the lists to a file."""
     towers = open_towers(towers, "negatives_from")
-    # `clicked_lists` looks up the titles that the index finds among the log's
-    # titles in the form of `one_line`, so the index has them in the same form.
+    # `clicked_lists` looks up titles in the form that `one_line` gives them.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})

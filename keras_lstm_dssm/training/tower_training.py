@@ -43,8 +43,7 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_REPLAY_STREAM = 1 << 32
-"""A further seed: old clicks are drawn independently of the batches' order."""
+_REPLAY_STREAM = 1 << 32  # separates replay's draws from the batches' order
 
 
 class Replay:
@@ -177,10 +176,7 @@ class TowerTraining(Training):
     def _text_arguments(
         self,
     ) -> tuple[tuple[str, ...], Mapping[str, Sequence[str]] | None]:
-        """Checks and stores the arguments `titles` and `judged`.
-
-        A resumed run reads the stored arguments.
-        """
+        """Checks and stores `titles` and `judged`; a resumed run reads them."""
         path = self.run.path / "given_texts.json"
         if self.resumed:
             return _read_stored_texts(path)
@@ -201,10 +197,7 @@ class TowerTraining(Training):
         return titles, judged
 
     def new_model(self, initial: InitialModel | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model.
-
-        The weights are random, or copies of the weights of `initial`.
-        """
+        """Builds, adapts and compiles the model; copies `initial` if given."""
         recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
             model = with_fitted_words(recipe, self.config.teacher, seed)
@@ -317,10 +310,10 @@ class TowerTraining(Training):
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and their last epoch, counted from 1.
+        """Returns batches, and the last epoch (from 1) to train on them.
 
-        The batches end before the next mining of negatives. With old clicks,
-        they end with the epoch, because each epoch has different old clicks.
+        This is the epoch before the next mining of negatives, or with old
+        clicks the current epoch, because each epoch has different old clicks.
         """
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs

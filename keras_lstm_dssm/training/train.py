@@ -179,10 +179,7 @@ class Training(ABC):
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns the batches of a call of `fit`, and the epoch they end with.
-
-        The epoch is counted from 1.
-        """
+        """Returns batches, and the last epoch (from 1) to train on them."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
@@ -270,10 +267,7 @@ def open_clicks(
     max_bad_lines: int = 0,
     fields: str | None = None,
 ) -> tuple[ClickLog, DataSource]:
-    """Opens the clicks of a log, of files or of pairs.
-
-    Returns the click log and its `DataSource`.
-    """
+    """Opens clicks from a log, a path or pairs; returns clicks and source."""
     if isinstance(data, ClickLog):
         return data, DataSource(",".join(map(os.fspath, data.paths)))
     if isinstance(data, str | os.PathLike):
@@ -311,8 +305,7 @@ def restore(
         best.best_weights = run.load_model().get_weights()
     is_due = epochs and epochs not in rows and best.is_due(epochs, last)
     if is_due and not steps_in_epoch:
-        # The run stopped after this epoch but before its evaluation, which is
-        # made now.
+        # The run stopped before this evaluation, so it is made now.
         logs: dict[str, float] = {}
         callbacks: list[keras.callbacks.Callback] = [best]
         if saved:

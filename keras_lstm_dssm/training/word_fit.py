@@ -81,8 +81,7 @@ def fit_words(
 
     The vector of a trigram is its row of U times the largest sqrt(IDF).
 
-    Fitting needs memory for all vectors, and 12 bytes for each word of each
-    text.
+    Fitting takes memory for the vectors, and 12 bytes per word of each text.
     """
     files = TeacherFolder(folder)
     # The texts are queries, then titles, then spans of titles, then words.
@@ -124,10 +123,7 @@ def fit_words(
 def _count_matrix(
     columns: np.ndarray, bounds: np.ndarray, width: int
 ) -> sparse.csr_matrix:
-    """Makes a matrix of counts `[rows, width]`, one row for each text or word.
-
-    Row i counts each column index in `columns[bounds[i]:bounds[i + 1]]`.
-    """
+    """Makes a matrix whose row i counts `columns[bounds[i]:bounds[i + 1]]`."""
     ones = np.ones(len(columns), np.float32)
     return sparse.csr_matrix((ones, columns, bounds), (len(bounds) - 1, width))
 
