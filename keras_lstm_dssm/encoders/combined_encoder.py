@@ -245,7 +245,7 @@ class CombinedEncoder(TextEncoder):
 MAX_BYTES = 1 << 28
 """Default limit of a cache, in bytes: 131,072 rows of 512 float32 numbers."""
 
-_PADDED_ROWS = 64  # a multiple of the vector width of any CPU
+_PADDED_ROWS = 64  # a multiple of the SIMD width of any CPU
 
 
 class UntrainedColumnCache:
