@@ -401,7 +401,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint if it is needed, or if it takes little time."""
+        """Saves a checkpoint if it is needed, or if saving is quick enough."""
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _MIN_INTERVAL * self._seconds

@@ -268,10 +268,7 @@ class Program(FlagSet):
     def _reported(
         self, work: Callable[..., int | None], *arguments: Any
     ) -> int | None:
-        """Calls `work`. After an error, prints a line and returns 1.
-
-        After Ctrl-C, returns 130.
-        """
+        """Calls `work`; prints an error, and returns 1 (or 130 for Ctrl-C)."""
         try:
             return work(*arguments)
         except BrokenPipeError:  # `head`, for example, has closed the pipe

@@ -50,10 +50,7 @@ def _not_installed(module: str | None, extra: str) -> InputError:
 def check_at_least(
     least: int, /, optional: bool = False, **values: Any
 ) -> None:
-    """Checks that each value is a whole number of `least` or more.
-
-    If `optional` is set, a value may be `None`.
-    """
+    """Checks for whole numbers of `least` or more; `optional` allows `None`."""
     for name, value in values.items():
         if optional and value is None:
             continue

@@ -27,9 +27,7 @@ from typing import IO, Any
 from keras_lstm_dssm.errors import InputError
 
 _STANDARD_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
-# A temporary name has at most this many bytes of the final name. File systems
-# allow 255 bytes, including our prefix.
-_MAX_NAME_BYTES = 200
+_MAX_NAME_BYTES = 200  # file systems allow 255, including our prefix
 _TOKEN_BYTES = 8  # length of the random part of a temporary name
 
 
@@ -41,12 +39,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = path if to_stream else Path(os.path.realpath(path))
     folder = Path(tempfile.mkdtemp()) if to_stream else target.parent
     name = target.name
-    # A name that is too long loses its start, because Keras needs the suffix
-    # `.keras`.
+    # A long name is cut at its start, because Keras needs the suffix `.keras`.
     while len(os.fsencode(name)) > _MAX_NAME_BYTES:
         name = name[1:]
-    # The token is random, because two containers that share the folder may have
-    # equal process ids.
+    # The token is random, because two containers may have equal process ids.
     partial = folder / f".partial-{secrets.token_hex(_TOKEN_BYTES)}-{name}"
     lock: int | None = None
     try:

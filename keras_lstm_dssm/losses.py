@@ -83,8 +83,7 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         clicked_cells = tf.stack([rows, clicked], axis=1)
 
         # Loss and gradient take 0.6 of the time of TensorFlow's softmax
-        # cross-entropy. If labels are indices, they take 0.3 of the time of
-        # TensorFlow's. With p = softmax(g R),
+        # cross-entropy, or 0.3 if labels are indices. With p = softmax(g R),
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:

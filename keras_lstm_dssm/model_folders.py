@@ -134,10 +134,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects the versions to serve, by the policy in `config`.
-
-    Without a policy, the newest `latest` versions are served.
-    """
+    """Selects versions by the policy in `config`, else the `latest` newest."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

@@ -52,8 +52,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 _gradients: weakref.WeakValueDictionary[str, Gradient] = (
     weakref.WeakValueDictionary()
 )
-"""Registered name -> gradient. An attribute of the gradient's graph keeps the
-gradient alive."""
+"""Registered name -> gradient. The gradient's graph keeps it alive."""
 
 _unused_names: list[str] = []
 """Registered names that are free, because their graphs were freed."""
@@ -69,10 +68,7 @@ def _hold(graph: tf.Graph, gradient: Gradient) -> str:
 
 
 def _new_name() -> str:
-    """Registers a name for gradients.
-
-    The name is unique across processes, because saved models contain it.
-    """
+    """Registers a globally unique name: saved models contain the name."""
     name = f"KerasLSTMDSSM-{uuid.uuid4()}"
 
     @tf.RegisterGradient(name)

@@ -52,7 +52,7 @@ class Shaded:
     kind: ClassVar[str] = "shaded"
     text: str
     share: float  # strength of the colour, from 0 to 1
-    note: str  # text that is shown while the pointer rests on the cell
+    note: str  # shown while the pointer rests on the text
 
     @property
     def opacity(self) -> float:

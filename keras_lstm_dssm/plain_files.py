@@ -331,7 +331,7 @@ def _readable_lines(path: str) -> int:
 
 
 def _last_line_end(data: bytes) -> int:
-    """Returns the index after the last whole line that is not blank."""
+    """Returns the end of the last whole line, without final blank lines."""
     end = len(data.rstrip())
     if not end:
         return 0

@@ -87,10 +87,7 @@ def shares_strategy(
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns a variable, or the only replica's copy of the variable.
-
-    Rows of the result can be assigned.
-    """
+    """Returns the only replica's copy of a variable: rows can be assigned."""
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values
@@ -174,10 +171,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
                 store[str(number)] = value
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables.
-
-        Only warns if the file has more variables, or fewer.
-        """
+        """Loads the variables, or warns if their number in the file differs."""
         stored = {key.split("_")[0] for key in store.keys()}
         if len(stored) != len(self.variables):
             super().load_own_variables(store)  # warns, and loads nothing

@@ -22,8 +22,7 @@ def register(cls: T) -> T:
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
     """Returns constructor arguments of an instance: name -> value.
 
-    Included are the constructors of `base` and of all classes derived from
-    `base` to which the instance belongs.
+    Included are the constructors from `base` down to the instance's class.
     """
     names = [
         name

@@ -367,10 +367,9 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
 def config_of_run(
     run: RunFolder, stored: Mapping[str, Any], **options: Any
 ) -> TrainingConfig:
-    """Returns the options of a training that is resumed.
+    """Returns the options with which a run is resumed.
 
-    `stored` is the content of the run's `config.json`. `options` are those
-    options that `config.json` never has.
+    `stored` is the content of `config.json`. `options` are not stored there.
     """
     with damage_named(
         run.config,

@@ -37,18 +37,14 @@ CHECKED_TEXTS = 8  # number of texts whose new and stored vectors are compared
 BATCH = 1024  # largest number of texts in a request to an encoder's process
 _GRACE = 5.0  # seconds for the exit handlers of an encoder's process
 _LICENCE_LENGTH = 60  # characters; some packages give the whole licence
-# New and stored vectors count as equal from this cosine on: the padding in a
-# batch changes the last bits of a vector.
+# From this cosine on, vectors count as equal: padding changes the last bits.
 _LEAST_COSINE = 0.999
 
 
 def is_same_encoder(
     encode: OutsideEncoder, texts: Sequence[str], vectors: np.ndarray
 ) -> bool:
-    """Returns whether an encoder's vectors of `texts` still equal `vectors`.
-
-    `vectors` have length 1.
-    """
+    """Returns whether an encoder still maps `texts` to these unit vectors."""
     new_vectors = encode(texts)
     return new_vectors.shape == vectors.shape and np.allclose(
         np.sum(new_vectors * vectors, axis=1),
@@ -177,7 +173,8 @@ def licence_of(spec: str) -> str | None:
         )
         return match and match[1]
     module = spec.partition(":")[0].partition(".")[0]
-    # Python 3.10 knows the modules of few packages: the names may be equal.
+    # Python 3.10 lists the modules of few packages. A package that is not
+    # listed often has the name of its module.
     packages = metadata.packages_distributions().get(module, [module])
     for name in (spec, *packages):
         with suppress(metadata.PackageNotFoundError, ValueError):

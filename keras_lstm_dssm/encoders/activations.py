@@ -90,8 +90,8 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        This is the text's vector before scaling to unit length. A vector of a
-        `CombinedEncoder` also has columns that are not of the LSTM.
+        This is the text's vector before scaling to unit length. For a
+        `CombinedEncoder`, this is only the columns of the LSTM.
         """
         return np.concatenate([network.final_y for network in self.directions])
 

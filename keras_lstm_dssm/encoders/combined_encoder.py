@@ -243,11 +243,9 @@ class CombinedEncoder(TextEncoder):
 
 
 MAX_BYTES = 1 << 28
-"""Default limit of a cache's bytes: 131,072 rows of 512 float32 numbers."""
+"""Default limit of a cache, in bytes: 131,072 rows of 512 float32 numbers."""
 
-# Batches are padded to a multiple of this number of rows, which is itself a
-# multiple of the vector width of any CPU.
-_PADDED_ROWS = 64
+_PADDED_ROWS = 64  # a multiple of the SIMD width of any CPU
 
 
 class UntrainedColumnCache:

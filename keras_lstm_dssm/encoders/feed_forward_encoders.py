@@ -109,8 +109,7 @@ class CLSMEncoder(TextEncoder):
         """Computes the output y of each distinct text."""
         word_index, text_index = words.flat()
         rows = self.embedding(words, training=training)
-        # Row w * window + o belongs to distinct word w at position o of the
-        # window.
+        # Row w * window + o is of distinct word w at position o of a window.
         rows = tf.reshape(rows, [-1, self.filters])
         first_row = self._windows(word_index) * self.window
         row_index = first_row + tf.range(self.window)
@@ -126,10 +125,7 @@ class CLSMEncoder(TextEncoder):
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns the window around each of n values, `(n, window)`.
-
-        Positions before the first value and after the last value have -1.
-        """
+        """Returns the window around each value, `(n, window)`, padded by -1."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(

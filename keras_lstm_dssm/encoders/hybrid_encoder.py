@@ -23,7 +23,7 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """What computes a part, a range of columns, of a hybrid's vectors."""
+    """The encoder and layers that compute a part (columns) of the vectors."""
 
     encoder: TextEncoder
     layers: list[Any]  # the layers of `encoder` that compute the columns
@@ -54,7 +54,7 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        # Keras adds the weights of layers in an attribute to `holder.weights`.
+        # Keras finds the layers in this attribute, for `holder.weights`.
         holder.parts = [
             layer for part in self.parts.values() for layer in part.layers
         ]

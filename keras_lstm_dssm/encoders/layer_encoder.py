@@ -58,10 +58,7 @@ def _serialise(layer: keras.layers.Layer) -> Any:
 def _without_names(
     value: Any, names: Container[str], index_of: Mapping[str, int]
 ) -> Any:
-    """Removes the names of layers from a serialised layer.
-
-    Where a connection names a layer, `index_of` replaces the name by an index.
-    """
+    """Removes names of layers; connections get an index from `index_of`."""
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
             index_of = {
@@ -83,8 +80,7 @@ def _without_names(
         }
     if isinstance(value, list | tuple):
         match value:
-            # A connection: name of a layer, index of its call, index of its
-            # output.
+            # A connection: layer name, index of its call, index of its output.
             case [str(name), int(), int()] if name in index_of:
                 return [index_of[name], *value[1:]]
         return [_without_names(item, names, index_of) for item in value]

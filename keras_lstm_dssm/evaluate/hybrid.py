@@ -68,8 +68,7 @@ another, in this order."""
 # Probabilities are calibrated on this many top titles of each query.
 _FIRST = 10
 _LEAST_SCALE = 1e-3  # a smaller scale from `calibrate` is not used
-# `weak` is set so that this share of the relevant titles that rank first has a
-# higher probability.
+# Share of the relevant titles at rank 1 whose probability is above `weak`.
 _NOT_WEAK = 0.9
 
 
@@ -184,7 +183,7 @@ def measure_hybrid(
     stored: HybridSettings | None = None,  # settings that were fitted earlier
     queries: Sequence[str] = (),  # queries of the training clicks
 ) -> Measured:
-    """Measures a hybrid of a `TwoTower` and BM25, and each of them alone.
+    """Measures a hybrid of a `TwoTower` and BM25, and each of its parts alone.
 
     The weights are fitted to dev. If there is no dev, or dev is measured, the
     weights are those of `stored`, or by default those of `HybridSettings`.

@@ -72,10 +72,7 @@ argument `split` of encoders."""
 
 
 class TokenizedTitles:
-    """Splits titles into words: `ids[i]` lists the ids of title i's words.
-
-    Words that are missing in a given `vocabulary` are left out.
-    """
+    """Splits titles into words: `ids[i]` lists the ids of title i's words."""
 
     def __init__(
         self,
@@ -105,10 +102,7 @@ class TokenizedTitles:
 
 
 def count_matrix(lists: Sequence[Sequence[int]], size: int) -> Any:
-    """Counts how often each list contains each id: CSR `[lists, size]`.
-
-    The counts are float32. All ids are below `size`.
-    """
+    """Counts ids (below `size`) in each list: float32 CSR `[lists, size]`."""
     from scipy import sparse
 
     # The indices are int32, as k-means of scikit-learn 1.7 requires.

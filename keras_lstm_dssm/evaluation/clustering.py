@@ -47,8 +47,7 @@ def k_means(
 ) -> np.ndarray:
     """Scales vectors to length 1; returns their k-means clusters, int `[n]`.
 
-    If there are fewer distinct vectors than `clusters`, each distinct vector is
-    a cluster.
+    If fewer vectors than `clusters` are distinct, each of these is a cluster.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
@@ -200,10 +199,7 @@ class ClusterTask(NamedTuple):
         }
 
     def random_queries(self) -> QueryMeasures:
-        """Returns seed -> measure -> mean value of 20 random clusterings.
-
-        All seeds have the same values.
-        """
+        """Returns seed -> measure -> mean value of 20 random clusterings."""
         values = _random_measures(tuple(self.classes.values()))
         return {str(seed): dict(values) for seed in range(self.seeds)}
 

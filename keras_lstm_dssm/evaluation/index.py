@@ -267,10 +267,7 @@ def encode_texts(encode: Encode, texts: Iterable[str]) -> np.ndarray:
 
 
 def unit_vectors(vectors: np.ndarray, name: str = "row") -> np.ndarray:
-    """Scales `vectors` to unit length, float32 `[n, d]`.
-
-    Zero vectors stay zero.
-    """
+    """Scales rows to unit length, float32 `[n, d]`. Zero rows stay zero."""
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim != 2:
         raise InputError(
@@ -299,11 +296,8 @@ def _encode_function(encoder: Any) -> Encode:
 
 _SAMPLED_IN_CLUSTER = 32  # k-means reads this many titles for each cluster
 _ROUNDS = 6  # iterations of k-means
-# Largest number of results in memory: queries x searched clusters x k.
-_RESULTS_AT_ONCE = 2**25
-# Number of scores that a thread computes at once: 64 MiB, and 128 MiB to sort
-# them.
-_SCORES_AT_ONCE = 2**24
+_RESULTS_AT_ONCE = 2**25  # limit of queries x searched clusters x k
+_SCORES_AT_ONCE = 2**24  # 64 MiB in a thread, and 128 MiB to sort them
 _THREADS = 2
 _GROUPS_PER_RESULT = 4  # number of groups of scores in `_largest`, per result
 
@@ -311,9 +305,9 @@ _GROUPS_PER_RESULT = 4  # number of groups of scores in `_largest`, per result
 class IVFIndex:
     """Searches titles approximately, by an inverted file of clusters (IVF).
 
-    n titles are divided into sqrt(n) clusters. A query is compared only with
-    the titles of its nearest clusters (Sivic and Zisserman 2003). Therefore n
-    queries take time O(n^1.5), not O(n^2).
+    n titles are divided into at most sqrt(n) clusters. A query is compared only
+    with the titles of its nearest clusters (Sivic and Zisserman 2003).
+    Therefore n queries take time O(n^1.5), not O(n^2).
     """
 
     def __init__(
@@ -343,10 +337,9 @@ class IVFIndex:
         clusters: int,  # number of clusters to search
         progress: bool = False,
     ) -> np.ndarray:
-        """Returns the indices of the nearest titles, int `[queries, k]`.
+        """Returns indices of titles, int `[queries, k]`, nearest first.
 
-        In each row, the nearest title is first. A row ends in -1 if fewer than
-        k titles are found.
+        A row ends in -1 if fewer than k titles are found.
         """
         check_at_least(1, k=k, clusters=clusters)
         nearest_rows = np.full((len(queries), k), -1)

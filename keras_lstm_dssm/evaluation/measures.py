@@ -34,7 +34,7 @@ def tie_groups(
 
 def expected_measures(
     groups: Iterable[TieGroup],  # groups of tied documents, best first
-    judged: Iterable[int],  # grades of all documents; at least one is relevant
+    judged: Iterable[int],  # all judged grades; at least one is relevant
     min_relevant: int = 1,
     depth: int | None = None,  # number of ranks that count; `None`: all ranks
 ) -> dict[str, float]:

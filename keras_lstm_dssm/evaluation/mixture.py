@@ -92,10 +92,7 @@ def mixture_part(name: str, system: Any) -> PartSystem:
 
 
 def _from_0_to_1(scores: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Returns (s - lowest) / (highest - lowest) for each score s.
-
-    If all scores are equal, the results are 0.
-    """
+    """Returns (s - lowest) / (highest - lowest), or 0 if all s are equal."""
     scores = np.asarray(scores, np.float32)
     if not scores.size:
         return scores
@@ -108,8 +105,7 @@ def weighted_sum(
     weights: Sequence[float], scores: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Returns sum_i w_i s_i of float32 arrays of equal shape, as float32."""
-    # Reranking and search both call this function, so that a document has
-    # bitwise equal scores in both.
+    # Reranking and search both call this, so their scores are bitwise equal.
     total = np.zeros_like(scores[0])
     for weight, part_scores in zip(weights, scores, strict=True):
         total += np.float32(weight) * part_scores

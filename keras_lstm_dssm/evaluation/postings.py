@@ -35,10 +35,7 @@ from lstm_dssm_client.bm25 import (
 
 
 def _plain(word: str) -> str:
-    """Removes the accents of a word, unless the result is a stop word.
-
-    "thé" keeps its accent, because "the" is a stop word.
-    """
+    """Removes accents, unless the result is a stop word: "thé" is kept."""
     plain = unaccented(word)
     return word if plain in STOP_WORDS else plain
 
@@ -68,8 +65,7 @@ def term_tokenizer(kind: str, max_words: int | None = None) -> Tokenizer:
 
 _SAMPLE = 10_000
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
-# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, and the
-# scripts of Chinese and Japanese.
+# Thai, Lao, Burmese, Khmer, Chinese and Japanese have no spaces between words.
 _UNSEPARATED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 )
@@ -108,8 +104,7 @@ def inflections(stem: str) -> list[str]:
     """
     if not _ENGLISH(stem):
         return []
-    # An ending replaces the i at the end of a stem: the stem of "battery" is
-    # "batteri".
+    # Endings replace a final i: the stem of "battery" is "batteri".
     base = stem[:-1] if stem[-1] == "i" else stem
     forms = [base + ending for ending in _ENDINGS]
     if base != stem:

@@ -36,11 +36,7 @@ _SUBNORMAL = 0x007FFFFF
 
 
 class TieBreaker:
-    """Orders documents by score.
-
-    Documents with equal scores are ordered by a hash of query id and document
-    id.
-    """
+    """Orders documents by score, ties by a hash of query id and document id."""
 
     def __init__(self, document_ids: Sequence[str]) -> None:
         self._ids = np.array(document_ids, dtype=object)
@@ -76,10 +72,7 @@ class TieBreaker:
         depth: int | None,
         positions: np.ndarray,
     ) -> np.ndarray:
-        """Returns the indices of the largest of n scores, largest score first.
-
-        The array is `[min(n, depth)]`, or `[n]` if `depth` is `None`.
-        """
+        """Returns indices of the `depth` largest scores, largest first."""
         best = np.flatnonzero(scores >= kth_largest(scores, depth))
         ties = _mix(self._hashes[positions[best]] ^ np.uint64(_hash(query_id)))
         return best[np.lexsort((ties, -scores[best]))[:depth]]
@@ -93,9 +86,7 @@ def rank_lists(lists: ListScores) -> Run:
     }
 
 
-# If there are more than `_FOLD * k` scores, `kth_largest` first compares the
-# maxima of groups of scores.
-_FOLD = 64
+_FOLD = 64  # above `_FOLD * k` scores, `kth_largest` compares groups first
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
@@ -111,10 +102,7 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
 
 
 def strictly_descending(scores: np.ndarray) -> np.ndarray:
-    """Lowers tied scores as little as possible, so that all scores differ.
-
-    `scores` are float32 `[n]`, in descending order.
-    """
+    """Lowers ties in descending float32 scores `[n]` as little as possible."""
     # Neighbouring floats are consecutive integers if their bits are read as
     # sign and magnitude. If s[i] is the integer of score i, the result is
     # r[i] = min(s[i], r[i-1] - 1). So r[i] + i is the running minimum of

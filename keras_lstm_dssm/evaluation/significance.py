@@ -58,7 +58,8 @@ def randomisation_test(
 
     # SciPy flips the signs of an array of ones; `absolute_sums` applies the
     # signs to the differences of all systems.
-    # 2^n overflows in SciPy 1.15, the last version for Python 3.10.
+    # SciPy 1.15, the last version for Python 3.10, computes the number of sign
+    # patterns, 2^n. For many queries, this overflows, with a warning.
     with np.errstate(over="ignore"):
         return stats.permutation_test(
             (np.ones(len(differences)),),

@@ -226,7 +226,7 @@ def system_of(
 
 
 def words_of(model: Any) -> str:
-    """Returns the key of the tokenizer that splits texts as a model does."""
+    """Returns the key in `TOKENIZERS` for a model's way of splitting texts."""
     layer = getattr(model, "words", None)
     if layer is None and hasattr(model, "document_encoder"):
         layer = model.document_encoder.trigrams
@@ -235,10 +235,7 @@ def words_of(model: Any) -> str:
 
 
 class CachedEncoder:
-    """Encodes each text once, and keeps the vectors in memory.
-
-    The encoder's weights must not change.
-    """
+    """Encodes each text once; the encoder's weights must not change."""
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode

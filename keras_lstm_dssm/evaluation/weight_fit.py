@@ -11,12 +11,10 @@ L2 = 2e-4  # factor of the squared weights in the loss of `fit_weights`
 
 
 class JudgedList(NamedTuple):
-    """The candidates of a query, with their scores and their relevance.
+    """The candidates of a query, with their scores and their relevance."""
 
-    A part of a mixture is a system whose weighted scores the mixture adds.
-    """
-
-    parts: np.ndarray  # score of each part, float `[candidates, parts]`
+    # Scores of the parts (the systems to mix), float `[candidates, parts]`.
+    parts: np.ndarray
     relevant: np.ndarray  # bool `[candidates]`
 
 
@@ -44,8 +42,7 @@ def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
         [judged.relevant / judged.relevant.sum() for judged in used]
     )
 
-    # The term with `L2` keeps the weights finite, even if weights exist that
-    # rank all lists perfectly.
+    # `L2` stops the growth of weights that rank all lists perfectly.
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         scores = parts @ weights
         scores -= np.maximum.reduceat(scores, first)[row]
