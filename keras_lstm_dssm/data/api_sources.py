@@ -277,7 +277,8 @@ def documented() -> Iterator[Definition]:
                     getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
-    # All but modules come again: also from C modules, methods as "Path.open".
+    # Functions and classes come a second time, with those of C modules. Methods
+    # come a second time with names such as "Path.open".
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions
