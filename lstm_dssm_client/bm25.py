@@ -30,8 +30,7 @@ PAIRED = (
     "[\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\U00020000-\U000323af]"
 )
-"""Regular expression of one Chinese, Japanese or Korean letter. RE2 and Python
-interpret it in the same way."""
+"""Regular expression of one Chinese, Japanese or Korean letter, for RE2 too."""
 
 _IS_PAIRED = re.compile(PAIRED)
 
@@ -123,10 +122,7 @@ def word_forms(
 
 
 def idf(frequency: Any, count: int) -> np.ndarray:
-    """Returns Lucene's IDF of terms.
-
-    `frequency` is the number of texts with a term, out of `count` texts.
-    """
+    """Returns Lucene's IDF of terms that `frequency` of `count` texts have."""
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -147,8 +143,7 @@ class Postings(NamedTuple):
     size: int  # number of documents
     term_of: Mapping[str, int]  # form of a word -> index of a term, or `STOP`
     words: int  # number of BM25 terms; terms from this index on are numbers
-    # Term t is in the documents `documents[bounds[t] : bounds[t + 1]]`; int64.
-    bounds: np.ndarray
+    bounds: np.ndarray  # term t: `documents[bounds[t] : bounds[t + 1]]`, int64
     documents: np.ndarray  # the documents of each term, ascending, int32
     scores: np.ndarray  # BM25 scores of `documents`, float32; 1 for numbers
 
@@ -246,7 +241,7 @@ class TermScores:
         self.idf[: postings.words] = idf(
             frequency[: postings.words], postings.size
         )
-        self.idf[UNKNOWN] = idf(0, postings.size)  # item -1
+        self.idf[UNKNOWN] = idf(0, postings.size)  # the last item
         first = postings.bounds[postings.words]
         scores = bm25_weight * postings.scores
         scores[first:] = number_weight
@@ -286,10 +281,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns the name of a match's part, and its scores in `documents`.
-
-        The score is 0 in documents without the term.
-        """
+        """Returns the name of a match's part, and its scores in `documents`."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

@@ -125,10 +125,9 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "model_version_status": (1, "repeated ModelVersionStatus")
     },
 }
-"""Name of a message -> name of a field -> the field's number and type. Types
-are protobuf scalars or messages. The prefix `repeated` marks lists, and the
-prefix `map` marks maps with string keys. Enums are declared as `int32`, which
-gives equal bytes."""
+"""Message -> field -> the field's number and type. Types are protobuf scalars
+or messages. The prefix `repeated` marks lists, and the prefix `map` marks maps
+with string keys. Enums are declared as `int32`, which gives equal bytes."""
 
 
 def _file() -> FileDescriptorProto:
@@ -209,10 +208,7 @@ def has_field(values: np.ndarray) -> bool:
 
 
 def write_tensor(values: np.ndarray, proto: Any) -> None:
-    """Writes an array into a `TensorProto`.
-
-    Raises `TypeError` for a dtype that has no field.
-    """
+    """Writes an array to a `TensorProto`; `TypeError` for an unknown dtype."""
     if not has_field(values):
         raise TypeError(f"there is no tensor of dtype {values.dtype}")
     proto.dtype, field = _FIELDS[dtype_name(values)]

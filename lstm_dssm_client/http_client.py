@@ -459,10 +459,7 @@ class _HttpTransport:
         body: bytes | None,
         end: float,
     ) -> tuple[http.client.HTTPResponse, bytes]:
-        """Sends a request; returns the reply and its body.
-
-        At most `_max_bytes` + 1 bytes of the body are read.
-        """
+        """Sends a request; reads up to `_max_bytes` + 1 bytes of the reply."""
         sock: Any = connection.sock  # a _TimedSocket
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):

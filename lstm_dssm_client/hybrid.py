@@ -83,8 +83,7 @@ class Hybrid:
     def scores(
         self,
         text: bytes,
-        # Cosines of the query with all documents; None without an encoder.
-        cosines: np.ndarray | None,
+        cosines: np.ndarray | None,  # of all documents; None without an encoder
     ) -> np.ndarray:
         """Returns all documents' log-odds without `base`, float32 `[count]`."""
         scores: Any = np.float32(0)
@@ -104,10 +103,7 @@ class Hybrid:
         query: np.ndarray | None,  # the query's vector; None without an encoder
         vectors: np.ndarray | None,  # vectors of `rows`; None without encoder
     ) -> list[tuple[dict[str, float], dict[str, dict[str, float]]]]:
-        """Explains the scores of the documents `rows`.
-
-        Returns `ExplainedHit.parts` and `ExplainedHit.words` of each document.
-        """
+        """Returns `ExplainedHit.parts` and `.words` of the documents `rows`."""
         parts = {name: np.zeros(len(rows)) for name in HYBRID_PARTS}
         words: dict[str, list[dict[str, float]]] = {
             name: [{} for _ in rows] for name in EXPLAINED_PARTS

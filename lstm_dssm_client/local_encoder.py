@@ -47,8 +47,7 @@ class Words(NamedTuple):
 
 
 Compose = Callable[[Words], np.ndarray]
-"""Function that computes the vectors of texts, `[texts, dimension]`. `unit`
-scales the vectors later."""
+"""Function that computes unscaled vectors of texts, `[texts, dimension]`."""
 
 
 class LocalEncoder:
@@ -154,8 +153,7 @@ def by_time(
     """Sorts the values of sequences by time step.
 
     Returns the first values of all sequences, then the second values, and so
-    on; and how many values each time step has. With `reverse`, the first time
-    step has the last value of each sequence.
+    on; and how many values each time step has.
     """
     if len(lengths) == 1:
         return values[:: -1 if reverse else 1], [1] * len(values)
@@ -390,10 +388,9 @@ def _word_sum(config: Mapping[str, Any], weights: Weights) -> Compose:
 def _keyed_rows(
     weights: Weights, name: str, count: int, width: int
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Returns a function that looks up the rows of keys.
+    """Returns a function: keys -> rows, and whether each key is known.
 
-    The function returns a row for each key, and whether each key is known. The
-    row of an unknown key is 0.
+    The row of an unknown key is 0.
     """
     sorted_keys = weights.array(f"{name}/keys", count, dtype=np.int64)
     codes = weights.array(f"{name}/codes", count, width, dtype=np.int8)
@@ -423,5 +420,4 @@ PARTS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "CombinedEncoder/towers": _trained_columns,
     "CombinedEncoder/words": _word_sum,
 }
-"""Name of a part of an encoder's vectors -> function from config and weights to
-`Compose`."""
+"""Name of an encoder part -> function from config and weights to `Compose`."""

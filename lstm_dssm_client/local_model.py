@@ -156,10 +156,7 @@ class LocalModel:
         k: int,
         tags: Iterable[str],
     ) -> list[list[tuple[int, float]]]:
-        """Checks the tags; returns the best documents of each text.
-
-        A document is a pair of its index and its score.
-        """
+        """Checks the tags; returns indices and scores of the best documents."""
         tag_text = tags_as_bytes(tags)
         if tag_text and not documents.rows_of_tag:
             raise no_tags(self.target)
@@ -256,9 +253,8 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal vectors are stored as one row, so that their documents have
-        # equal scores. Two equal rows could have different scores, because the
-        # last bits of a product depend on the position of the row.
+        # Equal vectors share a row. Two rows could have different scores,
+        # because the last bits of a product depend on the position of the row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file

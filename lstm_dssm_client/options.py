@@ -10,8 +10,7 @@ from pathlib import Path
 
 from lstm_dssm_client.errors import InputError
 
-# Maximum timeout in seconds. gRPC takes a huge timeout for a past deadline.
-_DAY = 86_400
+_DAY = 86_400  # seconds; gRPC reads a huge timeout as a past deadline
 
 
 def checked_timeout(timeout: float) -> float:

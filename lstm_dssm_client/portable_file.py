@@ -35,8 +35,7 @@ VARIABLES = Path("variables", "variables.data-00000-of-00001")
 FORMAT = 3
 """Number of the format. Files with other numbers cannot be read."""
 
-# Size in bytes below which an array is not shared with a SavedModel.
-_LEAST_SHARED = 4096
+_LEAST_SHARED = 4096  # bytes; smaller arrays are not shared with a SavedModel
 
 _HEADER, _CHECKSUM = "lstm_dssm", "crc32"  # keys of safetensors' metadata
 
@@ -73,10 +72,7 @@ def _variables_of(path: str | os.PathLike[str]) -> Path:
 def _shared_arrays(
     variables: Path, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[int, str, tuple[int, ...]]]:
-    """Finds arrays in the file `variables`.
-
-    Returns the offset, dtype and shape of each array that it found, by name.
-    """
+    """Finds arrays in `variables`; returns name -> offset, dtype and shape."""
     shared: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     if not variables.is_file():
         return shared
@@ -161,10 +157,7 @@ class Table(NamedTuple):
 
 
 class PortableFile:
-    """Reads and checks a portable model.
-
-    The function `reading` converts errors to `InputError`.
-    """
+    """Reads and checks a portable model; `reading` converts its errors."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         with safe_open(path, "np") as file:

@@ -50,8 +50,7 @@ from lstm_dssm_client.signatures import (
     tags_from_outputs,
 )
 
-# Number of attempts to encode or score all texts with one version of a model.
-_ATTEMPTS = 3
+_ATTEMPTS = 3  # to encode or score all texts with one version of a model
 
 
 class Predict(NamedTuple):

@@ -46,8 +46,8 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters that rules below name. The ranges in `signs` of `unicode_tables`
-omit these characters."""
+"""Characters that rules below name. Of these characters, the ranges in `signs`
+of `unicode_tables` have only `ORDINALS`."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -121,8 +121,7 @@ def _without_thousands(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # Matches any other number as a whole, without a change. Otherwise a
-        # match could begin inside of such a number.
+        # Matches other numbers as a whole: no match may begin inside of one.
         f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -192,9 +191,8 @@ class SignRules:
                 rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
             ),
             Rule(f"{_ZERO_WIDTH_SPACE}([{_TYPED_SIGNS}])", r"\1"),
-            # Removes the space after an ASCII sign. The space is kept before a
-            # superscript, which marks a footnote unless U+2044 (in a fraction)
-            # follows.
+            # Removes spaces after ASCII signs, except before superscripts that
+            # are no part of a fraction: these are footnotes.
             Rule(
                 f"([{_TYPED_SIGNS}]){_ZERO_WIDTH_SPACE}"
                 f"([^{_RAISED}]|[{_RAISED}]+\u2044)",
@@ -284,22 +282,19 @@ TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""The layer `WordSketch` has two tables of random signs (+1 or -1) with 2,048
-rows each, and 2^17 counters of document frequencies. The start of a word, which
-is also hashed, has 3 trigrams."""
+"""The layer `WordSketch` has two tables of +1 and -1 with 2,048 rows each, and
+2^17 counters of document frequencies. The start of a word has 3 trigrams."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""Added to the key of a word's start. A short word such as `cat` has the same
-trigrams as its start; the offset gives the word and the start different keys.
-"""
+"""Added to the key of a word's start. The word `cat` and its start have equal
+trigrams, but need different keys."""
 
 Shift = Callable[[Any, Any], Any]
-"""Function that shifts numbers to the right by a number of bits:
-`np.right_shift` or TensorFlow's equivalent."""
+"""Shifts numbers to the right: `np.right_shift` or TensorFlow's equivalent."""
 
 
 def sketch_mix(numbers: Any, shift: Shift) -> Any:
@@ -314,8 +309,7 @@ OTHER_SPACES = "\t-\r\u0085\u1680\u2028\u2029"
 
 _SPACE = re.compile(f"[ {OTHER_SPACES}]")
 
-# Tables for `bytes.translate`, by the rule for words: bytes that separate words
-# become spaces, and letters become lower case.
+# Tables of `bytes.translate`: separators become spaces, letters lower case.
 _ASCII = {
     split: bytes(
         ord(chr(byte).lower()) if keep(chr(byte)) else ord(" ")
@@ -332,8 +326,7 @@ class _Tables(NamedTuple):
     """Content of `unicode_tables`. Ranges are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    # Character -> decomposition after case folding, if case folding changes it.
-    folded: dict[str, str]
+    folded: dict[str, str]  # decomposition after case folding, if different
     ignored: list[int]  # ranges that case folding removes
     order: list[str]  # marks of each combining class, the lowest class first
     composed: dict[str, str]  # two characters -> the composed character
@@ -458,8 +451,7 @@ def _inside(bounds: list[int], char: str) -> bool:
 @functools.cache
 def normalizer() -> Normalizer:
     """Reads the Unicode tables at the first call."""
-    # The tables are a Python module, because tools that make an executable of a
-    # program collect no data files.
+    # The tables are a module: tools that freeze programs collect no data files.
     from lstm_dssm_client.unicode_tables import TABLES
 
     return Normalizer(_Tables(**json.loads(TABLES)))

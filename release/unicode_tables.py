@@ -24,8 +24,7 @@ POINTS = [
     for point in range(sys.maxunicode + 1)
     if not 0xD800 <= point < 0xE000
 ]
-# The tables leave out how these syllables are decomposed.
-HANGUL = range(0xAC00, 0xD7A4)
+HANGUL = range(0xAC00, 0xD7A4)  # tables leave out how these are decomposed
 
 
 def tables() -> dict[str, Any]:
@@ -57,10 +56,7 @@ def tables() -> dict[str, Any]:
 def _signs(
     compatible: Mapping[str, str],  # character -> its NFKC, if that differs
 ) -> dict[str, set[str]]:
-    """Returns, for each argument of `SignRules`, the characters in its ranges.
-
-    The arguments are `accents`, `apart` and `letters_apart`.
-    """
+    """Returns the characters in the ranges of each argument of `SignRules`."""
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))
     in_row = set(_matching(r"\p{Nl}"))
@@ -124,8 +120,7 @@ def _marks_in_order() -> list[str]:
         normal = _normalized(pairs, "NFD")
         return [pair for pair in pairs if normal[pair] == pair[::-1] != pair]
 
-    # U+0345 has the highest class, and U+0334 the lowest. Each mark is swapped
-    # with at least one of them.
+    # U+0345 has the highest class, U+0334 the lowest: each mark swaps with one.
     marks = {pair[1] for pair in swapped([f"\u0345{c}" for c in POINTS])}
     marks |= {pair[0] for pair in swapped([f"{c}\u0334" for c in POINTS])}
     classes = defaultdict(str)

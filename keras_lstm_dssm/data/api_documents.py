@@ -86,10 +86,7 @@ def build_api_documents(
 def write_api_documents(
     folder: str | os.PathLike[str], definitions: Iterable[Definition]
 ) -> DocumentFolder:
-    """Writes documents that are made from docstrings.
-
-    In `definitions`, a module must come before its functions.
-    """
+    """Writes documents; `definitions` has each module before its functions."""
     docs: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
     for definition in definitions:
@@ -168,8 +165,7 @@ def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
         text = " ".join(
             s for s in package_sentences if repeats[s] <= MAX_REPEATS
         )
-        # Subpackages of a class's package have the same class, but only the
-        # package itself gives a query.
+        # Subpackages of a class's package have the same class, but no query.
         is_class = package.module.split(".")[-1] == label.split(".")[-1]
         if is_class and len(text.split()) >= _MIN_QUERY_WORDS:
             queries.setdefault(label, (package.module, text))
@@ -225,10 +221,7 @@ def _drafts(definitions: Iterable[Definition]) -> list[_Draft]:
 def _qrels(
     ids: Mapping[str, str], documents: Sequence[Document], split: str
 ) -> dict[str, dict[str, int]]:
-    """Returns the judgements of a split: query id -> document id -> 1.
-
-    `ids` has the query id of each class.
-    """
+    """Returns query id -> document id -> 1; `ids` is class -> query id."""
     relevant: dict[str, dict[str, int]] = {key: {} for key in ids.values()}
     for document in documents:
         if document.label in ids and document.split == split:

@@ -60,8 +60,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for bound_name, (source, item) in _bindings(modules, name):
             public = f"{path}.{bound_name}".lstrip(".")
             if item is None:
-                # A module imported by a package is one of the package's public
-                # names. A module imported by a plain module is not.
+                # Only a package makes the modules that it imports public.
                 if modules[name].is_package:
                     heapq.heappush(queue, _queue_entry(public, source))
                 continue
@@ -101,10 +100,9 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields the public names that a module binds, each with its origin.
+    """Yields each public name that a module binds, with its origin.
 
-    The origin is a module and the name of an item that the module defines. The
-    item is `None` if the public name stands for the module itself.
+    An origin is (module, item); the item is `None` for a module itself.
     """
     module = modules[name]
     for key in module.definitions:
@@ -123,11 +121,7 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Returns the module and the item that an import refers to.
-
-    The item is `None` if the import refers to a module. Returns `None` if the
-    origin is unknown.
-    """
+    """Returns an import's origin (module, item), or `None` if it is unknown."""
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (
@@ -173,10 +167,7 @@ def build_api_search(progress: bool = False) -> Collection:
 def building(
     folder: str | os.PathLike[str], duration: str = ""
 ) -> Iterator[bool]:
-    """Yields whether the caller must build a cached folder.
-
-    While another process builds the folder, waits for it.
-    """
+    """Yields whether to build a cached folder; waits for other processes."""
     if os.path.isdir(folder):
         yield False
         return

@@ -75,10 +75,7 @@ def adjacent_sentences(
 def write_lists(
     folder: str | os.PathLike[str], pairs: Iterable[SentencePair]
 ) -> Collection:
-    """Writes the lists of all queries.
-
-    Raises `InputError` if a split has fewer than 6 answers.
-    """
+    """Writes lists; raises `InputError` if a split has fewer than 6 answers."""
     lists, all_answers = _lists(pairs)
     splits = split_by_groups(
         [pair.module for _, pair in lists.values()],
@@ -133,8 +130,7 @@ def _write_drawn(
             )
     # As in Wan et al. 2016, negatives are drawn from the k nearest answers.
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
-    # k + 1 answers are searched for, because BM25 usually ranks the positive
-    # itself first.
+    # k + 1, because BM25 usually ranks the positive itself first.
     nearest = list(bm25_neighbours(titles, titles, k + 1))
     split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
@@ -173,11 +169,10 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Groups pairs by their queries; leaves out pairs of two equal sentences.
+    """Returns query -> (first answer, its pair), and query -> all answers.
 
-    Returns two dictionaries. The first has, for each query, its first answer
-    and the pair with this answer. The second has all answers of each query.
-    Queries and answers are normalised, except in the pair.
+    Queries and answers are normalised, but not in the pair. Pairs of two equal
+    sentences are left out.
     """
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
@@ -207,8 +202,7 @@ def _drawable(
     candidates = allowed(nearest[positive])
     if len(candidates) < NEGATIVES:
         (ranked,) = bm25_neighbours([titles[positive]], titles, len(titles))
-        # `bm25_neighbours` leaves out the answers that share no word with the
-        # positive. They come last.
+        # `bm25_neighbours` leaves out answers without a word of the positive.
         unranked = np.setdiff1d(np.arange(len(titles)), ranked)
         candidates = allowed(np.concatenate([ranked, unranked]))[:NEGATIVES]
     return candidates

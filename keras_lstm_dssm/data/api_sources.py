@@ -25,8 +25,8 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# These requirements are newer than the published results. They are left out so
-# that the data do not change.
+# Requirements added after the results were published: they are left out, so
+# that the data stay equal.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.
@@ -70,11 +70,7 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields the Python files in a fixed order, each with two paths.
-
-    The first is the full path. The second is the path below the folder of the
-    standard library or of the installed packages.
-    """
+    """Yields (path, path below its root folder) of files, in a fixed order."""
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -117,11 +113,10 @@ class Module:
 
     def __init__(self, name: str, is_package: bool = False) -> None:
         self.name, self.is_package = name, is_package
-        # Name of a function or class -> its definition, then its methods'
-        # definitions.
+        # Name of a function or class -> its definition, then its methods.
         self.definitions: dict[str, list[Definition]] = {}
-        # Name that an import binds -> module, and name in this module. The
-        # latter is `None` after `import module as name`.
+        # Name that an import binds -> the imported module, and the name in it,
+        # or `None` after `import module as name`.
         self.imports: dict[str, tuple[str, str | None]] = {}
         self.stars: list[str] = []  # modules that are imported with `*`
         # For each call of NumPy's `add_newdoc`: a module, a class of it or "",
@@ -178,10 +173,7 @@ class Module:
                 self.imports.setdefault(name, (source, alias.name))
 
     def _read_alias(self, node: ast.Assign) -> None:
-        """Treats `a = b`, `a = module.b` and `a = a_gen()` like imports.
-
-        As after an import, `a` has the docstring of `b` or `a_gen`.
-        """
+        """Treats `a = b`, `a = module.b` and `a = a_gen()` like imports."""
         target, value = node.targets[0], node.value
         if not isinstance(target, ast.Name):
             return
@@ -219,8 +211,7 @@ def read_modules(
     """Reads the modules of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     was_enabled = gc.isenabled()
-    # Garbage collection would take half the time, and would free nothing,
-    # because syntax trees have no cycles.
+    # Garbage collection would take half the time. Syntax trees have no cycles.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
@@ -286,8 +277,8 @@ def documented() -> Iterator[Definition]:
                     getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
-    # Functions and classes come a second time, now with those of C modules.
-    # Methods come a second time with names such as "Path.open".
+    # Functions and classes come a second time, with those of C modules. Methods
+    # come a second time with names such as "Path.open".
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions
@@ -447,8 +438,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
         in_example = bool(line) and (in_example or line.startswith(">>>"))
         if in_example or in_fence or _TYPE.match(line):
             line = ""
-        # A label such as "axis: " starts a block. The other lines of the block
-        # are indented more than the label.
+        # A label such as "axis: " starts a block; its next lines are indented.
         label = _LABEL.match(line)
         if label:
             line = line[label.end() :]

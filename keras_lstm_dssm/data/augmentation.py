@@ -57,8 +57,7 @@ def _neighbours() -> Mapping[str, str]:
         for row, keys in enumerate(_KEYS)
         for column, key in enumerate(keys)
     }
-    # Each row of keys is half a key to the right of the row above, so a key
-    # touches two keys of the row above and two keys of the row below.
+    # Each row of keys is half a key to the right of the row above.
     offsets = {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0)}
     return {
         key: "".join(
@@ -107,7 +106,6 @@ def title_pairs(
             count = draw.randint(1, min(_MOST_WORDS, len(words) - 1))
             positions = sorted(draw.sample(range(len(words)), count))
             query = " ".join(words[i] for i in positions)
-            # Each pair has its own seed for errors, so that equal queries get
-            # different errors.
+            # Each pair has its own seed: equal queries get different errors.
             error_seed = draw.getrandbits(32)
             yield Pair(misspell(query, misspelled, error_seed), title)

@@ -188,8 +188,7 @@ def _pair_batches(
 ) -> tf.data.Dataset:
     """Makes `count` batches; each epoch consists of arrays of lines."""
     columns = 3 if weighted else 2
-    # Each array holds several batches, because a call from TensorFlow to Python
-    # is slow.
+    # An element holds several batches: TensorFlow is slow to call Python.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
@@ -341,8 +340,7 @@ class GivenNegatives(DrawnNegatives):
             tf.int32,
         )
         self._titles = as_strings(list(index))
-        # In `_counts` and `_starts`, item 0 is for the unknown queries, which
-        # have no titles.
+        # Item 0 of the next two is for unknown queries, which have no titles.
         self._counts = tf.constant([0, *counts], tf.int32)
         self._starts = tf.constant(np.cumsum([0, 0, *counts[:-1]]), tf.int32)
         self._rows = _row_table(groups)
@@ -433,8 +431,7 @@ class CorpusNegatives(DrawnNegatives):
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # If there is no other title, the clicked title itself is taken. The
-        # loss ignores such a negative.
+        # Without other titles the clicked title is taken. The loss ignores it.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 

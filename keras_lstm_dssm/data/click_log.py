@@ -99,7 +99,7 @@ def _wrong_weight(field: bytes) -> str | None:
 
 def line_field(field: bytes) -> bytes:
     """Strips white space and a leading byte order mark from a field."""
-    # If files were concatenated, any of the lines can start with such a mark.
+    # In concatenated files, any line can start with a byte order mark.
     return field.strip().removeprefix(BOM).strip()
 
 
@@ -117,8 +117,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab. Such a line can only be bad if it is too long,
-        # or if a field of it is empty or starts with white space.
+        # Each line has one tab, so it can only be bad if it is too long, or if
+        # a field is empty or starts with white space.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -178,7 +178,7 @@ def _is_plain_utf8(chunk: bytes) -> bool:
 
 # To shuffle a log, blocks of consecutive lines are read in random order.
 _LEAST_LINES = 8  # smallest number of lines in a block
-_MOST_BLOCKS = 1 << 22  # largest number; longer logs have longer blocks
+_MOST_BLOCKS = 1 << 22  # longer logs have longer blocks, not more blocks
 _READ_AT_ONCE = 1 << 30  # largest number of bytes in a call of `os.pread`
 
 
@@ -206,9 +206,8 @@ class LineBlocks:
         # gzip allows no random access. Therefore all .gz files are decompressed
         # into one temporary file.
         self._decompressed: IO[bytes] | None = None
-        # For each file: the offset in bytes at which each block starts, and
-        # then the offset at which the file ends. The offsets of a .gz file are
-        # positions in the temporary file.
+        # For each file: the offsets of its blocks and of its end, in bytes. For
+        # a .gz file, these are offsets in the temporary file.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -380,8 +379,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # Paths keep the given order: if they were sorted, renaming a folder
-        # would change the batches.
+        # The given order is kept, so that a folder's name changes no batch.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )

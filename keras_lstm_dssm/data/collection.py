@@ -29,8 +29,8 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""If the split test has the clicks after a date, these are further splits: test
-queries with training clicks, and test queries without training clicks."""
+"""Further splits, if the split test has the clicks after a date: the test
+queries with training clicks, and those without."""
 
 
 def find_file(folder: str, name: str) -> str | None:
@@ -46,7 +46,7 @@ def find_file(folder: str, name: str) -> str | None:
 class JudgedQueries:
     """Base of `Collection` and `DocumentFolder`: queries and judgements."""
 
-    # What error messages say is expected.
+    # What is expected, for error messages.
     expected_folder = (
         "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
     )
@@ -175,10 +175,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns the id of a JSON object, and its entries.
-
-    The entries of its object "fields" are among the returned entries.
-    """
+    """Returns a JSON object's id, and its entries with those of "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -206,8 +203,7 @@ DATA_FILE = "data.json"
 """The file in which `prepare` stores sources, columns, rules and counts."""
 
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
-"""Click files of `prepare`: the first has all clicks, the second has the clicks
-of the last `--append`."""
+"""Click files of `prepare`: all clicks, and those of the last `--append`."""
 
 _ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 

@@ -171,8 +171,7 @@ class DocumentCounts:
     sentences: int = 0
     no_summary: int = 0  # documents without a summary
     cut: int = 0  # documents with more than `max_sentences` sentences
-    # Problem -> number of lines with this problem.
-    bad_lines: Counter[str] = field(default_factory=Counter)
+    bad_lines: Counter[str] = field(default_factory=Counter)  # by problem
 
 
 class DocumentFolder(JudgedQueries):
@@ -300,10 +299,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents.
-
-        Fills `split_of`, `cut` and `bad_lines` of `counts` on the way.
-        """
+        """Yields the documents; fills `split_of`, `cut` and `bad_lines`."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:

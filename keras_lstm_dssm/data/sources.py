@@ -127,10 +127,7 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the queries of the clicks that a run was trained on.
-
-    Clicks that can no longer be read are left out.
-    """
+    """Returns the queries of a run's training clicks that can still be read."""
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
     replayed = {
@@ -264,10 +261,7 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns the collection of a data set, and the name of its click file.
-
-    The collection is `None` if `part` names click files.
-    """
+    """Returns a data set's collection or `None`, and its click file's name."""
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
         return folder, name

@@ -13,10 +13,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 
 def first_linked(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns, for each item, the smallest item of its connected component.
-
-    The items are 0 to count - 1, and `pairs` are the edges of the graph.
-    """
+    """Returns, for each item, the smallest item of its connected component."""
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -35,9 +32,8 @@ def split_by_groups(
 ) -> list[str]:
     """Assigns each item to a split: "train", or one of `shares`.
 
-    Items of one module get the same split. Items with equal or nearly equal
-    texts also get the same split. The values of `shares` are upper limits: a
-    split gets at most this share of the items.
+    Items of one module get the same split, and so do items with equal or nearly
+    equal texts. The values of `shares` are upper limits.
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -74,10 +70,9 @@ def _hash(text: str) -> bytes:
 def near_duplicates(
     texts: Sequence[str], share: float = 0.75
 ) -> Iterator[tuple[int, int]]:
-    """Yields pairs of texts with nearly the same words, as indices.
+    """Yields (later, earlier) indices of texts with nearly the same words.
 
-    The first index of a pair is the index of the later text. The Jaccard index
-    of the two sets of words is at least `share`.
+    The Jaccard index of the two sets of words is at least `share`.
 
     Source: Chaudhuri, Ganti and Kaushik 2006, "A Primitive Operator for
     Similarity Joins in Data Cleaning".
@@ -88,8 +83,7 @@ def near_duplicates(
     for index, text in enumerate(texts):
         words = sorted(set(text.split()), key=lambda w: (counts[w], w))
         sets.append(set(words))
-        # Texts that reach `share` have a word in common among their rarest
-        # words, here `prefix`.
+        # Two texts that reach `share` have one of their rarest words in common.
         prefix = words[: len(words) - math.ceil(share * len(words)) + 1]
         for other_index in sorted(
             {o for w in prefix for o in texts_by_word.get(w, ())}
@@ -104,8 +98,7 @@ def near_duplicates(
 
 
 WORD_RULE = "alphanumeric"
-"""The rule that finds the words of a query. The words decide whether the query
-is in train, dev or test."""
+"""The rule for the words of a query. The words decide the query's split."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:

@@ -137,8 +137,8 @@ class TeacherVectors:
         if not len(texts) == len(self._row) == len(self.vectors):
             raise InputError(
                 f"found {len(self.vectors)} vectors and {len(texts)} texts,"
-                f" {len(self._row)} of them distinct: give one vector for each"
-                " of the distinct texts"
+                f" {len(self._row)} of them distinct: give distinct texts, and"
+                " one vector for each"
             )
 
     @classmethod

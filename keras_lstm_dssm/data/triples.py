@@ -31,8 +31,7 @@ class JudgedList(NamedTuple):
     query: str
     positives: list[str]
     negatives: list[str]
-    # A weight for each positive, or `None` if all weights are 1.
-    weights: list[float] | None = None
+    weights: list[float] | None = None  # of each positive; `None`: all are 1
 
 
 def judged_lists(
@@ -98,10 +97,9 @@ def clicked_lists(
         clicked.setdefault(query_words, []).append(title)
         if pair_weights:
             weights.setdefault(query_words, []).append(pair_weights[row])
-    # Queries are sorted by their number of distinct clicked titles, and divided
-    # into blocks. All queries of a block are searched to the same depth: `top`
-    # plus the number of titles clicked for the last query, which is the largest
-    # number in the block. Sorting keeps the depths of most blocks small.
+    # All queries of a block are searched to the same depth: `top` plus the
+    # number of titles clicked for the last query, the largest number in the
+    # block. Sorting keeps most depths small.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
@@ -334,9 +332,9 @@ class Triples:
         return self._rows_and_positives(numbers)[:, :3]
 
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns `rows` with a fourth column.
+        """Returns `rows` and a fourth column: each positive's index.
 
-        The column has the index of each positive in `_positive` and `_weight`.
+        It is the index in `_positive` and `_weight`.
         """
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
         width = np.diff(self._negative_bounds)[lists]
@@ -387,8 +385,7 @@ class Triples:
         check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
-        # Each array holds several batches, because a call from TensorFlow to
-        # Python is slow.
+        # An element holds several batches: TensorFlow is slow to call Python.
         size = batch_size * max(1, _ROWS_PER_ELEMENT // batch_size)
 
         def elements() -> Iterator[np.ndarray]:
@@ -423,10 +420,7 @@ def _words_of(lists: Iterable[JudgedList]) -> tuple[set[str], set[str]]:
 
 
 def _flat(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Concatenates lists; returns the result and the bounds of the lists.
-
-    List i is result[bounds[i] : bounds[i + 1]].
-    """
+    """Returns the concatenated lists, and the bounds of each list."""
     bounds = list(accumulate(map(len, lists), initial=0))
     flat = list(chain.from_iterable(lists))
     return np.array(flat, np.int32), np.array(bounds, np.int64)

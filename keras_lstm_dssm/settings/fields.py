@@ -92,8 +92,7 @@ _Self = TypeVar("_Self", bound="Settings")
 
 def setting(default: Any, **facts: Any) -> Any:
     """Declares a field of `Settings`; `_check` reads most of the `facts`."""
-    # `unused_if`: dict from the name of another field to the value with which
-    # this field has no effect.
+    # `unused_if`: name of another field -> value that makes this field unused.
     # `names`: the values that the flag accepts. Python accepts others, too.
     # `flag`: the name of the flag; `False` for a field without a flag.
     return dataclasses.field(default=default, metadata=facts)
@@ -228,10 +227,7 @@ def _is_list(value: Any) -> bool:
 
 
 def help_of(cls: type) -> dict[str, str]:
-    """Reads the help texts of flags from the docstring of a settings class.
-
-    Returns a dict from the name of each attribute to its description.
-    """
+    """Returns attribute -> help text, from a settings class's docstring."""
     section = re.search(
         r"^Attributes:\n(.*?)(?=^\S|\Z)",
         inspect.getdoc(cls) or "",
@@ -242,8 +238,7 @@ def help_of(cls: type) -> dict[str, str]:
     texts = {}
     for name, description in entry.findall(text):
         line = " ".join(description.split())
-        # Removes `, see ...` and sentences that begin with `In Python`: users
-        # of programs can neither follow references nor pass Python objects.
+        # Users of programs cannot follow references, or pass Python objects.
         line = re.sub(r", see `[^`]*`| In Python [^.]*\.", "", line)
         texts[name] = re.sub(r'`"([^"`]*)"`', r"`\1`", line)
     return texts

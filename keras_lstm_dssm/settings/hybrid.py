@@ -32,8 +32,7 @@ class HybridSettings(Settings):
             with training queries, which is large for a title near many queries.
         base: Log-odds of a title that matches nothing of the query.
         weak: Probability below which a query's best hit is reported as weak. On
-            dev, nine of ten best hits that are relevant have a higher
-            probability.
+            dev, nine of ten relevant best hits have a higher probability.
         k1: Saturation of the term frequency of BM25.
         b: Influence of a title's length on BM25, from 0 to 1.
         bm25_words: The terms of BM25: English stems without stop words, words,
@@ -75,10 +74,7 @@ class HybridSettings(Settings):
         titles: int,
         clicks: int,  # number of training clicks; 0 if it is not known
     ) -> "HybridSettings":
-        """Returns settings with the default weights for the parts `names`.
-
-        These weights are used if no weights were fitted to a dev split.
-        """
+        """Returns settings with the default weights for the parts `names`."""
         # All defaults were fitted to the dev splits of four data sets together.
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
@@ -87,8 +83,7 @@ class HybridSettings(Settings):
         share = (clicks / (clicks + 2000)) ** 2
         towers = settings.towers * share
         # With many clicks for each title, a title near many queries is popular.
-        # With few clicks it is usually a wrong result, so the weight of hubness
-        # is larger in relation to that of the towers.
+        # With few clicks, it is usually a wrong result.
         hubness = 1.2 * towers * titles / (titles + clicks)
         # With few clicks, words get most of the weight that towers lose.
         words = settings.words + settings.towers * (1 - share) ** 3
@@ -129,6 +124,5 @@ _WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""The weights of `without_dev` that differ from the defaults. A key lists which
-of the parts "towers" and "words" a retriever has. With both, no weight
-differs."""
+"""Parts with vectors, out of "towers" and "words" -> weights that differ from
+the defaults. With both parts, no weight differs."""

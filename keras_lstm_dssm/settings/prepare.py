@@ -134,8 +134,7 @@ class PrepareSettings(Settings):
     def with_stored(self, rules: Mapping[str, Any]) -> "PrepareSettings":
         """Returns these settings, with `rules` of a data folder as defaults.
 
-        Raises `InputError` if a setting in `_FIXED_RULES` is set to another
-        value than in the folder.
+        Raises `InputError` if this would change a setting of `_FIXED_RULES`.
         """
         stored = self.replace(**rules)
         changes = {}

@@ -319,16 +319,11 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # JSON turns tuples into lists. The list becomes a tuple again, so that
-        # a recipe equals its copy that is read from JSON.
+        # JSON turns tuples into lists; a recipe read from JSON must be equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the salience, as `options` have it or the default.
-
-        Without `dev`, it also returns the patience, and a copy of the recipe
-        with this patience.
-        """
+        """Returns the salience; without `dev` also the recipe and patience."""
         salience = options.salience
         values: dict[str, Any] = {
             "salience": DEFAULT_SALIENCE if salience is None else salience

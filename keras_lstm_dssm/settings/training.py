@@ -121,12 +121,11 @@ class TrainingConfig(Settings):
         negatives_from: Pair scorers trained on click files: folder of a run of
             two towers, which find the negatives (titles near the query). By
             default BM25 finds the negatives. In Python also a `TwoTower`.
-        salience: KeyVec: method that marks the salient sentences of a document.
-            The model learns to recognise these sentences. `"bm25"` (the
-            default) and `"trigrams"` compare sentences with the summary. So
-            does, as in the paper, a trained encoder: the run folder of two
-            towers. `"lead"` takes the first sentences. In Python also a
-            `TwoTower` or `DocumentTargets`.
+        salience: KeyVec: method that marks the salient sentences of a document,
+            which the model learns to recognise. `"bm25"` (the default),
+            `"trigrams"` and, as in the paper, a trained encoder (run folder of
+            two towers) compare sentences with the summary. `"lead"` takes the
+            first sentences. In Python also a `TwoTower` or `DocumentTargets`.
         teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach. Word
             vectors are fitted to its vectors.
         replay: With `init`, two towers: old click files, a colon and the number

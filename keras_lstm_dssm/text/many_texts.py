@@ -22,8 +22,7 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 from lstm_dssm_client.signatures import as_bytes, slices_of_size
 
-# Maximum bytes of text in a batch. Only a batch of a single text may be larger.
-_BATCH_BYTES = 1 << 19
+_BATCH_BYTES = 1 << 19  # most bytes in a batch of several texts
 _WORKERS = 2  # one thread hashes a batch while the other encodes a batch
 
 B = TypeVar("B")
@@ -39,8 +38,7 @@ def run_batches(
 ) -> Iterator[tuple[B, R]]:
     """Yields each batch with its result; two threads compute the results.
 
-    The progress bar starts at `done`, the number of batches that were computed
-    before this call.
+    The progress bar also counts `done` batches that were computed before.
     """
     with ThreadPoolExecutor(_WORKERS) as pool:
         bar = tqdm(
@@ -108,8 +106,7 @@ def score_in_batches(
     `score` maps indices of examples, int `[n]`, to scores `[n]`.
     """
     check_at_least(1, batch_size=batch_size)
-    # The longest examples come first: if the last batches have short examples,
-    # the two threads end at about the same time.
+    # Short examples come last, so that both threads end at about the same time.
     order = np.argsort([-length for length in lengths], kind="stable")
     batches = [
         order[start : start + batch_size]
@@ -162,8 +159,7 @@ class _Calls:
     def __enter__(self) -> None:
         with self._changed:
             if self._exiting:
-                # `StopIteration` ends the dataset. TensorFlow would log any
-                # other error.
+                # Ends the dataset. TensorFlow would log any other error.
                 raise StopIteration
             self._any_begun = True
             self._running += 1
@@ -198,10 +194,7 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces `function(texts, *rules)`, once for each value of `rules`.
-
-    The texts are strings `[n]`.
-    """
+    """Traces `function` for strings `[n]`, once for equal `rules`."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -239,18 +232,14 @@ class HashedTextCache:
         return _traced(normalize_texts, self.max_words, self.split)
 
     def distinct(self, texts: tf.Tensor) -> WordBatch:
-        """Hashes strings `[batch]` into a `WordBatch`.
-
-        It works eagerly and in `tf.data`.
-        """
+        """Hashes strings `[batch]` into a `WordBatch`, also in `tf.data`."""
         hashed = DataFunction(lambda texts: self.fields(texts)[0], FIELD_TYPES)
         return batch_of_fields(hashed(texts))
 
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
-        """Hashes an array of `bytes` into the fields of a `WordBatch`.
+        """Hashes an array of `bytes`; returns fields and ids of distinct texts.
 
-        Returns the fields, and the ids of the distinct texts. Instead of the
-        ids it returns `None` if the cache has no room for the new texts.
+        The ids are `None` if the cache has no room for the new texts.
         """
         with self._lock:
             ids = self._text_ids(texts.tolist())
@@ -271,10 +260,7 @@ class HashedTextCache:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns a `WordBatch`'s fields, and the ids of its distinct texts.
-
-        The longest text is first.
-        """
+        """Returns fields and ids of distinct texts, the longest text first."""
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -291,20 +277,14 @@ class HashedTextCache:
         return (*trigram_fields, *text_fields, trigram_order), distinct
 
     def _trigrams(self, words: np.ndarray) -> Fields:
-        """Returns the trigrams' fields of a `WordBatch`.
-
-        These are `trigrams`, `trigram_index`, `word_index` and `trigram_order`.
-        """
+        """Returns all fields of a `WordBatch` that refer to trigrams."""
         trigrams, word_of_trigram = self._trigrams_of_word.take(words)
         trigrams, index = _unique(trigrams, trigrams.max(initial=-1) + 1)
         order = _stable_argsort(index, len(trigrams))
         return trigrams, index, word_of_trigram, order
 
     def _text_ids(self, texts: list[bytes]) -> np.ndarray | None:
-        """Caches new texts; returns the ids of `texts`.
-
-        Returns `None` if the cache has no room for the new texts.
-        """
+        """Caches new texts; returns all ids, or `None` if there is no room."""
         known = self._id_of_text
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:

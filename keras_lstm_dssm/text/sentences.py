@@ -24,8 +24,7 @@ _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
 # Each step replaces a pattern. The patterns have no look-around, because RE2
 # has none, and no classes such as \s, which differ between RE2 and `re`. The
-# first step reduces white space to single spaces: with runs of spaces, `re`
-# would need more than linear time.
+# first step leaves single spaces, so that `re` needs linear time.
 _STEPS = (
     (f"[{_END}{_STOP}{_SPACE}]+", " "),
     # An empty line, or a paragraph separator.
@@ -100,6 +99,5 @@ def graph_sentences(
 
 
 def _check(max_words: int) -> None:
-    # `graph_sentences` repeats a pattern, and RE2 limits repetitions.
-    if not 2 <= max_words <= 500:
+    if not 2 <= max_words <= 500:  # RE2 limits repetitions in a pattern
         raise InputError(f"max_words must be from 2 to 500, not {max_words}")

@@ -84,8 +84,7 @@ WORD_SPLITS = ("space", "alphanumeric", "stems")
 """The rules by which a text is split into words; see `normalize_texts`."""
 
 _SPACES = {
-    # Single spaces need no replacement. A pattern that matched them, too, would
-    # take a tenth more time.
+    # A pattern that also matched single spaces would take a tenth more time.
     "space": f"[ {OTHER_SPACES}]{{2,}}|[{OTHER_SPACES}]",
     "alphanumeric": r"[^\pL\pN\pM]+",
 }
@@ -235,8 +234,7 @@ def trigram_ids(
     """
     words = tf.strings.substr(words, 0, MAX_LETTERS, unit="UTF8_CHAR")
     letters = tf.strings.unicode_decode(words, "UTF-8")
-    # `word` equals `letters.value_rowids()`, which takes three times as many
-    # operations.
+    # `word` equals `letters.value_rowids()`, with a third of the operations.
     word = tf.where(tf.sequence_mask(letters.row_lengths()))[:, 0]
     word = tf.cast(word, tf.int32)
     return trigrams_of_letters(letters.flat_values, word, oov_buckets), word
@@ -259,16 +257,12 @@ def trigrams_of_letters(
     outside of `LETTERS` count as `#`.
     """
     # Item i says whether letters i - 1 and i are in the same word, `[m + 1]`.
-    # Items 0 and m, at the ends of the text, are False.
     is_inner = tf.pad(tf.equal(word[1:], word[:-1]), [[1, 1]])
 
     # `tf_text.ngrams` would take three times as long. It also makes strings,
     # whose hashes would collide.
     def neighbours(values: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the previous letter's value, the letter's and the next one's.
-
-        A value is 0 if the neighbouring letter belongs to another word.
-        """
+        """Returns values before, at and after letters; 0 outside words."""
         windows = tf_text.sliding_window(tf.pad(values, [[1, 1]]), 3, axis=0)
         before, at, after = tf.unstack(windows, axis=1)
         inner = tf.cast(is_inner, values.dtype)
@@ -280,8 +274,7 @@ def trigrams_of_letters(
     ids = (first * len(LETTERS) + second) * len(LETTERS) + third
     if not oov_buckets:
         return ids
-    # Trigrams with a letter outside of `LETTERS` are hashed to ids from
-    # `TRIGRAMS` on.
+    # Trigrams with other letters are hashed to ids from `TRIGRAMS` on.
     windows = neighbours(tf.cast(points, tf.int64))
     mixed = tf.add_n(
         [f * p for f, p in zip(TRIGRAM_FACTORS, windows, strict=True)]
@@ -300,13 +293,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def traced_once(function: F) -> F:
     """Decorates a function of texts `[batch]`: all graphs share one trace.
 
-    There is one trace for each combination of the function's other arguments,
-    which must be hashable.
+    The other arguments of the function must be hashable.
     """
 
-    # Each dataset and each model has its own graph. Without the cache, each
-    # would trace the function again, which takes longer than hashing a small
-    # batch.
+    # Each dataset and each model has its own graph, and tracing takes longer
+    # than hashing a small batch.
     @functools.cache
     def traced(*arguments: Any, **named: Any) -> Any:
         return tf.function(
@@ -456,17 +447,14 @@ _SPACE = ord(" ")
 
 _MOST_BYTES = 127
 """Maximum size in bytes of a text for `hash_single_text`, which does not cut
-words. In such a text no word has more than `MAX_LETTERS` letters: normalising
-turns three bytes into at most 18 letters (U+FDFA), so 127 bytes become at most
-762 letters."""
+words. No word then exceeds `MAX_LETTERS`, because normalising turns three bytes
+into at most 18 letters (U+FDFA)."""
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     """Returns whether a batch is one text that `hash_single_text` can hash."""
     limit = _MOST_BYTES
-    if max_words is not None:
-        # Three bytes become at most four words (U+FDFA). A text within this
-        # limit has at most `max_words` words, and need not be cut.
+    if max_words is not None:  # three bytes become at most four words (U+FDFA)
         limit = min(limit, 3 * (max_words - 1) // 4)
     lengths = tf.strings.length(texts)
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)
@@ -477,8 +465,7 @@ def hash_single_text(
 ) -> WordBatch:
     """Hashes one short text, with fewer operations than `distinct_words`.
 
-    A word that the text repeats also occurs several times in the `WordBatch`.
-    This changes no vector.
+    A repeated word is also repeated in the `WordBatch`. This changes no vector.
     """
     normal = normalize_single_text(text, split)
     points = tf.strings.unicode_decode(normal, "UTF-8").flat_values

@@ -17,8 +17,7 @@ from keras_lstm_dssm.data.prepare.tables import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
-# Largest number of tags of a product: a retriever stores no more.
-_MOST_TAGS = 32
+_MOST_TAGS = 32  # of a product; a retriever stores no more
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z0-9]+);")
 _MOST_ESCAPES = 3
 
@@ -184,7 +183,7 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes the table `product` from SQL for ids and titles; counts rows."""
+    """Makes `product` from SQL for ids and titles; returns its row count."""
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute("DROP VIEW IF EXISTS product")
     con.execute(f"""

@@ -68,7 +68,7 @@ def find_columns(
 
 
 def check_named(table: Table, source: str, role: str, names: Any) -> None:
-    """Raises `InputError` if a column named by the flag `--role` is missing."""
+    """Raises `InputError` if a column that a role's flag names is missing."""
     for name in names:
         if table.column(name) is None:
             raise InputError(

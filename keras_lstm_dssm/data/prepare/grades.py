@@ -10,10 +10,7 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `row` and the table `click`.
-
-    `split` is SQL for the split of a row.
-    """
+    """Makes the view `row` and table `click`; `split` is SQL for a split."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     # A double click follows an equal click of the same client within `seconds`.
     con.execute(f"""
@@ -54,10 +51,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks in the newer logs.
-
-    These are the logs with a number above `after`.
-    """
+    """Returns query, id and title of the first clicks after log `after`."""
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -70,9 +64,8 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Counts the rows of each kind, and the training clicks.
 
-    Returns two items. The first has, for each kind, the number of rows and an
-    example, from the logs with a number above `after`. The second is the number
-    of training clicks in all logs.
+    Returns kind -> (number of rows, an example) in the logs after log `after`,
+    and the number of training clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),

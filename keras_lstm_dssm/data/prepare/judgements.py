@@ -27,8 +27,7 @@ def read_judgements(
 ) -> dict[str, str]:
     """Makes the table `judged`, with grades from 0 to 4.
 
-    Returns role -> name of the column that was read. The roles are "query",
-    "clicked" and "grade".
+    Returns role -> column, for the roles "query", "clicked" and "grade".
     """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()
@@ -45,8 +44,7 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # --query and --clicked can name columns of the log. If this table does
-        # not have the columns, the flags are ignored.
+        # --query and --clicked are ignored if only the log has their columns.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")

@@ -60,8 +60,7 @@ class Log(NamedTuple):
 
     name: str  # name of the log in messages
     rows: str  # SQL for rows with the columns that the module's docstring lists
-    # SQL for ids and titles, which are the products if there is no catalogue.
-    titles: str
+    titles: str  # SQL for ids and titles, the products if there is no catalogue
     has_ids: bool  # whether the column `id` of `titles` has ids, not titles
     has_time: bool  # whether rows have times
     columns: dict[str, str]  # role, such as "query" -> name of its column

@@ -32,8 +32,7 @@ CATALOGUE, IDS, TITLES = "catalogue", "ids", "titles"
 _REMEDY = "expected CSV, TSV, JSON or parquet: check the file"
 _MEMORY = "1GB"  # memory limit of DuckDB
 _LEAST_JOINED = 0.5  # this share of the clicks must be on known products
-# It is an error if two logs have at least this share of clicks in common.
-_SAME_CLICKS = 0.9
+_SAME_CLICKS = 0.9  # two logs with this share of equal clicks are an error
 _SHOWN = 5  # number of clicks that the report shows
 _ROW_BITS = 40  # bits for a row's number in its log
 _NO_ROWS = """
@@ -183,8 +182,7 @@ class _Builder:
         import duckdb
 
         self.settings, self.report, self.work = settings, report, work
-        # The output folder, and the content of its `data.json` before an
-        # `--append`.
+        # The output folder, and its `data.json` as it was before an `--append`.
         self.before, self.data = before, data or {}
         self.con = duckdb.connect()
         self.con.execute(
@@ -398,8 +396,7 @@ class _Builder:
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
         folder = self.work / folders.LOGS
-        # Rows are written to files, because a file keeps their order: `n` is
-        # computed from the position of a row in its file.
+        # A file keeps the order of the rows, from which `n` is computed.
         for part, log in enumerate(opened, self.old_logs + 1):
             stored.append(folders.write_rows(con, folder, part, log.rows))
         self.new_logs = len(opened)
@@ -433,16 +430,15 @@ class _Builder:
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
         has_times = all(log.has_time for log in opened)
-        # Times are rounded to hours, because UBI has the times of the searches
-        # and not of the clicks.
+        # Times are compared by hours: UBI has times of searches, not of clicks.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
-        # With times, nearly all clicks of the smaller log must be in the other
-        # log. Without times, clicks are often equal by chance. Therefore nearly
-        # all clicks of the larger log must be in the other log, too.
+        # The number of equal clicks is compared with the size of the smaller
+        # log. Without times, clicks are often equal by chance, so the number is
+        # compared with the size of the larger log.
         smaller = "least" if has_times else "greatest"
         ((equal, most),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (

@@ -23,8 +23,7 @@ def read_queries(con: Any, seed: int) -> None:
         con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
     # Spellings that differ only in letter case or white space are one query.
-    # Queries are numbered in the order of their hashes, so that the number of a
-    # query does not depend on the order of the log.
+    # Numbers in the order of hashes do not depend on the order of the log.
     con.execute("""
         CREATE TABLE query_text AS
         SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,

@@ -31,8 +31,7 @@ _BUFFER = 1 << 25  # DuckDB's default is 16 times `_LONGEST_LINE`
 _MOST_REJECTED = 10_000  # DuckDB cuts rejected rows to this number of bytes
 _FEW = 50  # this many records at the start of a file are inspected
 _DELIMITERS = "\t,;|"
-# SQL for a delimiter that is so rare that each line is read as one field.
-_NO_DELIMITER = "'\x01'"
+_NO_DELIMITER = "'\x01'"  # SQL; so rare that each line is read as one field
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
 _OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line with a JSON object
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
@@ -339,10 +338,9 @@ def _unquoted(name: str) -> str:
 
 
 def json_rows(file: File) -> str:
-    """Returns SQL that reads a file as two columns.
+    """Returns SQL that reads a file as columns `row` (JSON) and `line` (text).
 
-    `row` is JSON, or NULL for a bad line. `line` is the text of the line, or
-    NULL if the file is not read line by line.
+    `row` is NULL for a bad line, `line` if a file is not read line by line.
     """
     path = quoted(file.path)
     if file.form == "parquet":

@@ -56,10 +56,7 @@ def define_functions(con: Any) -> None:
 def read_ubi(
     con: Any, files: Sequence[File], source: str, settings: PrepareSettings
 ) -> Log:
-    """Reads pages with their clicks, and clicks that belong to no page.
-
-    A page consists of the products that were shown for a `query_id`.
-    """
+    """Reads pages (the products shown for a `query_id`) and all clicks."""
     for file in files:
         if file.form == "text":
             raise InputError(
@@ -144,8 +141,7 @@ def _make_pages(con: Any, weight: str) -> None:
               FILTER (time IS NOT NULL) AS time,
             first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
           FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
-    # If the row of a query lists no shown products, the events that are
-    # impressions say which products were shown.
+    # If a query's row lists no shown products, impression events give them.
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (
