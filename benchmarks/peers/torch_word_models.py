@@ -98,8 +98,7 @@ class TorchMVLSTM(TorchMatcher):
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] is computed as W_1 u + W_2 v. This needs a product for each
-        # word, instead of a product for each pair of words.
+        # W [u; v] = W_1 u + W_2 v needs a product per word, not per word pair.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -185,7 +184,7 @@ class TorchExamples(NamedTuple):
 
     documents: TorchDocuments
     salient: torch.Tensor  # `(documents, sentences)`, 1 for a key sentence
-    key_words: torch.Tensor  # `(m,)`, ids of the known key words
+    key_words: torch.Tensor  # `(m,)`, the known key words of all documents
     key_word_document: torch.Tensor  # `(m,)`, each key word's document
 
 

@@ -262,15 +262,11 @@ class PartEncoder:
         self._job = job
         self._version = version
         self._encode: Encode | None = None
-        # Index of the open file, index of the next part of this file, and the
-        # file's reader. `None` if no file is open.
+        # Index of the open file, index of its next part, and its reader.
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes n parts.
-
-        Returns the fields of `PartResult`, and `error`, as arrays `[n]`.
-        """
+        """Encodes n parts; returns `PartResult` and `error` as arrays `[n]`."""
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(
