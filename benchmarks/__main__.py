@@ -164,7 +164,7 @@ def main(_: list[str]) -> dict[str, Any]:
 def _click_suites(
     log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """Returns suite -> function that makes arguments, if it reads clicks."""
+    """For suites that read clicks, returns suite -> maker of arguments."""
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {

@@ -108,7 +108,7 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
         6 * rows * width  # rows of weights, momentum and gradients
         + 4 * distinct * width  # gates' inputs of words, and gradients
         + 4 * steps * width  # gates' inputs of all time steps, and gradients
-        + 2 * steps * (width + 2 * cells)  # activations, states and outputs
+        + 2 * steps * (width + 2 * cells)  # gates, cell states and outputs
     )
     # y are the outputs of the LSTM, W_rec the recurrent weights, dz the
     # gradients of the gates' inputs, and ' transposes. Each of the three matrix

@@ -84,7 +84,7 @@ def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
 
 
 def answer(works: Mapping[str, Callable[[], Any]]) -> None:
-    """Prints "ready"; runs each task that standard input names, prints JSON."""
+    """Prints "ready", then the result of each task named on standard input."""
     print("ready", flush=True)
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())

@@ -90,8 +90,7 @@ class TorchMVLSTM(TorchMatcher):
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
         """Scores n queries, each with c documents; returns `(c, n)`.
 
-        The first n documents are one for each query, in the order of the
-        queries; so are the next n, and so on.
+        The document with index i is for the query with index i mod n.
         """
         copies = len(document.lengths) // len(query.lengths)
         u = functional.normalize(self.positions(query), dim=2)
@@ -124,8 +123,7 @@ class TorchLSTMRNN(TorchMatcher):
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
         """Scores n queries, each with c documents; returns `(c, n)`.
 
-        The first n documents are one for each query, in the order of the
-        queries; so are the next n, and so on.
+        The document with index i is for the query with index i mod n.
         """
         copies = len(document.lengths) // len(query.lengths)
         scores = 5.0 * functional.cosine_similarity(
@@ -243,7 +241,7 @@ class TorchKeyVec(torch.nn.Module):
         return torch.tanh(self.dense(mean)), logits
 
     def loss(self, examples: TorchExamples) -> torch.Tensor:
-        """Computes the mean loss of a document, by eq. (4) of the paper."""
+        """Computes the mean loss of documents, eq. (4) of Bi and Ma 2017."""
         documents = examples.documents
         vectors, logits = self(documents)
         read = functional.binary_cross_entropy_with_logits(

@@ -405,7 +405,7 @@ class ParquetDocuments(DocumentReader):
         if TITLE not in names:
             raise InputError(
                 f"{path}: found the columns {', '.join(names)}, expected "
-                f"{TITLE!r}, and {ID!r} if titles have other ids: rename them"
+                f"{TITLE!r}, and {ID!r} unless titles are ids: rename them"
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows

@@ -36,7 +36,7 @@ UBI = "ubi:"
 """If `--click_log` begins with this prefix, the log has UBI's format."""
 
 LIFETIME_SECONDS = 86_400
-"""A click is logged up to this time, a day, after its search."""
+"""Clicks are logged for this many seconds, a day, after their search."""
 
 ROTATE_MB = 64
 """Maximum size of a click log in MiB. If the next line would exceed it, the log
