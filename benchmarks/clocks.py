@@ -27,7 +27,7 @@ def interleaved_medians(
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the median of each number over results with the same names."""
+    """Returns the median of each number over results, which may be nested."""
     return {
         name: medians([result[name] for result in results])
         if isinstance(value, dict)

@@ -115,7 +115,7 @@ def fit_wall_and_cpu(
 
 class _Clock(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if batch == WARM_STEPS - 1:  # the last step of the warm-up
+        if batch == WARM_STEPS - 1:  # the warm-up, which traces graphs, ends
             self.start = read_clocks()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

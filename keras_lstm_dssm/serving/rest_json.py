@@ -377,8 +377,8 @@ _BYTES_SUFFIX = "_bytes"  # outputs with this suffix are sent in base64
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
     """Returns the JSON of a reply.
 
-    If `by_row`, the reply has a list `predictions`, with an item for each row.
-    Otherwise it has `outputs`; each output has the values of all rows.
+    If `by_row`, the reply has `predictions`, with an item for each row, else
+    `outputs`. A single output is sent without its name.
     """
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")

@@ -54,9 +54,8 @@ from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
-"""Two words count as similar if the cosine of their vectors is at least
-`MIN_COSINE`, or if the Dice coefficient of their letter trigrams is at least
-`MIN_SHARED`."""
+"""Minimum cosine of the vectors of similar words, and minimum Dice coefficient
+of their letter trigrams. `word_similarity` chooses which of the two counts."""
 
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
@@ -370,8 +369,8 @@ class SearchPage:
             check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
         cosines = None
-        # The page sends `letters` if it shows two models side by side. One of
-        # them may have no encoders, so for both words are compared by letters.
+        # The page sends `letters` if it shows two models side by side. Words
+        # are then compared by letters, because a model may have no encoders.
         if not request.get("letters"):
             cosines = self._cosines(servable.version, query_words, words)
         similarity = word_similarity(query_words, words, cosines)

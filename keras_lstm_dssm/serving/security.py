@@ -248,7 +248,7 @@ class Security(NamedTuple):
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether all headers `authorization` of a request admit it.
+        """Returns whether a request with these headers `authorization` may run.
 
         If the server has tokens, there must be exactly one such header.
         """
