@@ -161,7 +161,7 @@ def _compare_part(
         rows += len(chunk.ids)
         _hash(digest, chunk)
     _check(job, name, "hash of titles", info.input_sha256, digest.hexdigest())
-    setting = "value of `last` (whether it has the last title)"
+    setting = "value of `last` (whether it is the last part of a file)"
     _check(job, name, setting, info.last, reader.at_end)
     return PartResult(name, rows, 0.0, True, info.last)
 
