@@ -75,9 +75,8 @@ def load_package() -> None:
         return
     # With level 3, TensorFlow logs only fatal errors; it raises all others.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Without `disable`, Python would often collect garbage during the imports.
-    # Without `freeze`, each later collection would scan the imported objects.
-    # Together, these collections would take a third of the time of the imports.
+    # Garbage collections during the imports, and scans of the imported objects
+    # in later collections, would take a third of the time.
     gc.disable()
     try:
         with without_notes():
@@ -132,9 +131,7 @@ def call_received(connection: "Connection") -> None:
 
 
 if __name__ == "__main__":
-    # The package imports TensorFlow at once, unless a module of this name has
-    # been imported. This script is not that module: its name is `__main__`.
-    import lstm_dssm_programs
+    import lstm_dssm_programs  # the package looks for the module by this name
 
     if sys.argv[1:2] not in [[name] for name in PROGRAMS]:
         sys.exit(f"error: expected the name of a program: {[*PROGRAMS]}")

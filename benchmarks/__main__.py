@@ -54,9 +54,8 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. The suite `documents` reads `api_documents` or, if no suite that "
-    "reads clicks runs (all do but `documents` and `prepare`), a folder of "
-    "documents in --data.",
+    "files. The suite `documents` reads `api_documents`. If it runs alone or "
+    "with `prepare`, --data can be a folder of documents to read instead.",
 )
 program.integer(
     "batch_size",
@@ -165,10 +164,7 @@ def main(_: list[str]) -> dict[str, Any]:
 def _click_suites(
     log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """Returns suite -> function that returns the arguments of its function.
-
-    These are the suites that read clicks.
-    """
+    """For suites that read clicks, returns suite -> maker of arguments."""
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {

@@ -1,7 +1,4 @@
-"""Clocks and medians.
-
-This module needs only NumPy, because peers in other libraries import it.
-"""
+"""Clocks and medians. Peers import this module, so it needs only NumPy."""
 
 import statistics
 import time
@@ -30,10 +27,7 @@ def interleaved_medians(
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the median over `results` of each number in them.
-
-    Results may have nested mappings; all have the same names.
-    """
+    """Returns the median of each number over results, which may be nested."""
     return {
         name: medians([result[name] for result in results])
         if isinstance(value, dict)
@@ -45,10 +39,7 @@ def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def timed_steps(
     step: Callable[..., Any], batches: Sequence[Sequence[Any]]
 ) -> np.ndarray:
-    """Returns the mean wall and processor seconds of a step, `[2]`.
-
-    The first `WARM_STEPS` steps are a warm-up and not timed.
-    """
+    """Returns mean wall and processor seconds of a step, after a warm-up."""
     for batch in batches[:WARM_STEPS]:
         step(*batch)
 
@@ -81,10 +72,7 @@ def read_clocks() -> np.ndarray:
 def percentiles_and_cpu(
     run: Callable[[Any], Any], inputs: Sequence[Any]
 ) -> np.ndarray:
-    """Calls `run` with each input; returns three times in milliseconds, `[3]`.
-
-    They are p50 and p99 of the wall time, and the mean processor time.
-    """
+    """Returns p50 and p99 wall time, and mean processor time, in ms, `[3]`."""
     start = time.process_time()
     walls = percentiles(run, inputs)
     cpu = 1000 * (time.process_time() - start) / len(inputs)

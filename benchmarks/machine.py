@@ -105,14 +105,10 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     rows = int(tf.size(words.trigrams))
     width = gates * cells
     floats = (
-        # Rows of the weights, of the momentum and of the gradients.
-        6 * rows * width
-        # Inputs of the gates for each distinct word, and their gradients.
-        + 4 * distinct * width
-        # Inputs of the gates in each time step, and their gradients.
-        + 4 * steps * width
-        # Activations of the gates, cell states and outputs.
-        + 2 * steps * (width + 2 * cells)
+        6 * rows * width  # rows of weights, momentum and gradients
+        + 4 * distinct * width  # gates' inputs of words, and gradients
+        + 4 * steps * width  # gates' inputs of all time steps, and gradients
+        + 2 * steps * (width + 2 * cells)  # gates, cell states and outputs
     )
     # y are the outputs of the LSTM, W_rec the recurrent weights, dz the
     # gradients of the gates' inputs, and ' transposes. Each of the three matrix

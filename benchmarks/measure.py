@@ -46,8 +46,7 @@ THREADS = {
         "TF_NUM_INTRAOP_THREADS": "0",  # TensorFlow's default: all cores
     },
 }
-"""Name of a number of threads -> environment variables that set this number for
-PyTorch, TensorFlow and JAX."""
+"""Number of threads -> environment variables for PyTorch, TensorFlow, JAX."""
 
 _GIGABYTE = 10**9
 _LIBRARIES = {
@@ -116,7 +115,7 @@ def fit_wall_and_cpu(
 
 class _Clock(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if batch == WARM_STEPS - 1:  # the last step of the warm-up
+        if batch == WARM_STEPS - 1:  # the warm-up, which traces graphs, ends
             self.start = read_clocks()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -228,9 +227,8 @@ def compare(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Runs the task named `work` of all contenders, in turn.
 
-    Each contender runs in the environment in which it is fastest. Returns two
-    mappings: name of a contender -> median result, and name of a contender ->
-    name of its environment.
+    Each contender runs in its fastest environment. Returns name -> median
+    result, and name -> name of the environment.
     """
     fastest = {
         name: best_environment(contender, work)
@@ -247,10 +245,7 @@ def compare(
 
 
 def environments(contender: Contender) -> dict[str, dict[str, str]]:
-    """Returns name -> environment variables, for all environments.
-
-    A name is "THREADS, ALLOCATOR", such as "one thread, malloc".
-    """
+    """Returns "THREADS, ALLOCATOR" -> variables, for all combinations."""
     return {
         f"{threads}, {allocator}": {**THREADS[threads], **variables}
         for threads in contender.threads

@@ -171,10 +171,7 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def _overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
-    """Returns the share of the hits in `exact` that `approximate` has, too.
-
-    Both arrays are `[queries, k]`.
-    """
+    """Returns the share of `exact` hits, `[queries, k]`, in `approximate`."""
     shared = exact[:, :, np.newaxis] == approximate[:, np.newaxis]
     return float(shared.any(axis=2).mean())
 

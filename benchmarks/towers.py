@@ -40,17 +40,14 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Name of a result -> model of the Keras peer. The result `keras` is the faster
-of these two results."""
+"""Name of a result -> model. The result `keras` is the faster of the two."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `THREADS`. The result `torch` is the faster of
-these two results."""
+"""Name of a result -> key of `THREADS`. `torch` is the faster result."""
 
-# The estimated minimum times of this many batches are averaged.
-_COUNTED_BATCHES = 8
+_COUNTED_BATCHES = 8  # batches whose estimated minimum times are averaged
 
 CELL_COUNTS = (48, 96, 192, 384)
 TITLE_WORDS = (3, 6, 12, 24)
@@ -198,10 +195,7 @@ def tower_works(
     steps: int,
     cells: int,
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> task, with one task of the model `form`.
-
-    The task is `train` if there are `paths` of clicks, else `encode`.
-    """
+    """Returns name -> task: `train` if there are `paths`, else `encode`."""
     train: Callable[..., Any]
     encode: Callable[..., Any]
     if form in KERAS_FORMS:
@@ -260,10 +254,7 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times training steps of several sizes, and each kind of operation.
-
-    The results are in milliseconds.
-    """
+    """Times steps of several sizes, and each kind of operation, in ms."""
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {
@@ -303,10 +294,7 @@ def measure_profile(
 def _pairs_with_made_titles(
     words: int, log: ClickLog, batch_size: int, steps: int
 ) -> tf.data.Dataset:
-    """Returns batches of queries of the log, each with a made-up title.
-
-    Every title has as many words as `words` says, taken from titles of the log.
-    """
+    """Returns queries of the log with made-up titles of `words` words each."""
     count = batch_size * (steps + WARM_STEPS)
     pairs = list(islice(itertools.cycle(log), count))
     stream = itertools.cycle(
@@ -344,7 +332,6 @@ def _operations(folder: str) -> Iterable[tuple[str, float]]:
         for line in plane.lines:
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                # Names of operations end with a colon and the operation's type.
-                # Names of other events do not.
+                # Only the name of an operation ends with a colon and a type.
                 if "::" not in name and ":" in name and " " not in name:
                     yield name.rsplit(":", 1)[1], event.duration_ps / 1e9

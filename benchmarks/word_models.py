@@ -182,9 +182,8 @@ def scorer_works(
         exported_times = percentiles_and_cpu(
             score_exported, [candidates] * CALLS
         )
-        # Ten times in milliseconds: p50, p99 and processor time with documents
-        # in the caches, the same three with new documents, the same three of
-        # the exported scorer, and the time of the first call.
+        # In milliseconds: p50, p99 and processor time of each of the three
+        # kinds of calls, and the time of the first call.
         return [*cached_times, *new_times, *exported_times, *first]
 
     return {
@@ -319,10 +318,7 @@ def keyvec_works(
     steps: int,
     to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> task, for the tasks `train` and `encode` of a KeyVec.
-
-    Each of the `rows` has the fields of a `Document`.
-    """
+    """Returns name -> task; each of the `rows` has a `Document`'s fields."""
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)

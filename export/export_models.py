@@ -94,13 +94,12 @@ def export_models(
             teacher if the model has no word vectors.
         hybrid: Weights of towers, words and BM25 in the scores of a hybrid
             retriever; by default the retriever is not hybrid. The weight of
-            towers has no effect without towers, and the weight of words has
-            none without word vectors. With neither a model nor a teacher, no
-            encoder is exported.
-        queries: Training queries, for `hybrid`. The hubness of a title is the
-            mean cosine with its nearest training queries; without queries,
-            hubness has no weight. The retriever stores the stems of all words
-            of titles and queries, because graphs cannot compute stems.
+            towers or of words has no effect if there are none. With neither a
+            model nor a teacher, no encoder is exported.
+        queries: Training queries, for `hybrid`. Without queries, hubness (the
+            mean cosine of a title with its nearest queries) has no weight. The
+            retriever stores the stems of all words of titles and queries,
+            because graphs cannot compute stems.
 
     Returns:
         The folders of the new versions.
@@ -135,8 +134,7 @@ def export_models(
     _check_output(output, graphs)
     modules = {name: make() for name, make in graphs.items()}
     with publication(output):
-        # Another process may have changed the folder since the first check.
-        _check_output(output, graphs)
+        _check_output(output, graphs)  # again: the folder may have changed
         folders = publish_models(output, modules)
         if run is not None or teacher is not None:
             write_models_card(

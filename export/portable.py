@@ -278,11 +278,7 @@ def _check_encoder(tower: TextEncoder) -> None:
 def _store_encoder(
     arrays: Arrays, path: str, tower: TextEncoder, layers: list[Any], kind: str
 ) -> dict[str, Any]:
-    """Adds the weights of an encoder's layers to `arrays`.
-
-    The names of the arrays begin with `path`. Returns the encoder's class and
-    config.
-    """
+    """Adds weights of layers as `PATH/NAME`; returns class and config."""
     _check_encoder(tower)
     for weight, values in _stored_weights(tower, layers, kind):
         arrays[f"{path}/{weight}"] = values
@@ -301,19 +297,16 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # The path of a weight outside of all layers contains the name of the
-        # encoder, so only the weight's own name is stored.
+        # Outside of layers, the path would contain the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):
             rows, start = layer.changed_rows(), (0, 0.0)
             if isinstance(layer.initializer, HashedUniform):
                 start = layer.initializer.seed, layer.initializer.limit
-            # `PortableFile.table` expects one row or more, even if no row has
-            # changed.
+            # `PortableFile.table` expects one row or more.
             rows = rows if len(rows) else np.array([0])
-            # int8 is too coarse for rows whose sum becomes columns of the
-            # text's vector.
+            # int8 is too coarse for rows whose sum is a part of the vector.
             is_sum = layer is getattr(tower, "bag_embedding", None)
             dtype = "float16" if is_sum and kind == "int8" else kind
             yield from stored_table(name, values, rows, start, dtype).items()

@@ -76,9 +76,9 @@ program.string(
 program.integer("rows_per_file", 1_000_000, "Lines of the input in a part.", 1)
 program.enum(
     "format", "npy", list(FORMATS),
-    "How parts are written. npy: a NumPy array, and files with the ids and "
-    "hashes of the titles. parquet: one file for each part, which needs "
-    "pyarrow; the default with --workers.",
+    "How parts are written. npy: a NumPy array, and files with ids, titles, "
+    "tags and hashes. parquet: one file for each part, which needs pyarrow; "
+    "the default with --workers.",
 )  # fmt: skip
 program.integer(
     "workers", None,

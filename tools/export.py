@@ -20,7 +20,7 @@ folder of parts that lstm-dssm-encode has made with this run's document_encoder.
 lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
 With --hybrid the retriever ranks by the towers and word vectors of the run, and
-by BM25. If the run has no word vectors, they are fitted to --teacher. The
+by BM25. If the run has no word vectors, they can be fitted to --teacher. The
 weights are those that lstm-dssm-evaluate --hybrid has chosen on dev for the
 run, or defaults. Without --run the retriever ranks by BM25; with --teacher it
 also ranks by word vectors (docs/hybrid.md):

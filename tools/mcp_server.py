@@ -55,10 +55,9 @@ def main(_: list[str]) -> None:
 
 
 def open_search(titles: dict[str, str], texts: dict[str, str]) -> Any:
-    """Returns the `search` of a retriever.
+    """Returns a retriever's `search`.
 
-    If the retriever lists its documents, adds their titles and whole texts, by
-    id, to `titles` and `texts`.
+    Adds the documents of --models by id to `titles` and `texts`.
     """
     if FLAGS.models:
         model = open_retriever(FLAGS.models, FLAGS.model)

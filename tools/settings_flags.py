@@ -14,9 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-# absl allows a flag to equal its bound. A bound that a field may not equal is
-# therefore moved by this number.
-_SMALLEST = 1e-9
+_SMALLEST = 1e-9  # moves an excluded bound, because absl includes bounds
 _MOST = 1e30  # largest value of a float flag; float32 overflows at 3e38
 
 
@@ -30,9 +28,8 @@ def define_settings(
     """Defines a flag, or a name of `--set`, for each field of the classes.
 
     The help of a field is in the docstring of the class. The keys of `classes`
-    are the names of the classes in the help. A field that is not in `named` has
-    no flag, and is set by `--set`. If `only` is given, other fields are left
-    out.
+    are names for the help. If `named` is given, other fields are set by
+    `--set`. If `only` is given, other fields are left out.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}

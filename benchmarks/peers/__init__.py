@@ -84,10 +84,7 @@ def read_batches(folder: Path, work: str) -> list[dict[str, np.ndarray]]:
 
 
 def answer(works: Mapping[str, Callable[[], Any]]) -> None:
-    """Runs the tasks that are named on standard input, one in each line.
-
-    Prints "ready", and then the result of each task as JSON.
-    """
+    """Prints "ready", then the result of each task named on standard input."""
     print("ready", flush=True)
     for line in sys.stdin:
         result = np.asarray(works[line.strip()]())

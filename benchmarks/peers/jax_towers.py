@@ -23,10 +23,7 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """A padded batch of u distinct texts.
-
-    The texts have n distinct words, and these words have m trigrams in all.
-    """
+    """A padded batch: u distinct texts, n distinct words, their m trigrams."""
 
     trigram_ids: np.ndarray  # int32 `[m]`
     # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.
@@ -80,10 +77,7 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 
 
 def new_tower(key: jax.Array, trigram_count: int, cells: int) -> Parameters:
-    """Draws the weights of a tower, whose LSTM has no forget gate.
-
-    The weights are those of the input gate, the candidate and the output gate.
-    """
+    """Draws weights of input gate, candidate, output gate; no forget gate."""
     table_key, kernel_key = jax.random.split(key)
     shape = trigram_count, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()

@@ -16,8 +16,7 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""The embedding has this many columns for each cell of the LSTM, because our
-LSTM has three gates."""
+"""Columns of the embedding for each cell, because our LSTM has three gates."""
 
 HASHING = LetterTrigrams()
 
@@ -45,10 +44,7 @@ class PaddedTower(keras.Model):
 
 
 class SegmentTower(keras.Model):
-    """Encodes texts; trigram ids are not padded.
-
-    `segment_sum` adds the rows of the trigrams of each word.
-    """
+    """Encodes texts; `segment_sum` adds the rows of unpadded trigram ids."""
 
     def __init__(self, cells: int) -> None:
         super().__init__()

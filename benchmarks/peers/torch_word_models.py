@@ -90,16 +90,14 @@ class TorchMVLSTM(TorchMatcher):
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
         """Scores n queries, each with c documents; returns `(c, n)`.
 
-        The first n documents are one for each query, in the order of the
-        queries; so are the next n, and so on.
+        The document with index i is for the query with index i mod n.
         """
         copies = len(document.lengths) // len(query.lengths)
         u = functional.normalize(self.positions(query), dim=2)
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] is computed as W_1 u + W_2 v. This needs a product for each
-        # word, instead of a product for each pair of words.
+        # W [u; v] = W_1 u + W_2 v needs a product per word, not per word pair.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -125,8 +123,7 @@ class TorchLSTMRNN(TorchMatcher):
     def forward(self, query: TorchTexts, document: TorchTexts) -> torch.Tensor:
         """Scores n queries, each with c documents; returns `(c, n)`.
 
-        The first n documents are one for each query, in the order of the
-        queries; so are the next n, and so on.
+        The document with index i is for the query with index i mod n.
         """
         copies = len(document.lengths) // len(query.lengths)
         scores = 5.0 * functional.cosine_similarity(
@@ -185,7 +182,7 @@ class TorchExamples(NamedTuple):
 
     documents: TorchDocuments
     salient: torch.Tensor  # `(documents, sentences)`, 1 for a key sentence
-    key_words: torch.Tensor  # `(m,)`, ids of the known key words
+    key_words: torch.Tensor  # `(m,)`, the known key words of all documents
     key_word_document: torch.Tensor  # `(m,)`, each key word's document
 
 
@@ -244,7 +241,7 @@ class TorchKeyVec(torch.nn.Module):
         return torch.tanh(self.dense(mean)), logits
 
     def loss(self, examples: TorchExamples) -> torch.Tensor:
-        """Computes the mean loss of a document, by eq. (4) of the paper."""
+        """Computes the mean loss of documents, eq. (4) of Bi and Ma 2017."""
         documents = examples.documents
         vectors, logits = self(documents)
         read = functional.binary_cross_entropy_with_logits(

@@ -38,10 +38,9 @@ class Documents(NamedTuple):
         ids: The documents' ids, which the retriever returns.
         titles: For each document, the text that is encoded: a title, or the
             whole document.
-        sentences: The sentences of each document. A KeyVec encodes the
-            sentences instead of `titles`. Empty if there are no sentences.
-        tags: The tags of each document, by which a search can filter. Empty if
-            no document has tags.
+        sentences: The sentences of each document, or empty. A KeyVec encodes
+            the sentences instead of `titles`.
+        tags: The tags of each document, by which a search can filter, or empty.
         display: For each document, the title that is shown with a hit. If
             empty, `titles` are shown.
         fields: The fields of the documents for BM25; by default BM25 reads
@@ -141,9 +140,8 @@ def read_documents(
     If a line has no id, its title is also the id. A third field has the tags,
     separated by commas. Repeated lines of a text file are read once, and blank
     lines are skipped. Folders, and files that end in `.jsonl`, hold documents
-    of many sentences (see docs/documents.md). The text of such a document
-    consists of its sentences with empty lines between them. Two documents of
-    such a file or folder may not have the same `_id`.
+    of many sentences (see docs/documents.md). The text of such a document is
+    its sentences with empty lines between them; a repeated `_id` is an error.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
@@ -222,9 +220,9 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    `distinct` maps the id of each document that has been read to the document.
-    A reader skips a document that is in `distinct` already. Several readers can
-    share `distinct`. With `None`, no document is skipped.
+    `distinct` maps the ids of documents that have been read to the documents,
+    which are not read again. Several readers can share `distinct`. With `None`,
+    no document is skipped.
     """
 
     def __init__(
@@ -407,7 +405,7 @@ class ParquetDocuments(DocumentReader):
         if TITLE not in names:
             raise InputError(
                 f"{path}: found the columns {', '.join(names)}, expected "
-                f"{TITLE!r}, and {ID!r} if titles have other ids: rename them"
+                f"{TITLE!r}, and {ID!r} unless titles are ids: rename them"
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows
@@ -439,11 +437,7 @@ class ParquetDocuments(DocumentReader):
         self._next_row = min(self._next_row + lines, self.count)
 
     def _groups(self, stop: int) -> tuple[list[int], int]:
-        """Finds the row groups with the rows `self._next_row` to `stop - 1`.
-
-        Returns the indices of these groups, and the number of rows in the first
-        of them that come before `self._next_row`.
-        """
+        """Returns the row groups to read, and how many rows to skip first."""
         groups: list[int] = []
         group_start = skipped = 0
         for number in range(self._file.num_row_groups):

@@ -161,7 +161,7 @@ def _compare_part(
         rows += len(chunk.ids)
         _hash(digest, chunk)
     _check(job, name, "hash of titles", info.input_sha256, digest.hexdigest())
-    setting = "value of `last` (whether it has the last title)"
+    setting = "value of `last` (whether it is the last part of a file)"
     _check(job, name, setting, info.last, reader.at_end)
     return PartResult(name, rows, 0.0, True, info.last)
 
@@ -262,15 +262,11 @@ class PartEncoder:
         self._job = job
         self._version = version
         self._encode: Encode | None = None
-        # Index of the open file, index of the next part of this file, and the
-        # file's reader. `None` if no file is open.
+        # Index of the open file, index of its next part, and its reader.
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes n parts.
-
-        Returns the fields of `PartResult`, and `error`, as arrays `[n]`.
-        """
+        """Encodes n parts; returns `PartResult` and `error` as arrays `[n]`."""
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(

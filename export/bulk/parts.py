@@ -79,8 +79,8 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
     if not data.exists():
         raise InputError(f"{data}: not found, expected a part {_EXPECTED}")
     check_plain_file(data)
-    # `EncodedParts.read` allocates an array for as many vectors as the `.json`
-    # file states, so the file must not state more vectors than there are.
+    # The `.json` file must not state more vectors than there are, because
+    # `EncodedParts.read` allocates memory for them.
     least = info.rows * info.dimension * _FLOAT_BYTES
     if (size := data.stat().st_size) < least:
         raise InputError(
@@ -167,10 +167,9 @@ class EncodedParts:
             yield read_part(self.folder, name, info)
 
     def read(self) -> DocumentRows:
-        """Reads all parts.
+        """Reads all parts, and skips repeated documents.
 
-        If a document occurs again, with the same id, title and tags, it is
-        skipped. Raises `InputError` if an id has two different documents.
+        Raises `InputError` if an id has two different documents.
         """
         ids: list[str] = []
         titles: list[str] = []
@@ -201,8 +200,8 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # Documents with equal titles get the same vector: the vectors
-                # of a title in two parts may differ in their last bits.
+                # A title gets one vector: its vectors in two parts may differ
+                # in their last bits.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]
@@ -326,8 +325,7 @@ class _NpyPart:
         self._write_header()
 
     def _write_header(self) -> None:
-        # NumPy pads the header. When `finish` writes the header again, with the
-        # final number of rows, its length is therefore the same.
+        # NumPy pads the header, so that the final number of rows fits.
         np.lib.format.write_array_header_1_0(
             self._vectors,
             {

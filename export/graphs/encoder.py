@@ -55,8 +55,7 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Keeps only methods: if the encoder were an attribute, TensorFlow would
-        # save it, too.
+        # Keeps methods, not the encoder, which TensorFlow would also save.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors
@@ -103,8 +102,8 @@ class HybridEncoderModule(EncoderModule):
     ) -> np.ndarray:
         vectors = super()._encode_distinct(texts, progress)
         if self._words_teacher is not None:
-            # If the teacher has a vector of a text, this vector replaces the
-            # sum of word vectors, which is in the last columns.
+            # A teacher's vector replaces the sum of word vectors, which is in
+            # the last columns.
             rows = self._words_teacher.rows(texts)
             known_vectors = self._words_teacher.vectors[rows[rows >= 0]]
             width = known_vectors.shape[1]

@@ -51,8 +51,7 @@ class HybridModule(SearchModule):
 
     def __init__(
         self,
-        # `None` if only BM25 and matching numbers have a weight.
-        encoder: HybridEncoderModule | None,
+        encoder: HybridEncoderModule | None,  # None if only terms have a weight
         rows: DocumentRows,
         settings: HybridSettings,
         postings: Postings,
@@ -92,8 +91,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share this graph. If the graph were an attribute,
-            # TensorFlow would save it once more, so a lambda holds it.
+            # All signatures share this graph. The lambda hides the graph, which
+            # TensorFlow would save once more as an attribute.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -215,8 +214,7 @@ class HybridModule(SearchModule):
         scores, rows = best_rows(scores_of, vectors, self._edges, width, mask)
         if not explained:
             return [scores, rows]
-        # Explains one query after the other, because the memory grows with the
-        # number of words times the number of hits.
+        # Explains one query at a time: memory grows with words times hits.
         parts, words = tf.map_fn(
             lambda query: self._reasons(*query),
             (texts, vectors, rows),
@@ -231,10 +229,7 @@ class HybridModule(SearchModule):
     def _reasons(
         self, text: tf.Tensor, vector: tf.Tensor, rows: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Explains the scores of the documents `rows` for one query.
-
-        Returns the outputs `parts` and `words` of `explained` for this query.
-        """
+        """Returns outputs `parts` and `words` of `explained` for one query."""
         width = tf.size(rows)
         parts = {name: tf.zeros([width]) for name in HYBRID_PARTS}
         words = {name: tf.fill([width], "{}") for name in EXPLAINED_PARTS}

@@ -34,8 +34,7 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Keeps only methods: if the model were an attribute, TensorFlow would
-        # save it, too.
+        # Keeps methods, not the model, which TensorFlow would also save.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
@@ -87,10 +86,10 @@ class KeyVecModule(EncodingModule):
     def _read(
         self, text: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
-        """Divides documents into sentences and reads them, for all signatures.
+        """Reads documents, for all signatures.
 
-        Returns the sentences of each document, the documents' vectors d of eq.
-        (3) of Bi and Ma 2017, and the probability p_i of each sentence.
+        Returns their sentences, their vectors d of eq. (3) of Bi and Ma 2017,
+        and the probability p_i of each sentence.
         """
         # An empty batch gets an empty document, because the LSTM needs one row.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)

@@ -1,8 +1,8 @@
 """Limits the memory of requests, with assertions in exported graphs.
 
-Before any other computation, a graph checks the size of the request. For a
-request that is too large, the graph fails with INVALID_ARGUMENT; `refusal`
-extracts the readable line from the error.
+Before any other computation, a graph checks the size of a request. If it is too
+large, the graph fails with INVALID_ARGUMENT. `refusal` extracts the readable
+line from the error.
 """
 
 import re
@@ -81,8 +81,7 @@ def refuse_many_hits(
 def refuse_long_titles(
     text: tf.Tensor,
     width: tf.Tensor,
-    # Element i is the number of bytes of the i longest pairs of id and title.
-    longest: tf.Variable,
+    longest: tf.Variable,  # item i: bytes of the i longest ids and titles
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large."""
     rows = tf.shape(text, tf.int64)[0]
@@ -101,8 +100,7 @@ def refuse_long_titles(
 def refuse_long_reasons(
     text: tf.Tensor,
     k: tf.Tensor,  # number of results of each row
-    # Number of bytes that the model reads of a text; `None` if it reads all.
-    max_bytes: int | None,
+    max_bytes: int | None,  # bytes of a text that the model reads; None for all
 ) -> tf.Tensor:
     """Returns `text`; rejects a request if its explanations may be too long."""
     sizes = tf.strings.length(text)

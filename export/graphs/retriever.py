@@ -62,8 +62,7 @@ class DocumentTags(tf.Module):
         width = max(map(len, encoded))
         numbers = np.full([len(encoded), width], len(distinct), np.int32)
         for row, row_tags in enumerate(encoded):
-            # A set, because a document can have the same tag in two forms of
-            # Unicode.
+            # A document can have one tag in two forms of Unicode.
             row_numbers = sorted({tag_numbers[composed[t]] for t in row_tags})
             numbers[row, : len(row_numbers)] = row_numbers
         self._width = width
@@ -75,8 +74,7 @@ class DocumentTags(tf.Module):
             ),
             default_value=len(distinct),
         )
-        # Variables, because constants would count towards a graph's limit of
-        # 2 GiB.
+        # Variables, because a graph with its constants is limited to 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
         self.names = tf.Variable(distinct, trainable=False)
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
@@ -260,8 +258,8 @@ class Int8Vectors(DocumentVectors):
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        # CPU kernels multiply only floats. This is fast, because a block of
-        # floats fits into the cache: only int8 codes are read from memory.
+        # CPU kernels multiply only floats. A block of floats fits into the
+        # cache, so only int8 codes are read from memory.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
@@ -279,8 +277,7 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     codes = np.empty(vectors.shape, np.int8)
     lengths = np.empty(len(vectors), np.float32)
-    # Blocks of rows fit into the cache. All rows at once would need memory for
-    # three copies of the vectors.
+    # Blocks fit into the cache; all vectors at once would take three copies.
     for start in range(0, len(vectors), _CODED_ROWS):
         rows = slice(start, start + _CODED_ROWS)
         largest = np.abs(vectors[rows]).max(axis=1, keepdims=True)
@@ -298,8 +295,7 @@ VECTORS: dict[str, type[DocumentVectors]] = dict(
 """Value of `lstm-dssm-export --vectors` -> class."""
 
 BLOCK = 16_384
-"""Number of documents that are scored at once. The scores of a query then take
-64 KiB."""
+"""Number of documents scored at once: 64 KiB of scores for each query."""
 
 
 def block_edges(vector_of: np.ndarray) -> np.ndarray:
@@ -308,8 +304,8 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
     Returns the edges: block i has the documents from `edges[i]` to
     `edges[i + 1] - 1`. Documents that share a vector are in one block, so that
     their scores are equal. If more than `BLOCK` documents share a vector, they
-    get several blocks that have no other documents. `vector_of` is ascending,
-    see `EqualVectors`.
+    get several blocks of their own. `vector_of` is ascending, see
+    `EqualVectors`.
     """
     count = len(vector_of)
     starts = np.flatnonzero(np.diff(vector_of, prepend=-1))
@@ -336,8 +332,7 @@ MASKED = float(np.finfo(np.float32).min)
 
 
 def best_rows(
-    # Function from the start and stop of a block to the scores of the block's
-    # documents, `[batch, stop - start]`.
+    # Start and stop of a block -> scores `[batch, stop - start]`.
     scores_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     queries: tf.Tensor,
     edges: np.ndarray,  # see `block_edges`
@@ -507,8 +502,7 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # Keeps only a method: if the encoder were an attribute, TensorFlow
-        # would save its signatures, too.
+        # Keeps a method: TensorFlow would save the encoder's signatures, too.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 
@@ -538,8 +532,7 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
-    # Makes a function that writes the file for `LocalModel`, or None if
-    # `LocalModel` cannot read the encoder.
+    # Makes the function that writes the file for `LocalModel`, if possible.
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
     """Returns the function that makes the retriever, if there are documents."""

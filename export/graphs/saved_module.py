@@ -95,9 +95,8 @@ class ServedModule(tf.Module):
 class ServedWeights:
     """The variables of exported models.
 
-    If training has changed less than half of a trigram table's rows, only the
-    changed rows are stored. Graphs compute the initial values of all other
-    rows.
+    If less than half of a trigram table's rows have changed, only these rows
+    are stored. Graphs compute the initial values of all other rows.
     """
 
     def __init__(self, *models: Any) -> None:
@@ -162,8 +161,7 @@ class _ChangedRows:
         self.layers = layers
         indices = np.zeros(layers[0].size, np.int32)
         indices[rows] = np.arange(1, len(rows) + 1)
-        # Item r is the index of row r in each of `_values`, or 0 if row r has
-        # not changed.
+        # Item r: index of row r in each of `_values`, 0 for an unchanged row.
         self._indices = tf.Variable(indices, trainable=False)
         self._values = [
             tf.Variable(
@@ -189,8 +187,7 @@ class _ChangedRows:
 
         In each graph, the first call for `rows` reads these rows of all tables.
         """
-        # The graph is in the key, because a graph cannot use the tensors of
-        # another graph.
+        # The key has the graph: a graph cannot use tensors of another graph.
         key = (rows.ref(), tf.compat.v1.get_default_graph())
         if key not in self._rows:
             self._rows[key] = self._read_tables(rows)
@@ -229,8 +226,7 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # `ServedWeights` is no `tf.Module`: otherwise TensorFlow would save the
-        # Keras layers, too.
+        # If `ServedWeights` were a tf.Module, Keras layers would be saved, too.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         # A server cannot load a graph without the graph's vocabulary tables.
@@ -320,10 +316,7 @@ def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
 
 
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:
-    """Returns the fingerprint of an exported encoder.
-
-    If the export has no fingerprint, returns a hash of its files.
-    """
+    """Returns an exported encoder's fingerprint, else a hash of its files."""
     folder = served_version(path) or Path(path)
     if (folder / FINGERPRINT_FILE).exists():
         return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))

@@ -30,8 +30,7 @@ class ScorerModule(ServedModule):
         self.weights = self._served.variables
         # TensorFlow saves the vocabulary's table only if it is an attribute.
         self.resources = model.words.resources
-        # If the Keras model were an attribute, TensorFlow would save it, too.
-        # Therefore a lambda holds it.
+        # The lambda hides the Keras model, which TensorFlow would save, too.
         self._score = lambda *pair: model.call(pair, training=False)
 
     @signature(query=tf.string, document=tf.string)

@@ -26,10 +26,9 @@ from lstm_dssm_client.bm25 import (
 )
 
 POSTINGS = 2**21
-"""Number of postings that are read in one step, which takes about 100 MB. A
-batch of long queries may have billions of postings. The postings of one term
-are always read in one step, even if they are more: otherwise the scores of
-equal documents could be added in different steps and rounded differently."""
+"""Number of postings to read at once, which take about 100 MB. A batch of long
+queries may have billions of postings. All postings of one term are read at
+once, even if they are more, so that equal documents have equal scores."""
 
 
 class Matches(NamedTuple):
@@ -65,8 +64,7 @@ class TermGraph(tf.Module):
             ),
             default_value=UNKNOWN,
         )
-        # Variables, because constants would count towards a graph's limit of
-        # 2 GiB.
+        # Variables, because a graph with its constants is limited to 2 GiB.
         self.bounds = tf.Variable(postings.bounds, trainable=False)
         self.documents = tf.Variable(postings.documents, trainable=False)
         self.scores = tf.Variable(postings.scores, trainable=False)
@@ -131,10 +129,7 @@ class TermGraph(tf.Module):
         return terms, word_of, is_number
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
-        """Sums the scores of all terms for each query and document.
-
-        Returns float32 `[batch, count]`.
-        """
+        """Sums each query's scores for all documents, `[batch, count]`."""
         first = tf.gather(matches.rows, matches.word_of) * self.count
         flat = self._cell_sums(
             matches,
@@ -169,9 +164,8 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
-        # Function that chooses a cell of the result for each posting. Takes the
-        # index of the posting's term in `matches.terms`, and the posting's
-        # document; returns the index of the cell.
+        # Maps the index of a posting's term in `matches.terms`, and the
+        # posting's document, to the posting's cell: an index of the sums.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
@@ -213,10 +207,7 @@ class TermGraph(tf.Module):
 def flat_words(
     texts: tf.Tensor, split: str, max_words: int | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Splits strings `[batch]` into words.
-
-    Returns the words of all strings, and the index of each word's string.
-    """
+    """Splits strings `[batch]`; returns words, and each word's string index."""
     words = normalize_and_split(texts, max_words, split)
     # Equals `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]

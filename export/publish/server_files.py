@@ -52,14 +52,12 @@ from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 # Servers from 2.12 to 2.19 load the models, but have older Unicode tables.
 IMAGE = "tensorflow/serving:2.20.0"
 
-# Path of the models in the container: TF Serving needs an absolute path.
-ROOT = "/models"
+ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
 _STRING_BYTES = 24  # memory of a string in a tensor, without its characters
 
-# Memory of a loaded graph divided by the size of the graph's file. A server
-# keeps nodes and string tables several times: in messages, in sessions and in
-# kernels.
+# Memory of a loaded graph divided by the size of the graph's file. A server has
+# nodes and string tables several times: in messages, sessions and kernels.
 _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
@@ -230,8 +228,8 @@ def update_models_config(
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # Changes only a number that is followed by this comment. To keep a
-        # number, an operator can remove the comment.
+        # Changes only numbers before this comment, which an operator can remove
+        # to keep a number.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",

@@ -75,10 +75,7 @@ def _publish(
     list_models: Callable[[], Iterable[Path]],
     version: int | None = None,
 ) -> list[Path]:
-    """Publishes all models or none, by default with a new version number.
-
-    The new number is above all versions in the folders of `list_models`.
-    """
+    """Publishes all models or none, by default with a new version number."""
     with ExitStack() as stack:
         folders = {
             base: stack.enter_context(_written(base, write))
@@ -95,8 +92,7 @@ def _publish(
             try:
                 return _rename(folders, str(number))
             except OSError:
-                # Another process may have published this number meanwhile. Then
-                # the next number is tried, or a given number is rejected.
+                # Another process may have published this number meanwhile.
                 taken = [b for b in folders if number in version_folders(b)]
                 if not taken:
                     raise
@@ -108,8 +104,7 @@ def _publish(
 def _written(base: Path, write: Write) -> Iterator[Path]:
     """Writes a SavedModel into a hidden folder of `base`; yields the path."""
     base.mkdir(parents=True, exist_ok=True)
-    # The folder is hidden until the SavedModel is complete, because a running
-    # server loads a version as soon as its folder appears.
+    # A running server loads a version as soon as the version's folder appears.
     with hidden_folder(base, _HIDDEN) as hidden:
         # Writes into a subfolder, because only this user may read the hidden
         # folder, but a server's user must read the version.

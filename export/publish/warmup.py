@@ -29,8 +29,8 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
 
 WARMUP_SIZES = (1, 8, 64)
-"""Numbers of rows of the warm-up requests. The largest request has 64 rows, so
-an operator can lower `max_batch_size` to 64 without exporting again."""
+"""Numbers of rows of the warm-up requests. With 64 at most, an operator can
+lower a server's `max_batch_size` to 64 without exporting again."""
 
 BATCHING_CONFIG = "batching.config"
 
@@ -85,8 +85,7 @@ def write_warmup(
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(os.fspath(path)) as file:
         for request in requests:
-            # A server rejects a version if one of the requests fails, so all
-            # are tried here.
+            # A server rejects a version if one of the requests fails.
             _replay(model, request)
             log = PredictionLog()
             log.predict_log.request.CopyFrom(request)
@@ -110,8 +109,7 @@ def _request(
     request = PredictRequest()
     request.model_spec.name = name
     request.model_spec.signature_name = key
-    # A text has one, two or three words. The third word is the number of the
-    # row, so that all texts of three words differ.
+    # A text has one to three words. All texts of three words differ.
     texts = [
         " ".join(["warm", "up", str(row)][: 1 + row % 3]) for row in range(rows)
     ]

@@ -36,11 +36,11 @@ UBI = "ubi:"
 """If `--click_log` begins with this prefix, the log has UBI's format."""
 
 LIFETIME_SECONDS = 86_400
-"""A click is logged only within this time, a day, after the search."""
+"""Clicks are logged for this many seconds, a day, after their search."""
 
 ROTATE_MB = 64
-"""Maximum size of a click log in MiB. Before a line that would exceed the size,
-the log is renamed, and the line begins a new log."""
+"""Maximum size of a click log in MiB. If the next line would exceed it, the log
+is renamed, and the line begins a new log."""
 
 _SIGNATURE_BYTES = sha256().digest_size
 
@@ -153,11 +153,10 @@ class ClickWriter:
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._numbers = itertools.count()  # serial numbers of tokens
-        # Serial numbers of the tokens whose clicks are logged. A number is kept
-        # for `lifetime` seconds after the click; then its token has expired.
+        # Numbers of tokens whose clicks are logged. `lifetime` seconds after a
+        # click, its token has expired, and the number is removed.
         self._clicked: set[int] = set()
-        # For each number in `_clicked`: when it is removed, and the number.
-        self._expiries: deque[tuple[float, int]] = deque()
+        self._expiries: deque[tuple[float, int]] = deque()  # (time, number)
 
     def show(
         self,
@@ -178,9 +177,9 @@ class ClickWriter:
     def write(self, token: str) -> bool:
         """Writes the clicked result of a token to disk.
 
-        Returns whether it did so: one click is written for each token, and
-        some results cannot be represented in the log. Raises `TokenError` for a
-        wrong or old token, and `OSError` if writing fails.
+        Returns `False` if a click with this token was written before, or if the
+        log cannot represent the result. Raises `TokenError` for a wrong or old
+        token, and `OSError` if writing fails.
         """
         number, pair = self._verified(token)
         line = self._line(pair)
@@ -271,8 +270,7 @@ class UbiWriter(ClickWriter):
         if query:
             with self._lock:
                 self._queries.append(_encoded(row), sync=False)
-        # In place of a title, each token has JSON, which `_line` reads: the ids
-        # of the search and of the document, and the position of the result.
+        # In place of the title, each token has JSON, which `_line` reads.
         return [
             self.issue(query, json.dumps([query_id, document_id, ordinal]))
             for ordinal, document_id in enumerate(ids, 1)
@@ -296,8 +294,7 @@ class UbiWriter(ClickWriter):
         )
 
     def _append(self, line: bytes) -> None:
-        # A click on disk must refer to a search on disk, so the searches are
-        # flushed first.
+        # Searches are flushed first, so that each click on disk has its search.
         self._queries.sync()
         super()._append(line)
 

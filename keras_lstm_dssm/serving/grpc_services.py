@@ -2,8 +2,7 @@
 
 `Predictions` and `Health` implement the methods. `Calls` checks the token of
 each call and waits for the message in the event loop. `RequestSlots` then runs
-the method, in a thread or, if it is quick, in the event loop. Health checks run
-at once and need no token.
+the method. Health checks run at once and need no token.
 """
 
 import asyncio
@@ -116,9 +115,9 @@ def _spec(request: Any) -> ModelSpec:
 class Health(HealthServicer):
     """Answers the calls of `grpc.health.v1`, without waiting for a model."""
 
-    # The servicer of the package `grpc_health` is not used, because it holds a
-    # lock while it sends. A client that reads slowly would block all changes of
-    # states (`test_a_watch_that_nobody_reads`).
+    # The servicer of the package `grpc_health` holds a lock while it sends. A
+    # client that reads slowly would block all changes of states
+    # (`test_a_watch_that_nobody_reads`), so this class replaces the servicer.
 
     def __init__(self, statuses: Mapping[str, int]) -> None:
         self._statuses = dict(statuses)
@@ -175,10 +174,9 @@ class Health(HealthServicer):
 class Calls(grpc.aio.ServerInterceptor):
     """Checks tokens, and limits the number and arrival time of gRPC calls."""
 
-    # The class reads and parses messages itself, for two reasons: grpc.aio
-    # would wait for a message without a time limit
-    # (`test_calls_without_a_message`), and would send a traceback if a message
-    # cannot be parsed.
+    # The class reads and parses messages itself. grpc.aio would wait for them
+    # without a time limit (`test_calls_without_a_message`), and would send a
+    # traceback if one cannot be parsed.
 
     def __init__(
         self,

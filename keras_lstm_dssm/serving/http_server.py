@@ -1,8 +1,7 @@
 """The HTTP server: time limits of connections, checks of requests, routes.
 
 `Connection` limits the time in which a client sends a request or reads a reply.
-`Guard` checks the host, the token and the size of each request. `HttpServer`
-runs both.
+`Guard` checks host, token and size of each request. `HttpServer` runs both.
 """
 
 import asyncio
@@ -95,9 +94,8 @@ class Connection(H11Protocol):
         try:
             super().data_received(data)
         except h11.LocalProtocolError:
-            # After a refusal, the rest of the body was malformed. uvicorn began
-            # a second reply, which h11 does not allow
-            # (`test_no_http_after_a_refusal`).
+            # If the rest of a refused body is malformed, uvicorn begins a
+            # second reply, which h11 rejects (`test_no_http_after_a_refusal`).
             self.transport.abort()
 
     def _await_head(self) -> None:
@@ -210,8 +208,7 @@ class Guard:
             )
         names = [key for key, _ in headers]
         if b"content-length" in names and b"transfer-encoding" in names:
-            # With both headers, a proxy could see another end of the request
-            # than this server.
+            # A proxy and this server could see different ends of the request.
             raise HTTPException(
                 400,
                 "found content-length and transfer-encoding: send only one",
@@ -277,7 +274,7 @@ def unpacked(body: bytes, coding: bytes, max_bytes: int) -> bytes:
             f"the Content-Encoding is {coding.decode('latin-1'):.99}: expected "
             "gzip, deflate or none",
         )
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: gzip or zlib
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # 32: detects the format
     try:
         data = unpack.decompress(body, max_bytes + 1)
     except zlib.error as error:
@@ -403,12 +400,10 @@ class HttpServer:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Returns a socket that listens on a port; 0 takes a free port.
-
-    The connections do not use Nagle's algorithm, which delays small messages.
-    """
+    """Returns a socket that listens on a port; 0 takes a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only if IPPROTO_TCP is given.
+    # Only with IPPROTO_TCP does asyncio turn off Nagle's algorithm, which would
+    # delay small messages.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

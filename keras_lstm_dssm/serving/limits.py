@@ -27,8 +27,8 @@ _COUNTS = ("k", "n")
 """Names of the inputs that limit the number of results for each text."""
 
 REPLY_MB = 64
-"""Maximum size of a gRPC reply in MiB. If `Bounds.max_message_mb` is larger, it
-is the maximum for replies, too."""
+"""Maximum size of a gRPC reply in MiB, unless `Bounds.max_message_mb` is
+larger."""
 
 
 @dataclass(frozen=True)
@@ -122,15 +122,13 @@ class LoopTurns(asyncio.Lock):
     """Lets the event loop poll its sockets between two requests."""
 
     # A poll accepts many HTTP requests, but only one gRPC call. Without this
-    # class, gRPC calls took 16 times as long as with it, with 32 clients of
-    # each protocol.
+    # class, gRPC calls took 16 times as long (32 clients of each protocol).
 
     async def next(self) -> None:
         """Waits until the caller may run its request in the event loop."""
         await self.acquire()
         polls = asyncio.create_task(self._poll())
-        # The callback also releases the lock if the task is cancelled before
-        # its start. A `finally` in the task would not run then.
+        # A callback, because a task cancelled before its start runs no code.
         polls.add_done_callback(lambda _: self.release())
 
     async def _poll(self) -> None:
@@ -176,8 +174,8 @@ class RequestSlots(Executor):
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
         """Runs a request, and returns what `work` returns.
 
-        If earlier requests with the same `key` were quick, the request runs in
-        the event loop, else in a thread. Without a key it runs in a thread.
+        It runs in the event loop if earlier requests with the same `key` were
+        quick. Otherwise, or if `key` is `None`, it runs in a thread.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))
@@ -225,8 +223,7 @@ class Arrivals:
 
     def __init__(self, seconds: float, maximum: int) -> None:
         self._seconds, self._maximum = seconds, maximum
-        # Task that waits for its request -> number of bytes that have arrived.
-        # The oldest task comes first.
+        # Task that waits for its request -> bytes that arrived, oldest first.
         self._waiting: dict[asyncio.Task[Any], int] = {}
         self._errors: dict[asyncio.Task[Any], StatusError] = {}
 
@@ -256,10 +253,7 @@ class Arrivals:
             self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records how many bytes of this task's request have arrived.
-
-        Returns the sum for all requests that are arriving.
-        """
+        """Records this request's bytes so far; returns the sum for all."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size

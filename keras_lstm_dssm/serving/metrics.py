@@ -29,9 +29,8 @@ class RequestMetrics:
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        # Labels -> the counters of a request with these labels, and its
-        # histograms, each with the number of its units in a second. This is a
-        # cache: prometheus-client takes long to find the metrics of labels.
+        # Labels -> counters, and (histogram, its units per second). This cache
+        # avoids prometheus-client's slow search for the metrics of labels.
         self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}
@@ -50,9 +49,8 @@ class RequestMetrics:
             registry=self._registry,
             buckets=_BUCKETS,
         )
-        # The next two metrics have the names of TF Serving's metrics
-        # (`servables/tensorflow/util.cc`), so that dashboards of TF Serving can
-        # show them.
+        # The next two names are TF Serving's (`servables/tensorflow/util.cc`),
+        # for dashboards of TF Serving.
         self._tf_serving_requests = self._prometheus.Counter(
             _TF_SERVING_COUNT,
             "The total number of requests.",
@@ -124,7 +122,6 @@ class RequestMetrics:
             self._versions.labels(name).set(count)
         self._unavailable.set(len(self._models.unavailable()))
         text = self._prometheus.generate_latest(self._registry)
-        # prometheus-client adds _total to the names of counters, but the name
-        # of TF Serving's counter does not end with _total.
+        # prometheus-client adds _total to this name, but TF Serving does not.
         counter = _TF_SERVING_COUNT.encode()
         return text.replace(counter + b"_total", counter)

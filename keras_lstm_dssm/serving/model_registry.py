@@ -65,16 +65,12 @@ _NOTHING = Available({}, {})
 
 
 class ModelVersions:
-    """Holds the versions of one model.
-
-    Only one thread at a time may change the versions or their labels.
-    """
+    """Holds the versions of one model; one thread at a time may change them."""
 
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
-        # This object is only replaced as a whole, so that the versions and
-        # labels that a request sees are consistent.
+        # Replaced as a whole, so that the labels fit the versions.
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
@@ -82,7 +78,7 @@ class ModelVersions:
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
-        """Returns the states of loaded and unloaded versions, newest first."""
+        """Returns the states of all versions, also unloaded, newest first."""
         return dict(sorted(self._states.copy().items(), reverse=True))
 
     def errors(self) -> list[str]:
@@ -175,8 +171,7 @@ class ModelVersions:
         self.available = self.available._replace(versions=remaining)
 
     def _end(self, version: int, unloading: VersionState) -> None:
-        # If a new version was exported under the same number meanwhile, the
-        # state is that of the new version and must stay.
+        # The state may be that of a new version, exported with the same number.
         if self._states[version] is unloading:
             self._states[version] = VersionState(ModelVersionStatus.END)
             _LOG.info("%s version %d: unloaded", self.name, version)
@@ -191,9 +186,9 @@ def _verified(folder: Path) -> Iterator[None]:
             f"{folder}: found a link to {real}, which is outside {models_dir};"
             " replace the link by a copy of the version"
         )
-    # Files could change after the check, so their states are compared before
-    # the check and after the block. No program can forge `st_ctime_ns`, the
-    # time of an inode's last change.
+    # Files could change after the check, so their states before the check and
+    # after the block are compared. No program can forge `st_ctime_ns`, the time
+    # of an inode's last change.
     states_before = _file_states(folder)
     try:
         verify_manifest(folder)
@@ -446,10 +441,7 @@ class ModelRegistry:
     def find_together(
         self, names: Sequence[str], version: int | None = None
     ) -> list[Servable]:
-        """Returns the models `names`, all in the same version.
-
-        The version is `version`, by default the newest that all models have.
-        """
+        """Returns models in `version`, by default the newest that all have."""
         served = self._served  # another thread may replace the attribute
         by_model = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, by_model))
@@ -463,10 +455,7 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns the names of a model and of its signature, "" if unknown.
-
-        An empty `signature` means the default signature.
-        """
+        """Returns the names of a model and of its signature, "" if unknown."""
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():
@@ -488,10 +477,7 @@ class ModelRegistry:
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
-        """Returns the Unix time of the last change in the newest version.
-
-        Returns 0 if the folder of the version has been removed.
-        """
+        """Returns the Unix time of the newest version's files; 0 if removed."""
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
         if version not in folders:

@@ -37,8 +37,7 @@ MAX_TEXTS = 2048
 _CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name that stands for both encoders. A request to encode picks one of
-them by the field `input_type` or `task`."""
+"""Model name for both encoders. To encode, `input_type` or `task` picks one."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")
@@ -69,10 +68,7 @@ def model_object(models: ModelRegistry, name: str) -> dict[str, Any]:
 
 
 def _served(models: ModelRegistry) -> list[str]:
-    """Returns the names of served models.
-
-    `TOWERS` is added if both encoders are served in a common version.
-    """
+    """Returns served models, and `TOWERS` if the encoders share a version."""
     names = [name for name in models.names() if models.versions(name)]
     versions = [set(models.versions(name)) for name in _TOWERS]
     return names + [TOWERS] * bool(set.intersection(*versions))
@@ -262,10 +258,7 @@ def _scores(
     query: str,
     documents: Sequence[str],
 ) -> tuple[Servable, np.ndarray]:
-    """Returns the model that ranks, and the scores of n documents, `[n]`.
-
-    The scores of encoders are cosines.
-    """
+    """Returns the model, and its scores (cosines of encoders), `[n]`."""
     spec = spec_of(models, name)
     if spec.name in _TOWERS:  # the name of either encoder means both
         name = TOWERS + name.removeprefix(spec.name)
@@ -309,8 +302,8 @@ def _run(
 ) -> np.ndarray:
     """Runs a model on texts; returns the value of `output` for each row.
 
-    `columns` maps each input of the model to its texts, one for each row. The
-    rows run in chunks of at most `max_rows` rows.
+    `columns` has the texts of each input, one for each row. At most `max_rows`
+    rows run at once.
     """
     rows = list(zip(*columns.values(), strict=True))
     # Equal rows must have equal results, but a row's position in a batch may

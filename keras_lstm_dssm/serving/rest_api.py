@@ -101,10 +101,7 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request.
-
-        `path` is percent-encoded and has no query string.
-        """
+        """Answers a request; `path` is percent-encoded, without a query."""
         start = time.perf_counter()
         label = model = signature = version = ""
         code = "OK"
@@ -149,7 +146,7 @@ class RestApi:
             return _as_dict(model_status(models, spec))
         spec = spec_of(models, name)
         if spec.name == TOWERS:
-            find_models(models, name)  # raises if there are none
+            find_models(models, name)  # raises if they are not served
             return model_object(models, name)
         status = _as_dict(model_status(models, spec))
         if models.versions(spec.name):

@@ -47,8 +47,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
             f"JSON Parse error: Invalid value. {error.msg} at offset: "
             f"{error.pos}"
         ) from error
-    except (ValueError, RecursionError) as error:
-        # Raised for numbers that are too long, and lists nested too deeply.
+    except (ValueError, RecursionError) as error:  # long numbers, deep lists
         raise InvalidError(f"JSON Parse error: {error}") from error
     if not isinstance(value, dict):
         raise InvalidError(f"JSON Value: {excerpt(value)} Is not object")
@@ -246,8 +245,7 @@ def _array(value: Any, dtype: str) -> np.ndarray:
         items = list(chain.from_iterable(items))
     values: list[Any] = []
     if dtype == "string" and set(map(type, items)) == {str}:
-        # This is much quicker than the loop below.
-        values, items = [item.encode() for item in items], []
+        values, items = [item.encode() for item in items], []  # much quicker
     try:
         for item in items:
             values.append(convert(item))
@@ -379,8 +377,8 @@ _BYTES_SUFFIX = "_bytes"  # outputs with this suffix are sent in base64
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
     """Returns the JSON of a reply.
 
-    If `by_row`, the reply has a list `predictions`, with an item for each row.
-    Otherwise it has `outputs`; each output has the values of all rows.
+    If `by_row`, the reply has `predictions`, with an item for each row, else
+    `outputs`. A single output is sent without its name.
     """
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")
@@ -413,11 +411,7 @@ def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
 
 
 def _writable(name: str, array: np.ndarray) -> Any:
-    """Converts an output to values that orjson can write.
-
-    An array of texts becomes nested lists. An array of numbers is converted to
-    a dtype that orjson supports.
-    """
+    """Converts texts to lists, and numbers to a dtype that orjson writes."""
     kind, dtype = array.dtype.kind, array.dtype.name
     if kind == "O":
         return _texts(array.tolist(), name.endswith(_BYTES_SUFFIX))

@@ -59,10 +59,7 @@ _CONFIG = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1)
 
 
 class SavedGraph:
-    """Holds the graph and variables of a SavedModel.
-
-    Threads may share the object.
-    """
+    """Holds a SavedModel's graph and variables; threads may share an object."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.definitions = signature_defs(folder)
@@ -99,10 +96,7 @@ class SavedSignature:
     def __call__(
         self, **inputs: Sequence[bytes] | np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Runs the signature; returns all outputs by name.
-
-        The first call prepares the graph.
-        """
+        """Returns all outputs by name; the first call prepares the graph."""
         arrays = (
             value if isinstance(value, np.ndarray) else np.array(value, object)
             for value in (inputs[name] for name in self.inputs)

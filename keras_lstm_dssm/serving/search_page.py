@@ -54,9 +54,8 @@ from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
-"""Two words count as similar if the cosine of their vectors is at least
-`MIN_COSINE`, or if the Dice coefficient of their letter trigrams is at least
-`MIN_SHARED`."""
+"""Minimum cosine of the vectors of similar words, and minimum Dice coefficient
+of their letter trigrams. `word_similarity` chooses which of the two counts."""
 
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
@@ -91,10 +90,7 @@ def trigrams(word: str) -> list[str]:
 def letter_similarity(
     query_words: Sequence[str], title_words: Sequence[str]
 ) -> np.ndarray:
-    """Returns the Dice coefficients of words' letter trigrams.
-
-    The result is float64 `[query words, title words]`.
-    """
+    """Returns Dice coefficients, float64 `[query words, title words]`."""
     title_counts = [Counter(trigrams(word)) for word in title_words]
     result = np.zeros((len(query_words), len(title_words)))
     for row, word in enumerate(query_words):
@@ -148,11 +144,7 @@ def nearest_words(
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray
 ) -> dict[str, float]:
-    """Returns title word -> similarity, for the title words that are similar.
-
-    A title word may be similar to several query words; the largest of these
-    similarities counts.
-    """
+    """Returns similar title word -> largest similarity to a query word."""
     largest = similarity.max(axis=0, initial=0)
     return {
         word: float(value)
@@ -167,8 +159,7 @@ _PART_LABELS = {
     "towers": "learned from clicks",
     "numbers": "numbers of the query",
 }
-"""A hybrid retriever's score is a sum of parts. Name of a part -> its label on
-the page."""
+"""Part of a hybrid retriever's score -> label of the part on the page."""
 
 
 def reasons(hit: ExplainedHit) -> list[str]:
@@ -193,8 +184,7 @@ def highlighted(
 ) -> list[dict[str, Any]]:
     """Divides a title into words that match the query, and other text.
 
-    Each item of the result has a `text`, and a `strength` from 0 (other text)
-    to 1.
+    Each item has a `text`, and a `strength` from 0 (other text) to 1.
     """
     parts: list[dict[str, Any]] = []
     end = 0
@@ -379,9 +369,8 @@ class SearchPage:
             check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
         cosines = None
-        # The page sends `letters` if it compares two models side by side. One
-        # of the two may have no encoders, so words are compared by letters for
-        # both models.
+        # The page sends `letters` if it shows two models side by side. Words
+        # are then compared by letters, because a model may have no encoders.
         if not request.get("letters"):
             cosines = self._cosines(servable.version, query_words, words)
         similarity = word_similarity(query_words, words, cosines)
@@ -477,10 +466,9 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Logs a click on the result that has the token `click`.
+        """Logs a click on the result with the token `click`, if it is new.
 
-        Returns whether it did so; each result is logged once. Raises `OSError`
-        if the log cannot be written.
+        Returns whether it did so. Raises `OSError` if writing fails.
         """
         token = string_of(request, "click")
         if self._clicks is None:
@@ -494,10 +482,7 @@ class SearchPage:
 def _explained(
     outputs: Mapping[str, np.ndarray], k: int
 ) -> dict[str, list[str]]:
-    """Returns document id -> `reasons`, for the hits of the first query.
-
-    Returns `{}` if the retriever does not explain its scores.
-    """
+    """Returns id -> `reasons` for the first query's hits; {} without parts."""
     if not {"parts", "words", "weak"} <= outputs.keys():
         return {}
     names = ("ids", "scores", "titles", "parts", "words", "weak")

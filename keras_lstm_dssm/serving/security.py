@@ -1,7 +1,7 @@
 """TLS, client certificates and tokens of a server.
 
-If other machines can reach the server, `Security` requires TLS. To identify the
-clients, it then also requires either tokens or client certificates.
+If other machines can reach the server, `Security` requires TLS, and also either
+tokens or client certificates.
 """
 
 import base64
@@ -248,10 +248,9 @@ class Security(NamedTuple):
         )
 
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
-        """Returns whether a request is admitted.
+        """Returns whether a request with these headers `authorization` may run.
 
-        `authorizations` are the values of all its headers `authorization`. If
-        the server has tokens, there must be exactly one such header.
+        If the server has tokens, there must be exactly one such header.
         """
         if self.tokens is None:
             return True

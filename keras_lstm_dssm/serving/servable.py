@@ -253,10 +253,9 @@ class Servable:
         return self._calls.get(name or SIGNATURE)
 
     def default(self, inputs: Mapping[str, str]) -> SignatureCall | None:
-        """Returns the default signature if it has exactly these inputs.
+        """Returns the default signature if its inputs have these dtypes.
 
-        `inputs` maps the names of the inputs to their dtypes. Returns None if
-        the default signature has others.
+        `inputs` maps the names of all inputs to their dtypes.
         """
         call = self.signature("")
         return call if call and call.input_dtypes == inputs else None

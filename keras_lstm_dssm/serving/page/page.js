@@ -146,7 +146,7 @@ class Column {
   }
 }
 
-// Returns name of tags -> tags of a model; {} for a model without tags.
+// Returns name -> tags with this name, {} for a model without tags.
 function tagsOf(name) {
   return models.find((model) => model.name === name)?.tags || {};
 }
@@ -157,8 +157,8 @@ function chosenTags() {
 }
 
 // Shows a menu for each name of tags. Chosen tags stay chosen. A chosen tag
-// that is in no menu, such as a tag from the page's address, gets a button that
-// removes the tag.
+// that is in no menu, such as a tag of the page's address, gets a button to
+// remove it.
 function offerTags(chosen = chosenTags()) {
   const facets = Object.entries(tagsOf(left.model.split(":")[0]));
   const others = new Set(chosen);
