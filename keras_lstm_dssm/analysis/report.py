@@ -50,7 +50,7 @@ def report_data(
 ) -> tuple[str, int, int]:
     """Returns the data to report on, `max_bad_lines` and `min_relevant`.
 
-    The run's numbers hold for the run's data. Defaults for others are 0 and 1.
+    By default, they are the run's. The numbers for other data are 0 and 1.
     """
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
