@@ -86,7 +86,7 @@ def stop_word_share(
     total = int(sample_sizes.sum())
     if not total:
         return NO_COMPARISON
-    # A random choice has as many words of each text as the model's choice.
+    # A random choice takes as many candidates of each text as the model did.
     random_counts = np.random.default_rng(0).hypergeometric(
         stop_words, others, sample_sizes, (_CHANCE_DRAWS, len(sizes))
     )
@@ -103,16 +103,13 @@ _RANDOM_CHOICES = 4  # number of random choices of words for each text
 def remaining_cosine(
     encoder: TextEncoder,
     texts: Sequence[Sequence[str]],
-    others: np.ndarray,  # unit vectors of other texts, `[texts, dimension]`
+    # Unit vectors `[texts, dimension]`: text i is compared with row i.
+    others: np.ndarray,
     chosen: Sequence[np.ndarray],  # see `stop_word_share`
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Computes the share of a cosine that remains with only chosen words.
-
-    The cosine is that of a text's vector with the text's row of `others`.
-    """
-    # A text without chosen words, or with all candidates chosen, is left out:
-    # a random choice could not differ from the model's choice.
+    """Computes the share of a cosine that remains with only chosen words."""
+    # Only in these texts can a random choice differ from the model's choice.
     rows = [
         row
         for row in range(len(texts))
@@ -152,10 +149,7 @@ _DRAWS = 499
 
 
 class WordAssignments(NamedTuple):
-    """Words, and the active cells of an encoder that the words change.
-
-    `word[i]` is assigned to the cell `active[text[i], slot[i]]`.
-    """
+    """Assignments of `word[i]` to the cell `active[text[i], slot[i]]`."""
 
     active: np.ndarray  # int `[texts, slots]`: active cells of each text
     text: np.ndarray  # int `[n]`: index of a row of `active`
@@ -223,8 +217,7 @@ def coherence(
     encoder: TextEncoder,
     assignments: WordAssignments,
     word_vectors: Mapping[str, np.ndarray],
-    # Whether to include pairs of words that have a letter trigram in common.
-    same_trigrams: bool = True,
+    same_trigrams: bool = True,  # include pairs that share a letter trigram
 ) -> ChanceComparison:
     """Computes the mean cosine of two different words assigned to one cell."""
     from scipy import sparse
@@ -310,8 +303,7 @@ class ClaimResult(NamedTuple):
 def measure_claims(
     model: Any,
     pairs: Sequence[tuple[str, str]],  # a query and a title each
-    # Texts. Words that occur in the same texts are taken to be similar.
-    contexts: Sequence[str],
+    contexts: Sequence[str],  # words of the same texts count as similar
     cells: int = ACTIVE_CELLS,  # for the last three arguments see `keywords`
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
@@ -362,8 +354,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # The model's layers may be frozen, so only the copy's weights say
-            # which weights are trainable.
+            # Asks the copy, because the model's layers may be frozen.
             if not weight.trainable:
                 weight.assign(value)
     return copy

@@ -122,15 +122,13 @@ def draw_activations(
 ) -> None:
     """Draws gates, states and outputs (Palangi et al. 2016, Figs. 4 and 5)."""
     arrays, networks = states.arrays, [states, *others]
-    # The pictures of all networks have one scale of colours, and equally many
-    # columns, so that they can be compared.
+    # All pictures have the same range of colours and number of columns.
     limit = max(
         np.abs(array).max() for n in networks for array in n.arrays.values()
     )
     columns = max(len(n.words) for n in networks)
     colors = import_optional("matplotlib.colors", "analysis")
-    # Colours follow the square roots of values, so that both the large c(t) and
-    # the small y(t) are visible.
+    # With square roots of values, large c(t) and small y(t) are both visible.
     functions = (
         lambda values: np.sign(values) * np.sqrt(np.abs(values)),
         lambda values: np.sign(values) * np.square(values),
@@ -173,14 +171,13 @@ def draw_active(
 def draw_aligned(
     path: Path,
     growing: Growth,
-    # Of the query and of the title. If empty, no cells are drawn.
-    states: Sequence[Activations] = (),
+    states: Sequence[Activations] = (),  # of both texts; `()` draws no cells
     cells: int = ACTIVE_CELLS,
 ) -> None:
     """Draws the cosine after each word, and y(t) / |y(T)| of some cells.
 
-    y(T) is the final output of all cells. The cells that are drawn are those
-    that add most to the final cosine.
+    The cells are those that add most to the final cosine. |y(T)| is the norm of
+    the final output of all cells.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []
@@ -236,10 +233,7 @@ def label_words(axis: Any, words: Sequence[str]) -> None:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns, by label, values after each word of the query and of the title.
-
-    A part of the vectors has a line if it adds to a cosine at any word.
-    """
+    """Returns, by label, the values after each word of query and title."""
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):

@@ -46,8 +46,7 @@ class ExplainedSentence:
 
     text: str
     probability: float  # computed by the model
-    # Whether the teacher finds the sentence key. `None` without a teacher, or
-    # without a summary.
+    # Whether it is key to the teacher; `None` without a teacher or a summary.
     salient: bool | None
 
 
@@ -65,9 +64,8 @@ class KeyWord:
     """A key word of a document, and how probable the model finds it."""
 
     word: str
-    rank: int | None  # 1 for the most probable word
-    # Like `rank`, `None` if the word is not in the model's vocabulary.
-    probability: float | None
+    rank: int | None  # 1 for the most probable word, `None` if unknown
+    probability: float | None  # `None` if the model does not know the word
 
 
 @dataclass(frozen=True)
@@ -123,8 +121,7 @@ def explain_documents(
 
     Args:
         model: A trained `KeyVec`.
-        documents: The documents among which neighbours are searched, and of
-            which `rows` are explained.
+        documents: Documents to search for neighbours. `rows` are explained.
         targets: The teacher's key sentences, and the key words, to compare
             the model with. Default `None`: no comparison.
         rows: The indices of the documents to explain. Default `None`: all.
@@ -407,8 +404,7 @@ def key_sentence_agreements(
 ) -> dict[str, Agreement]:
     """Measures how well probabilities and positions rank key sentences.
 
-    Only documents with a summary are measured. Returns the agreements of
-    `"model"` and `"position"`, or no agreement if no document has a summary.
+    Documents without a summary are left out. If all are, returns `{}`.
     """
     documents = [document for document in documents if document.summary]
     if not documents:

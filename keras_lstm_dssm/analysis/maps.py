@@ -27,11 +27,9 @@ class TextMap(NamedTuple):
     """The positions of texts on a plane, and the group of each text."""
 
     positions: np.ndarray  # `[texts, 2]`
-    # int `[texts]`: an index of `names`, or -1 or -2 for texts without a group.
-    groups: np.ndarray
+    groups: np.ndarray  # int `[texts]`: index of `names`; -1 or -2: no group
     names: list[str]  # the names of the groups
-    # The labels of the texts with -1, and of the texts with -2.
-    others: tuple[str, str] = ("", "")
+    others: tuple[str, str] = ("", "")  # labels of texts with -1 and with -2
 
 
 def title_map(
@@ -105,8 +103,7 @@ def plane_positions(
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
         # van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-        # t-SNE compares distances. The nearest of unit vectors are those with
-        # the largest cosines.
+        # Unit vectors that are near by distance are also near by cosine.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
@@ -170,8 +167,7 @@ def write_projector(
     tensors, labels = folder / "titles.tsv", folder / "titles.labels.tsv"
     with replacing(tensors) as partial:
         np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
-    # A label has no tab, which TensorBoard takes for the start of a second
-    # column, and is never empty, because TensorBoard skips empty lines.
+    # TensorBoard takes a tab for a second column, and skips empty lines.
     lines = (" ".join(title.split()) or '""' for title in titles)
     write_text(labels, "".join(f"{line}\n" for line in lines))
     config = projector.ProjectorConfig()

@@ -50,9 +50,8 @@ def report_data(
 ) -> tuple[str, int, int]:
     """Returns the data to report on, `max_bad_lines` and `min_relevant`.
 
-    They come from the settings, or else from the run.
+    By default, they are the run's. The numbers for other data are 0 and 1.
     """
-    # The run's `max_bad_lines` and `min_relevant` apply to the run's data only.
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
     if max_bad_lines is None:
@@ -64,10 +63,7 @@ def report_data(
 def measured_sections(
     model: Any, collection: Collection, min_relevant: int, depth: int = 1000
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures a model and BM25 on titles.
-
-    Returns what `failing_queries` returns for these measurements.
-    """
+    """Measures a model and BM25 on titles, and calls `failing_queries`."""
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
     measured = measure_titles(model, collection, settings)
@@ -77,10 +73,7 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Returns the results `verdict` and `failures`, and sections on them.
-
-    For the two results see `evaluate_run`.
-    """
+    """Returns `verdict` and `failures`, as `evaluate_run`, and sections."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
     first, *others = failure_sections(measured, failures)
@@ -120,10 +113,7 @@ def training_sections(
 
 
 def card_section(tables: Sequence[Table]) -> Section:
-    """Returns a section with the tables of a model card.
-
-    Back-ticks of Markdown are removed from the tables.
-    """
+    """Returns a section of a model card's tables, without back-ticks."""
     return Section(
         "What was trained, and how good it is",
         [

@@ -52,18 +52,12 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the two words that match best stand in their texts.
-
-    The interaction matrix of a query and an answer has a cell for each word of
-    the query and each word of the answer. The words that match best are those
-    of the cell with the largest value.
-    """
+    """Where the two words of a pair's largest cell stand in their texts."""
 
     pairs: int  # number of pairs of a query and a right answer
-    # Share of the pairs in which the query's best word is neither the first nor
-    # the last word of the query.
+    # Share of the pairs in which the query's word is neither first nor last.
     query: float
-    document: float  # the same share for the answer's best word
+    document: float  # the same share for the answer's word
     both: float  # share of the pairs in which this is true of both words
     chance: float  # the value of `both` expected for words drawn at random
     last: float  # share of the pairs in which each word is its text's last
@@ -72,7 +66,7 @@ class BestPositions(NamedTuple):
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
-    """Finds the best words of each pair of a query and a right answer."""
+    """Finds the largest cell of each pair of a query and a right answer."""
     pairs = [
         (judged.query, right) for judged in lists for right in judged.positives
     ]
@@ -88,8 +82,7 @@ def best_positions(
         cells = matcher.k_max.strongest_of_rows(
             matcher.comparison.compare_rows(query, document), m, n
         )
-        # For each pair, `best` is the slice that has the largest cell. Row 0 of
-        # `position` `[2, pairs]` is for the query's word, row 1 the answer's.
+        # `best` is the slice of the largest cell; `position` is `[2, pairs]`.
         best = np.argmax(cells.values[:, :, 0], axis=1)
         rows = np.arange(len(best))
         position = np.stack([part.numpy()[rows, best, 0] for part in cells[1:]])
@@ -208,9 +201,10 @@ def example_answers(
 def lists_and_titles(
     data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Returns the judged lists that have a right answer, and all titles.
+    """Returns lists that have a right answer, and the distinct titles.
 
-    In a log of clicks, a query's right answers are the titles clicked for it.
+    The lists of a collection are those of the last split. In a log, the clicked
+    titles of a query are right answers. Further clicks than 60,000 are ignored.
     """
     if is_collection(data):
         collection = open_collection(data)
@@ -350,8 +344,7 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     with tf.GradientTape() as tape:
         tape.watch(cells)
         score = matcher.mlp(tf.reshape(pool(cells, *lengths), [1, -1]))
-    # The gradient adds up all uses of a cell: dynamic pooling may use a cell in
-    # several regions, or in none.
+    # Dynamic pooling may use a cell in several regions, or in none.
     contributions = (cells * tape.gradient(score, cells)).numpy()[0]
     layer = scorer.words
     split = normalize_and_split(
@@ -580,7 +573,7 @@ def draw_matrices(
 ) -> None:
     """Draws the matrices of one query, with ranks of the strongest cells."""
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
-    # With several slices, a row without cells above each slice has its name.
+    # One of several slices has an empty row above it, labelled with its name.
     height = len(query) + (slices > 1)
     limit = max(np.abs(matrix.cells).max() for matrix in matrices)
     # The title needs the width of six columns.

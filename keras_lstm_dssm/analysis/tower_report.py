@@ -146,11 +146,11 @@ def _topics_section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
         f"The table has words of {len(queries):,} queries. A cell's words are "
-        "those that change the cell in a query that has the cell among its "
-        f"{settings.topic_cells} most active cells. A number in brackets says "
-        "how often a word does so. The cells with the most words come first. "
-        "Each row has the words that distinguish its cell from other cells. "
-        "Look for cells whose words belong together in "
+        "those that change the cell in a query, if the cell is among the "
+        f"{settings.topic_cells} most active cells of this query. A number in "
+        "brackets says how often, if more than once. The cells with the most "
+        "words come first. Each row has the words that distinguish its cell "
+        "from other cells. Look for cells whose words belong together in "
         "meaning. Words that share letters have similar vectors in any encoder "
         "of letter trigrams." + cell_note(model.query_encoder),
     )
@@ -187,8 +187,7 @@ def _map_section(
     return Section(
         "A map of titles",
         [Picture("Titles on a plane, with the names of clusters", path)],
-        f"The map has {len(sample):,} titles, laid out by "
-        f"{_METHOD_NAMES[settings.map]}: "
+        f"{_METHOD_NAMES[settings.map]} has laid out {len(sample):,} titles: "
         "titles with similar vectors lie together. Clusters are named by the "
         "words that distinguish them from other clusters. Look for clusters "
         "of titles that share a meaning but no word. Distances between "
@@ -208,8 +207,8 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
         "Chance is the mean value of random draws. Where the model chooses "
         "words, a draw takes as many random words from each text as the model "
         "chooses. Where words are assigned to cells, a draw gives each text "
-        "the active cells of another text. The p-value is two-sided. For "
-        "shares of a cosine, it comes from a randomisation test, otherwise "
+        "the active cells of another text. The p-value is two-sided: the one "
+        "of a share of a cosine comes from a randomisation test, any other "
         "from the draws. The last column is the number of words or texts. If "
         "untrained encoders show an effect, too, the effect does not come from "
         "training. For example, a short word has few trigrams, and therefore "
@@ -322,11 +321,11 @@ def _activations_section(states: list[Activations], folder: Path) -> Section:
         _pictures(states, folder, "activations", draw),
         "The pictures show every cell at every word. Red is positive, and blue "
         "is negative. White is zero; columns without a word are white, too. "
-        "All pictures have the same range of "
-        "colours. Colours follow the square root of the value, so that small "
-        "values are visible. A row of c(t) or y(t) that keeps its colour from "
-        "a word to the end remembers the word. Where the input gates are pale, "
-        "the cells take in little of the word.",
+        "All pictures have the same range of colours. Colours follow the "
+        "square root of the value, so that small values are visible. A row of "
+        "c(t) or y(t) that keeps its colour from a word to the end remembers "
+        "the word. If the input gates are pale at a word, the cells take in "
+        "little of the word.",
     )
 
 
@@ -401,8 +400,8 @@ def _words_section(
     if states:
         text = (
             f"A count says how many of the {settings.cells} most active cells "
-            "a word changes: at the word, the output of the cell changes by at "
-            f"least {settings.change:g} times the final output. The word that "
+            "a word changes: the output of such a cell changes at the word by "
+            f"at least {settings.change:g} of its final value. The word that "
             "is read first changes every cell, and so has no count. Keywords "
             f"are bold: they change more than {settings.share:.0%} of the "
             f"{settings.cells} cells in each direction of reading. " + text
@@ -415,8 +414,7 @@ class ReportTexts(NamedTuple):
     """Texts of a data set for a report."""
 
     titles: list[str]  # distinct titles, in the order of the data
-    # Each is a query with a clicked title, or with the title judged best.
-    pairs: list[Pair]
+    pairs: list[Pair]  # a query, and a clicked title or the one judged best
     contexts: list[str]  # clicks as "QUERY TITLE"; without clicks, the titles
     bad_lines: dict[str, int]  # numbers of skipped lines by reason
 

@@ -64,10 +64,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the parts of vectors that both encoders of a model compute.
-
-    If the encoders have different parts, the whole vector is the only part.
-    """
+    """Returns the encoders' parts if they are equal, else the whole vector."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -362,16 +359,14 @@ def assigned(
     """Returns whether words are assigned to cells, bool `[words, cells]`.
 
     A word is assigned to an active cell if |y(t) - y(t-1)| >= change |y(T)|,
-    where y(t) is the cell's output after the word, y(t-1) the output before the
-    word, and y(T) the final output. Section V-A2 of Palangi et al. 2016 asks
-    for "a large enough change".
+    where y(t) is the cell's output after the word, and y(T) the final output.
+    Section V-A2 of Palangi et al. 2016 asks for "a large enough change".
     """
     active = [cell for cell, _ in active_cells(states, cells)]
     result = np.zeros(states.y.shape, bool)
     changes = np.abs(states.change[:, active])
     result[:, active] = changes >= change * np.abs(states.final_y[active])
-    # The word that is read first changes the outputs of all cells from zero.
-    result[states.first_read] = False
+    result[states.first_read] = False  # this word changes all cells from zero
     return result
 
 

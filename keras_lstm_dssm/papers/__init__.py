@@ -1,4 +1,4 @@
-"""Measures again the systems in the tables of three papers, and baselines.
+"""Repeats the tables of three papers: trains and measures their systems.
 
 The modules `table_iv` (Palangi et al. 2016), `mv_lstm` (Wan et al. 2016) and
 `keyvec` (Bi and Ma 2017) declare the tables. Each name of this package is

@@ -98,10 +98,7 @@ BASELINE_GRIDS: dict[str, dict[str, list[Any]]] = {
 
 
 def baseline_grid(name: str) -> list[Hyperparameters]:
-    """Returns all combinations of the values in a baseline's grid.
-
-    A baseline without a grid has one combination, `{}`.
-    """
+    """Returns all combinations of a grid's values; `[{}]` without a grid."""
     grid = BASELINE_GRIDS.get(name, {})
     return [
         dict(zip(grid, values, strict=True))
@@ -183,8 +180,7 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            # The time of the training, even if it was read from the cache.
-            seconds = system.seconds
+            seconds = system.seconds  # those of the training, even if cached
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
@@ -193,10 +189,9 @@ class Baseline:
 def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
     """Makes a system that ranks by the cosine of sums of skip-gram vectors.
 
-    A text's vector is the sum of its words' vectors. With `idf`, the vector of
-    a word is first multiplied by ln(number of texts / texts with the word).
+    With `idf`, word vectors are multiplied by ln(texts / texts with the word).
     """
-    # Trains the same word vectors as those that pair scorers start from.
+    # Pair scorers start from the same word vectors.
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
     vectors = skip_gram_vectors(
@@ -225,15 +220,14 @@ def teacher_system(settings: TableSettings) -> DenseSystem:
 class Mixed:
     """Describes a row that is a mixture of other rows of the same table."""
 
-    # Names of the mixed rows: "teacher", "bm25", or rows whose model is saved.
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # "teacher", "bm25" or rows with saved models
     seeded: bool = True  # whether one of `parts` depends on the seed
     group: ClassVar[str] = "baseline"
 
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns one trial, `{}`: `train` chooses the weights."""
+        """Returns `{}` once: `train` chooses the weights for each seed."""
         return None if tried else {}
 
     def train(
@@ -250,9 +244,7 @@ class Mixed:
 class Hybrid:
     """Describes a row that ranks as `lstm-dssm-evaluate --hybrid` does."""
 
-    # Name of the row whose two towers the hybrid contains. `None`: the hybrid
-    # has no towers, only BM25 and word vectors.
-    towers: str | None = None
+    towers: str | None = None  # row of the towers; None: BM25 and word vectors
     group: ClassVar[str] = "baseline"
 
     @property
@@ -297,10 +289,7 @@ def _trained_mixture(
 
 
 def _part_system(name: str, seed: int, data: TableData) -> Any:
-    """Returns the system of a row that is mixed.
-
-    The teacher and BM25 need no saved model. Other systems are loaded.
-    """
+    """Returns the system of one part of a mixture."""
     if name == "teacher":
         return teacher_system(data.settings)
     if name == "bm25":

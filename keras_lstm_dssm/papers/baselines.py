@@ -319,8 +319,7 @@ class Doc2VecSystem(_GensimSystem):
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # gensim takes an int tag for the index of a text, so the tag
-                # of a class is a string.
+                # gensim reads an int tag as a text's index: class tags are str.
                 tags[row].append(f"class {name}")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], text_tags)
@@ -367,8 +366,7 @@ def _hash(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-# gensim reads only this many words of a sentence, and ignores the rest.
-_LONGEST = 10_000
+_LONGEST = 10_000  # gensim ignores further words of a sentence
 
 
 class Word2VecSystem(_GensimSystem):
@@ -483,10 +481,7 @@ def document_baselines(
     texts: Sequence[str],  # training documents, a sentence on each line
     seed: int = 0,
 ) -> dict[str, System]:
-    """Returns systems to compare a KeyVec with, by name.
-
-    Without `texts`, the systems that need training are left out.
-    """
+    """Returns baselines of document vectors by name, trained on `texts`."""
     trained: dict[str, System] = {}
     if texts:
         trained = {

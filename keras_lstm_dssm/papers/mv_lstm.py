@@ -78,10 +78,8 @@ class Published(NamedTuple):
 
     precision: float  # P@1 on question answering, Tables 2 and 3
     reciprocal: float  # MRR on question answering
-    # Whether another publication also has this P@1 and this MRR.
-    confirmed: bool = False
-    # P@1 on sentence completion (Table 5); `None` if no other publication has
-    # this value.
+    confirmed: bool = False  # whether another publication has both values
+    # P@1 on sentence completion, Table 5, if another publication has it.
     completion: float | None = None
 
 
@@ -107,11 +105,7 @@ PUBLISHED: dict[str, Published] = {
 
 
 def published(name: str) -> Published | None:
-    """Returns the published metrics of a row.
-
-    Both `arc_i` and the small `arc_i_wan` are compared with the paper's ARC-I,
-    and so on.
-    """
+    """Returns a row's published metrics; `arc_i_wan` has those of `arc_i`."""
     return PUBLISHED.get(name.removesuffix("_wan"))
 
 
@@ -137,10 +131,7 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns two tables: one for Tables 3 and 5, and one for Table 2.
-
-    Table 2 has no rows if every MV-LSTM has k = 5.
-    """
+    """Returns Tables 3 and 5 as one, and Table 2, empty if k is always 5."""
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [

@@ -67,24 +67,17 @@ class Neural:
     recipe: ModelRecipe
     group: str = "recurrent"  # or "feed-forward": the row's group in charts
     # `True`: the learning rate and gamma are chosen on dev, and the table's
-    # settings give the epochs and the batch size. `False`: the recipe gives all
-    # four values.
+    # settings give epochs and batch size. `False`: the recipe gives all four.
     tuned: bool = True
     saved: bool = False  # whether the model is saved, so that mixtures load it
-    # What chooses the key sentences of a KeyVec. `None`: the table's setting.
-    salience: str | None = None
-    # `False`: a KeyVec is not trained, but measured with its initial weights.
-    trained: bool = True
+    salience: str | None = None  # KeyVec's teacher; None: settings.salience
+    trained: bool = True  # `False`: a KeyVec with its initial weights
     seeded: ClassVar[bool] = True
 
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial.
-
-        First, each learning rate is tried with the first gamma. Then, each
-        other gamma is tried with the best learning rate.
-        """
+        """Returns the next trial: learning rates, then gammas at the best."""
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
         values = self.recipe.to_dict()
@@ -170,9 +163,8 @@ def tower_row(
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        # The log may have fewer clicks than `updates_of`. More epochs then make
-        # as many updates as there would be with `updates_of` clicks. Each epoch
-        # also has synthetic pairs, made from titles of two or more words.
+        # More epochs make as many updates as `updates_of` clicks would. Epochs
+        # also have synthetic pairs, from titles of two or more words.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts
         )

@@ -16,10 +16,8 @@ from keras_lstm_dssm.evaluation.bm25 import (
 )
 from keras_lstm_dssm.evaluation.systems import CorpusSystem, Scores
 
-# EM computes blocks of titles that have about this many non-zero counts.
-_EM_BLOCK = 512
-# Lower limit of probabilities: arithmetic with subnormal numbers is slow.
-_TINY = np.float32(1e-12)
+_EM_BLOCK = 512  # about how many non-zero counts a block of titles has
+_TINY = np.float32(1e-12)  # least probability: subnormal numbers are slow
 
 
 def em_step(
@@ -92,10 +90,9 @@ def _infer(
     prior: float,
     steps: int,
 ) -> np.ndarray:
-    """Estimates P(z|d) of a block of titles, `[B, T]`, by steps of EM.
+    """Improves P(z|d) `[B, T]` of a block of titles by steps of EM.
 
-    `rows` is P(w|z) of the words of each title, `[B, L, T]`, and `word_counts`
-    is n(d, w), `[B, L]`. `mixtures` is the P(z|d) to begin with.
+    `rows` is P(w|z) `[B, L, T]`, and `word_counts` is n(d, w) `[B, L]`.
     """
     for _ in range(steps):
         ratios = word_counts / _probabilities(rows, mixtures)
@@ -223,8 +220,7 @@ class PLSASystem(CorpusSystem):
 
     def _fold_in(self, titles: tuple[str, ...]) -> "_Folded":
         if self._folded is None or self._folded.titles != titles:
-            # Titles with the same words share a row of `mixtures`, so that
-            # their scores are exactly equal.
+            # Titles with the same words share a row: their scores are equal.
             rows: dict[tuple[int, ...], int] = {}
             row = [
                 rows.setdefault(tuple(sorted(ids)), len(rows))

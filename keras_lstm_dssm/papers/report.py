@@ -66,10 +66,7 @@ class SystemResults:
     def value(
         self, mode: str, measure: str, rate: float = 0.0
     ) -> MeanAndSpread:
-        """Averages a test measure over seeds.
-
-        `rate` is the share of misspelled query words, 0 for correct queries.
-        """
+        """Averages a test measure over seeds, at a `rate` of misspellings."""
         tests = [
             seed["misspelled"][str(rate)] if rate else seed["test"]
             for seed in self.seeds
@@ -94,7 +91,7 @@ class SystemResults:
         return float(np.mean(values))
 
     def mean_of(self, key: str) -> float | None:
-        """Averages an entry of `result.json`; `None` if a seed has no entry."""
+        """Averages an entry of `result.json`; `None` if a seed has no value."""
         values = [seed[key] for seed in self.seeds if seed.get(key) is not None]
         complete = len(values) == len(self.seeds)
         return float(np.mean(values)) if complete else None
@@ -109,10 +106,7 @@ class SystemResults:
         return {query: float(np.mean(v)) for query, v in by_query.items()}
 
     def by_epoch(self, column: str) -> dict[int, MeanAndSpread]:
-        """Averages a column of `history.csv` over seeds, for each epoch.
-
-        Epochs without a value in this column are left out.
-        """
+        """Averages a column of `history.csv` over seeds, by epoch."""
         histories = [read_csv(f / "history.csv") for f in self.folders]
         return {
             int(rows[0]["epoch"]): MeanAndSpread.over(
@@ -145,8 +139,7 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    # Measures to test in addition to the main measures, with their modes.
-    compared: Mapping[str, str],
+    compared: Mapping[str, str],  # modes of further measures to test
 ) -> Summary:
     """Collects all results, and tests differences for significance."""
     references = [name for name in references if name in results]
@@ -231,22 +224,18 @@ class PaperTable(NamedTuple):
     rows: Mapping[str, Row]  # by name, in the paper's order
     # Returns the names of the systems that other systems are compared with.
     references: Callable[[Results], Sequence[str]]
-    # Makes the tables. Tables without rows are left out of the report.
-    tables: Callable[[Summary], Sequence[Table]]
+    tables: Callable[[Summary], Sequence[Table]]  # empty tables are left out
     notes: str  # template file of the notes on the measurements
     # The key of a speed in `table.json`, and the heading of its column.
     speed: tuple[str, str] = ("titles_per_second", "Titles encoded/s")
     page: str = ""  # heading of the page, by default the title
     # Returns the names of the systems whose dev measure is drawn by epoch.
     curves: Callable[[Results], Sequence[str]] = _all_trained
-    # Makes further pictures. Returns their files by caption, and the reasons of
-    # failures by a name of what failed.
+    # Returns further pictures by caption, and reasons of failures by name.
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    # Measures whose differences are tested in addition to those of the main
-    # measures, with their modes.
-    compared: Mapping[str, str] = {}
+    compared: Mapping[str, str] = {}  # modes of further measures to test
     # Adds entries to the content of `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
 
@@ -283,7 +272,7 @@ def measure_table(
 
 
 def percent(value: Mapping[str, float], several: bool) -> str:
-    """Formats a mean in percent, and the deviation of `several` seeds."""
+    """Formats a mean in percent; with `several` seeds, also the deviation."""
     spread = f" ± {100 * value['std']:.2f}" if several else ""
     return f"{100 * value['mean']:.2f}{spread}"
 
@@ -386,10 +375,7 @@ ROBUSTNESS_NOTE = (
 
 
 def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
-    """Writes what misspellings cost to `robustness.md`, `.json` and `.png`.
-
-    Returns the tables; without a measurement, returns none and writes nothing.
-    """
+    """Writes what misspellings cost to `robustness.*`; returns the tables."""
     systems: dict[str, Any] = summary["systems"]
     first = next(iter(systems.values()))
     rates, modes = first["misspelled"], list(first["test"])
@@ -482,10 +468,7 @@ def write_table(
     summary: Summary,
     charts: Mapping[str, Path],
 ) -> None:
-    """Writes `table.json`, `.md` and `.html`, and `chart.png`.
-
-    Also writes `robustness.*` if misspellings were measured.
-    """
+    """Writes `table.*`, `chart.png` and, if measured, `robustness.*`."""
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
     notes = render(

@@ -40,9 +40,7 @@ class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for a random order
-    # Number of parameters: of the document encoder of two towers, of a pair
-    # scorer's matcher, or of another system as a whole.
-    parameters: int
+    parameters: int  # of a document encoder, a matcher or the whole system
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without the evaluations on dev
     titles_per_second: float | None = None  # speed of a document encoder
@@ -69,8 +67,7 @@ class RowSystem(Protocol):
     ) -> Hyperparameters | None:
         """Returns the next trial on dev, or `None` after the last trial.
 
-        `tried` has the hyperparameters of each earlier trial, and as `dev` the
-        dev measure of the trial.
+        `tried` has the earlier trials, each with its dev measure as `dev`.
         """
 
     def train(
@@ -235,8 +232,7 @@ def measure_system(
 ) -> tuple[Run | None, QueryMeasures]:
     """Returns the run of a system, and its measures by query.
 
-    The run is `None` for a random order and for a clustering. The measures of a
-    clustering are by seed, not by query.
+    A random order has no run. A clustering has none, and is measured by seed.
     """
     if trained.system is None:
         return None, task.random_queries()
@@ -311,8 +307,7 @@ def _run_in_process(*arguments: Any) -> str | None:
 
 
 def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
-    # After Ctrl-C, the parent ends this process.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with skip_gram_cache(arguments[0] / "skip_gram"):

@@ -78,10 +78,7 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Makes batches of word ids of each sentence and its two neighbours.
-
-    A sentence at the edge of its paragraph has an empty neighbour.
-    """
+    """Batches the word ids of each sentence and of both its neighbours."""
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
         "sentence": chain.from_iterable(contiguous),
@@ -100,8 +97,7 @@ def triples(
         starts = np.arange(0, len(order), batch_size)
         for start in random.permutation(starts):
             rows = order[start : start + batch_size]
-            # If no sentence of the batch has a neighbour, one column of padding
-            # remains, because a decoder needs a time step.
+            # A decoder needs a time step, even if all neighbours are empty.
             yield {
                 name: word_ids[rows, : max(1, lengths[name][rows].max())]
                 for name, word_ids in ids.items()
@@ -126,7 +122,7 @@ def sentence_encoder(
     words = keras.layers.Embedding(
         vocabulary,
         embedding,
-        # The paper draws values from -0.1 to 0.1. The states of small
+        # The paper draws uniformly from -0.1 to 0.1. The states of small
         # encoders would then be near 0.
         keras.initializers.RandomNormal(stddev=1.0),
         mask_zero=True,
@@ -153,8 +149,7 @@ class SkipThought(keras.Model):
     def __init__(
         self,
         encoder: keras.Model,
-        # Number of random words in the softmax of training; 0 for all words.
-        sampled: int = 0,
+        sampled: int = 0,  # random words in the softmax of training; 0: all
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -196,7 +191,7 @@ class SkipThought(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> tf.Tensor:
-        """Returns -log P of all words of both neighbours, per sentence."""
+        """Returns -log P of both neighbours, averaged over the sentences."""
         self.per_word.update_state(y_pred)
         batch = tf.shape(x["sentence"])[0]
         return tf.reduce_sum(y_pred) / tf.cast(batch, y_pred.dtype)
@@ -268,8 +263,7 @@ class SkipThoughtSystem(DenseSystem):
         encoders: Models that encode strings, by name: `"uni"`, `"bi"` or both.
         history: For each encoder, the mean -log P of a word in each epoch. A
             sampled softmax gives lower values than a full softmax.
-        seconds: Duration of the training, even if the encoders were loaded from
-            the cache.
+        seconds: Duration of the training, even if the encoders were cached.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors".
 
@@ -373,7 +367,7 @@ class SkipThoughtSystem(DenseSystem):
         return self
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Encodes texts, also empty strings; needs `fit`.
+        """Encodes texts; a text may be empty. Needs `fit`.
 
         Returns float32 `[texts, units]`; `[texts, 2 * units]` if "combined".
         """
@@ -397,12 +391,7 @@ class SkipThoughtSystem(DenseSystem):
     def _train(
         self, name: str, paragraphs: Sequence[Sequence[str]], progress: bool
     ) -> tuple[keras.Model, dict[str, Any]]:
-        """Trains one encoder.
-
-        Returns a model that encodes strings, and a dict. Its `history` is the
-        mean -log P of a word in each epoch. Its `seconds` is the duration of
-        the training.
-        """
+        """Returns an encoder of strings, and its `history` and `seconds`."""
         start = time.perf_counter()
         marked = [[mark(s) for s in paragraph] for paragraph in paragraphs]
         lookup = word_ids(chain.from_iterable(marked), self.vocabulary)
@@ -431,8 +420,7 @@ class SkipThoughtSystem(DenseSystem):
         }
 
 
-# Increment this number when the same packages give other paragraphs.
-PROSE_FORMAT = 1
+PROSE_FORMAT = 1  # increment when paragraphs of the same packages change
 
 
 def api_paragraphs() -> list[list[str]]:
@@ -474,11 +462,7 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
 def _new_paragraphs(
     docs: Iterable[str], held_out: set[str]
 ) -> Iterator[list[str]]:
-    """Yields paragraphs of two or more sentences without held-out sentences.
-
-    A held-out sentence separates two paragraphs. A paragraph is left out if
-    earlier paragraphs have all its sentences.
-    """
+    """Yields runs of two or more sentences: some are new, none held out."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):

@@ -45,9 +45,8 @@ def check_pairs(pairs: Sequence[int], data: TableData) -> None:
     if pairs and max(pairs) >= (clicks := data.sizes["clicks"]):
         raise InputError(
             f"--pairs={max(pairs)}: found a log of {clicks} clicks, expected"
-            " more clicks than in --pairs, because the last point of the"
-            " learning curve is the table itself, trained on all clicks: give"
-            " smaller --pairs"
+            " a larger log, because the learning curve ends with all clicks:"
+            " give smaller --pairs"
         )
 
 
@@ -59,8 +58,7 @@ def run_learning_curve(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Trains on fewer clicks, and draws measures by the number of clicks.
 
-    Returns the pictures by caption, and the reasons of failures by a name of
-    what failed.
+    Returns the pictures by caption, and the reasons of failures by name.
     """
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
@@ -94,8 +92,7 @@ def run_learning_curve(
             failed[f"{name} with {size} clicks"] = reason
         actual_size = size_data.sizes["clicks"]
         by_size[actual_size] = read_results(folder, trained, seeds)
-    # Systems that are not in `trained` do not learn from clicks, so that their
-    # results are the same for each number of clicks.
+    # Other systems do not learn from clicks: their results stay the same.
     fixed = {n: r for n, r in results.items() if n not in trained}
     by_size = {size: {**fixed, **learnt} for size, learnt in by_size.items()}
     by_size[clicks] = results
@@ -136,8 +133,7 @@ def make_table(
 ) -> tuple[Summary, dict[str, str]]:
     """Runs the unfinished systems of a table, and writes the table's report.
 
-    Returns the content of `table.json`, and the reasons of failures by a name
-    of what failed.
+    Returns the content of `table.json`, and the reasons of failures by name.
     """
     for name, row in rows.items():
         if "teacher" in (name, *getattr(row.system, "parts", ())):

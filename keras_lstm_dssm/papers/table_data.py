@@ -39,10 +39,9 @@ class TableData:
     settings: TableSettings
     folder: Path  # the folder of the table's results
     texts: list[str]  # titles or documents that baselines are trained on
-    # What `train` trains models on: clicks, judged lists or documents.
-    examples: Any
+    examples: Any  # data of `train`: clicks, judged lists or documents
     training: Mapping[str, Any]  # further arguments of `train`
-    dev: Any  # the task on the dev split, which settings are chosen by
+    dev: Any  # the task on the dev split, to choose hyperparameters by
     dev_measure: str  # the measure to maximise on dev
     tests: Mapping[str, Any]  # the tasks on the test split, by mode
     sizes: dict[str, int]  # sizes by name, such as "dev_queries"
@@ -110,9 +109,8 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     )  # fmt: skip
 
 
-# Number of documents that a system ranks on dev. It is above 10, because a
-# mixture can rank a document among its 10 best that no mixed system ranks among
-# its own 10 best.
+# Number of documents that a system ranks on dev. It is above 10: a document
+# below place 10 in each part of a mixture can be in the mixture's first 10.
 _DEV_DEPTH = 100
 
 
@@ -141,7 +139,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     else:
         mode = settings.dev_mode
         if mode is None:
-            # If all grades are equal, reranking cannot tell systems apart.
+            # If a query's grades are equal, reranking does not test systems.
             can_rerank = _rerankable(collection, "dev") >= 0.5
             mode = "rerank" if can_rerank else "retrieve"
         dev = task("dev", mode, _DEV_DEPTH)
@@ -169,8 +167,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         "dev_queries": len(dev.queries),
         **{f"{m}_queries": len(t.queries) for m, t in tests.items()},
     }
-    # The last task has all queries with a relevant title.
-    *_, last_task = tests.values()
+    *_, last_task = tests.values()  # has all queries with a relevant title
     return TableData(
         settings, folder, texts, examples, training, dev, measure, tests, sizes,
         partial(describe_words, log, texts, last_task),
@@ -184,11 +181,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes all clicks of some queries, in total `pairs` clicks or more.
-
-    Queries are chosen in the order of their hashes until there are enough
-    clicks.
-    """
+    """Writes all clicks of queries chosen by hash: `pairs` or more clicks."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0
@@ -221,7 +214,7 @@ def _rerankable(collection: Collection, split: str) -> float:
 def describe_words(
     log: ClickLog, titles: list[str], task: Task
 ) -> dict[str, float]:
-    """Returns means: words of queries and titles, shares of words, clicks."""
+    """Returns mean numbers of words and of clicks, and shares of words."""
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)
         for key, query in task.queries.items()

@@ -35,16 +35,15 @@ def train_with_one_gamma(
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
     """Returns results of an LSTM and an RNN that have the same gamma.
 
-    If dev has chosen different gammas, the RNN is trained again with the LSTM's
-    gamma. Also returns the reasons of failures by the name of the system.
+    If their gammas differ, the RNN is trained again with the LSTM's gamma. Also
+    returns the reasons of failures by name.
     """
     shown = {
         name: results[name]
         for name in (_FIGURE_7_LSTM, _RNN)
         if name in results
     }
-    # Figure 7 compares costs. By the paper's equation (4), a cost grows with
-    # gamma, so costs can be compared only if both models have the same gamma.
+    # Figure 7 compares costs, which grow with gamma (the paper's equation 4).
     gammas = [r.seeds[0]["options"]["gamma"] for r in shown.values()]
     if len(set(gammas)) < 2:
         return shown, {}
@@ -62,8 +61,7 @@ def draw_figure_7(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Writes costs by epoch, averaged over seeds: `figure_7.png` and `.csv`.
 
-    Returns the picture by its caption, and the reasons of failures by a name of
-    what failed.
+    Returns the picture by its caption, and the reasons of failures by name.
     """
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
@@ -115,8 +113,7 @@ _DEV_CURVES = (
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
     """Returns the names of the rows that other rows are compared with.
 
-    These rows are BM25, DSSM and a CLSM: the one with random negatives that is
-    best on dev.
+    They are BM25, the CLSM with random negatives that is best on dev, and DSSM.
     """
     clsm = {
         name: result.dev
