@@ -122,8 +122,10 @@ def test_a_packed_body(send, coding, pack):
 @pytest.mark.parametrize(("coding", "body", "status", "message"), [
     ("br", BODY, 415, "the Content-Encoding is br: expected gzip, deflate"),
     ("gzip", BODY, 400, "cannot be unpacked: Error -3"),
-    ("gzip", gzip.compress(BODY, mtime=0)[:-9], 400, "the compressed data is incomplete, or other data follows it"),
-    ("gzip", gzip.compress(BODY, mtime=0) * 2, 400, "the compressed data is incomplete, or other data follows it"),
+    ("gzip", gzip.compress(BODY, mtime=0)[:-9], 400,
+     "the compressed data is incomplete, or other data follows it"),
+    ("gzip", gzip.compress(BODY, mtime=0) * 2, 400,
+     "the compressed data is incomplete, or other data follows it"),
     ("gzip", gzip.compress(bytes((16 << 20) + 1), mtime=0), 413,
      "16,777,216 bytes"),
 ])  # fmt: skip
