@@ -76,9 +76,9 @@ def export_portable(
         path: File to write. An existing file is replaced at the end.
         documents: Ids, titles and tags; by default the file has no documents.
         weights: How the rows of the trigram tables are stored: `int8`, with a
-            scale for each row, or `float32`. With `int8`, the sum of trigrams
-            in a `CombinedEncoder` has a float16 table. Other floating-point
-            weights are float32.
+            scale for each row, or `float32`. With `int8`, the table
+            whose rows a `CombinedEncoder` sums is stored as float16. Other
+            floating-point weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the card.
@@ -189,7 +189,7 @@ class _Contents(NamedTuple):
     postings: Postings | None
     title_hubness: np.ndarray | None = None
     weights: str = "float32"
-    texts: Sequence[str] = ()  # encoded texts; hits show `rows.titles`
+    texts: Sequence[str] = ()  # that the encoder reads; users see titles
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
@@ -297,7 +297,8 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # Outside of layers, the path would contain the encoder's name.
+        # A weight that is in no inner layer is named without its path, which
+        # contains the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):

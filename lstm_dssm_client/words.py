@@ -46,8 +46,8 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters that rules below name. Of these characters, the ranges in `signs`
-of `unicode_tables` have only `ORDINALS`."""
+"""Characters that rules below name. Only the `ORDINALS` among them are also in
+the ranges `signs` of `unicode_tables`."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -113,7 +113,7 @@ def _without_thousands(
     separators: str,  # characters that separate thousands
     decimal: str,  # decimal separators
     end: str,  # pattern of the text after a number with such separators
-    prefix: str = "",  # pattern of the text before any other number
+    prefix: str = "",  # pattern of the text before an unchanged number
 ) -> Rule:
     """Returns the rule that removes separators from numbers below 10^15."""
     group = f"[{separators}]([{_DIGITS}]{{3}})"
@@ -121,7 +121,8 @@ def _without_thousands(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # Matches other numbers as a whole: no match may begin inside of one.
+        # Matches also each number that stays unchanged, as a whole. Therefore
+        # no match begins inside of such a number.
         f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -132,14 +133,16 @@ _WITHOUT_COMMAS = _without_thousands(
     _COMMAS, ".", f"[{_IN_NUMBERS}]*(?:[^{_DIGITS}{_IN_NUMBERS}]|$)"
 )
 # A no-break space may also stand between two different numbers: `12 330ml`,
-# `iPhone 5 128 GB`. The space is therefore kept if a letter stands directly
-# after the numbers, or before them (directly, or with a no-break space).
+# `iPhone 5 128 GB`. The space is therefore kept in two cases: a letter directly
+# follows the numbers; or a letter precedes them, with or without a no-break
+# space between.
 _WITHOUT_FIXED_SPACES = _without_thousands(
     _FIXED_SPACES,
     ".,",
     f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
     f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
-    # A number after this letter is matched, too, so that it is not changed.
+    # The match includes a number after this letter, so that no later match
+    # changes that number.
     f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
     f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
 )
@@ -184,8 +187,9 @@ class SignRules:
                 f"|[{classes[0]}][\u0300\u0301\u0342]*",
                 " ",
             ),
-            # Surrounds signs by spaces, and also a subscript after a digit. A
-            # subscript after a letter belongs to the word, as in CO₂.
+            # Surrounds signs, and subscripts after a digit, by zero-width
+            # spaces, of which the last rule makes spaces. A subscript after a
+            # letter belongs to the word, as in CO₂.
             Rule(
                 f"({'|'.join(signs)})|([0-9])({_SUBSCRIPT})",
                 rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
@@ -282,23 +286,24 @@ TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""The layer `WordSketch` has two tables of +1 and -1 with 2,048 rows each, and
-2^17 counters of document frequencies. The start of a word has 3 trigrams."""
+"""The layer `WordSketch` has two tables of 2,048 rows, whose entries are +1
+or -1, and 2^17 counters of document frequencies. What this layer calls the
+start of a word is its first 3 trigrams."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
 )  # fmt: skip
 
 SKETCH_START_OFFSET = 1_343_714_438
-"""Added to the key of a word's start. The word `cat` and its start have equal
-trigrams, but need different keys."""
+"""Added to the key of a word's start. A word of three trigrams, such as `cat`,
+has the same trigrams as its start, but word and start need different keys."""
 
 Shift = Callable[[Any, Any], Any]
 """Shifts numbers to the right: `np.right_shift` or TensorFlow's equivalent."""
 
 
 def sketch_mix(numbers: Any, shift: Shift) -> Any:
-    """Hashes int64 numbers to [0, PRIME); sums of hashes rarely collide."""
+    """Hashes int64 numbers to [0, PRIME); sums of several rarely collide."""
     numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers = numbers ^ shift(numbers, 15)
     return numbers * SKETCH_FACTORS[1] % PRIME
@@ -326,7 +331,8 @@ class _Tables(NamedTuple):
     """Content of `unicode_tables`. Ranges are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    folded: dict[str, str]  # decomposition after case folding, if different
+    # character -> decomposition after case folding, if not as in `compatible`
+    folded: dict[str, str]
     ignored: list[int]  # ranges that case folding removes
     order: list[str]  # marks of each combining class, the lowest class first
     composed: dict[str, str]  # two characters -> the composed character

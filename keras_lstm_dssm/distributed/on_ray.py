@@ -76,7 +76,8 @@ def _connect(
                     logging_level="ERROR",
                     **options,
                 )
-            except Exception:  # Ray waits only 30 seconds for the new node
+            # Ray gives up after 30 seconds if the node that it starts is slow.
+            except Exception:
                 ray.shutdown()
                 if address or time.monotonic() > deadline:
                     raise
@@ -139,11 +140,12 @@ def train_on_ray(
 ) -> None:
     """Trains two towers by several workers that Ray Train starts.
 
-    Up to rounding, a step equals the step of one process on the batches of all
-    workers. The run folder has the same files as after `train`. When a worker
-    is lost, Ray restarts all workers from the last checkpoint. The final
-    weights have the same bits as without a restart. SIGTERM and ctrl-c stop all
-    workers after a step, and a checkpoint is saved.
+    Up to rounding, a step of all workers changes the weights as a step of one
+    process does on all their batches together. The run folder has the same
+    files as after `train`. When a worker is lost, Ray restarts all workers from
+    the last checkpoint. The final weights have the same bits as without a
+    restart. SIGTERM and ctrl-c stop all workers after a step, and a checkpoint
+    is saved.
 
     Args:
         output: The run folder, which all machines must see under this path.
@@ -298,7 +300,8 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
     if not isinstance(result, BaseException):
         return dict(result.return_value or {})
     failures = getattr(result, "worker_failures", {})
-    # Workers that only lost another worker know no cause, so they are last.
+    # A worker that failed only because another worker was lost does not know
+    # the cause, so its message is sorted last.
     causes = sorted(
         map(last_line, failures.values() or [result]),
         key=lambda cause: LOST in cause,

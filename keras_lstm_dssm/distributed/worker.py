@@ -80,7 +80,7 @@ class JointMetrics(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Stores the metrics' sums after the last step of an epoch."""
-        # A validation, which comes before the end of the epoch, resets them.
+        # A validation resets the metrics before `on_epoch_end`.
         if batch + 1 == self.params["steps"]:
             self._sums = {
                 metric.name: [float(metric.total), float(metric.count)]
@@ -223,8 +223,9 @@ class Workers(Processes):
 
         def read() -> dict[str, Any]:
             if model is None:  # on workers 1, 2, ...
-                # As in a resumed run, this worker reads the files of worker 0.
-                # The new model only tells `prepare` how texts are split.
+                # This worker reads the files that worker 0 has written, as a
+                # resumed run reads its own. `prepare` needs a model only for
+                # the rule that splits texts into words.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)

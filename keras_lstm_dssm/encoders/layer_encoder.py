@@ -1,4 +1,4 @@
-"""`LayerEncoder` makes an encoder of a Keras layer from strings to vectors."""
+"""`LayerEncoder` wraps a Keras layer that maps strings to vectors."""
 
 import json
 import tempfile
@@ -58,7 +58,7 @@ def _serialise(layer: keras.layers.Layer) -> Any:
 def _without_names(
     value: Any, names: Container[str], index_of: Mapping[str, int]
 ) -> Any:
-    """Removes names of layers; connections get an index from `index_of`."""
+    """Removes names of layers; indices replace the names in connections."""
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
             index_of = {
@@ -144,7 +144,7 @@ class DistinctTexts:
 
 @register
 class LayerEncoder(TextEncoder):
-    """Turns a Keras layer or model from strings to vectors into an encoder.
+    """Makes an encoder of a Keras layer or model that maps strings to vectors.
 
     `TwoTower(layer, layer)` wraps its arguments, unless they are encoders. Each
     distinct text of a batch is encoded once. Words are not hashed, and every

@@ -57,7 +57,8 @@ class RecurrentCell(keras.layers.Layer):
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.state_names = states
         self.gradient_states = ["y"]
-        """Names of the states that the gradient reads at all steps."""
+        """Names of the states whose values at all steps the backward pass
+        needs."""
         self.state_size = [units] * len(states)
         self.output_size = units
         self._width = gates * units
@@ -115,8 +116,9 @@ class RecurrentCell(keras.layers.Layer):
         """Computes gradients for z(t) and for the states at t-1.
 
         `now` has the activations at t, `before` the `gradient_states` at t-1,
-        and `errors` the gradients for the states at t. The caller adds the
-        gradient for y(t-1) through W_rec y(t-1).
+        and `errors` the gradients for the states at t. The result leaves
+        out the part of the gradient for y(t-1) that comes through W_rec y(t-1);
+        the caller adds this part.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -125,8 +127,8 @@ class RecurrentCell(keras.layers.Layer):
     ) -> Tensors:
         """Computes gradients of `recurrent_weights` from dz of all steps.
 
-        `dz` is for z. `now` has the `gradient_states` at all times t, and
-        `before` has the `gradient_states` at t-1, for all t > 0.
+        `dz` has the gradients for z, and `now` the `gradient_states`, both of
+        all steps. `before` has the `gradient_states` of all steps but the last.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}

@@ -67,8 +67,8 @@ class WordVectors(Configured, keras.layers.Layer):
 
     Call arguments:
         words: `WordBatch`, the result of `distinct`.
-        training: Whether a gradient will be computed. With `False`, the
-            default, a gradient is correct, but slower to compute.
+        training: `True` makes the gradient faster to compute. With `False`,
+            the default, the gradient is the same.
 
     Returns:
         `WordSequences` of the distinct texts, in the order of the
@@ -169,9 +169,9 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05). The vector of a word of four
-    trigrams, the sum of four rows, therefore has the same variance as a vector
-    of `VocabularyVectors`. See `WordVectors` for the other arguments, the
+    The table starts uniform in [-0.05, 0.05). The sum of four rows, the vector
+    of a word of four trigrams, then has the variance of [-0.1, 0.1), where
+    `VocabularyVectors` start. See `WordVectors` for the other arguments, the
     results and the errors.
 
     Args:

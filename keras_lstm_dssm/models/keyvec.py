@@ -438,7 +438,8 @@ class KeyVec(TextModel):
             sentences[: self.max_sentences] or [b""] for sentences in documents
         ]
         sizes = np.array([len(sentences) for sentences in documents], int)
-        # Documents with similar numbers of sentences need fewer time steps.
+        # A batch needs fewer time steps if its documents have similar numbers
+        # of sentences.
         order = np.argsort(sizes, kind="stable")
         batches = [
             order[rows].tolist()

@@ -45,8 +45,8 @@ class Hasher:
     ) -> tf.data.Dataset:
         """Hashes a dataset's batches, unless they are hashed already.
 
-        With `untrained`, `PairHasher.dataset` also computes the columns of the
-        texts' vectors that are not trained. Other hashers ignore `untrained`.
+        With `untrained`, `PairHasher.dataset` also computes the untrained
+        columns of the texts' vectors. Other hashers ignore `untrained`.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -204,8 +204,8 @@ class TextModel(BuiltModel):
     own_metrics = "two metrics, loss and accuracy"
     rankings_hint: str
     weights_hint: str
-    # Function that makes string batches of examples; its other arguments are
-    # the batch size and the shuffle seed.
+    # Function that makes string batches. Its arguments are the examples, the
+    # batch size and the shuffle seed.
     batches_of: Callable[..., tf.data.Dataset]
     train_function: Any
     exchange = OneProcess()  # communication with other processes
@@ -382,8 +382,8 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function that leaves the variables at the weights W."""
-        # Within a call, the variables are at the point ahead of W where
+        """Makes a train function; after each call, the variables hold W."""
+        # W are the weights. Within a call, the variables hold the point where
         # Nesterov's method takes the gradient (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)
         if nesterov := self._nesterov():

@@ -138,12 +138,12 @@ def sentence_encoder(
 class SkipThought(keras.Model):
     """Trains an encoder with two decoders: Kiros et al. 2015, section 2.1.
 
-    Each decoder is a language model of a neighbouring sentence: a GRU whose
-    input is the vector of the neighbour's previous word, followed by the vector
-    of the encoded sentence. The decoders use the encoder's word vectors, and
-    share a softmax over all words. The model takes word ids `(batch, words)` of
-    `sentence`, `previous` and `next`, padded with 0. It returns -log P of each
-    word of the neighbours.
+    Each decoder is a language model of a neighbouring sentence: a GRU that
+    predicts each word. Its input is the vector of the word before, concatenated
+    with the vector of the encoded sentence. The decoders use the encoder's word
+    vectors, and share a softmax over all words. The model takes word ids
+    `(batch, words)` of `sentence`, `previous` and `next`, padded with 0. It
+    returns -log P of each word of the neighbours.
     """
 
     def __init__(
@@ -420,7 +420,8 @@ class SkipThoughtSystem(DenseSystem):
         }
 
 
-PROSE_FORMAT = 1  # increment when paragraphs of the same packages change
+# To increment when the code makes other paragraphs of the same packages.
+PROSE_FORMAT = 1
 
 
 def api_paragraphs() -> list[list[str]]:
@@ -462,7 +463,10 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
 def _new_paragraphs(
     docs: Iterable[str], held_out: set[str]
 ) -> Iterator[list[str]]:
-    """Yields runs of two or more sentences: some are new, none held out."""
+    """Yields runs of two or more sentences.
+
+    Each run has a sentence that is new, and no sentence that is held out.
+    """
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):

@@ -227,8 +227,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
         "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
 }
-"""The rows by name. Each model that is trained on clicks, except `best`, has
-random negatives, as in the paper, unless its label names other negatives."""
+"""The rows by name. Models that are trained on clicks have random negatives, as
+in the paper. Exceptions are `best` and rows whose label names other ones."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),

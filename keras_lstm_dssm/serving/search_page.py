@@ -235,7 +235,7 @@ MAX_RESULTS = 50
 """Maximum number of results on the page, after clicks on "More results"."""
 
 MAX_TAG_VALUES = 50
-"""The page offers a filter for tag names with fewer values than this."""
+"""The page offers no filter for a tag name with this many values or more."""
 
 MAX_LETTERS = 1000
 """Maximum length of a query on the page, in letters."""
@@ -317,7 +317,8 @@ class SearchPage:
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
         """Makes example queries from the first words of titles.
 
-        The last query gets a misspelled word, if its longest word allows.
+        In the last query, the second and third letters of the longest word are
+        swapped. If this changes nothing, no query is misspelled.
         """
         call = servable.default(_INPUTS)
         assert call is not None
@@ -370,7 +371,8 @@ class SearchPage:
         words = words_of(hit.title for row in rows for hit in row)
         cosines = None
         # The page sends `letters` if it shows two models side by side. Words
-        # are then compared by letters, because a model may have no encoders.
+        # are then compared by letters for both models, because one of the
+        # models may have no encoders.
         if not request.get("letters"):
             cosines = self._cosines(servable.version, query_words, words)
         similarity = word_similarity(query_words, words, cosines)
@@ -466,8 +468,9 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Logs a click on the result with the token `click`, if it is new.
+        """Logs a click, if the click is new.
 
+        The field `click` of the request is the token of the clicked result.
         Returns whether it did so. Raises `OSError` if writing fails.
         """
         token = string_of(request, "click")
@@ -540,7 +543,8 @@ def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
 
     def posted(path: str, method: Callable[[Mapping[str, Any]], Any]) -> Route:
         async def answer(request: Request) -> Response:
-            # Without permission, a browser does not let other sites send JSON.
+            # A browser lets the page of another site send JSON here only if
+            # this server permits it. This check rejects all other requests.
             kind = request.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() != "application/json":
                 return _error(415, "expected the content-type application/json")

@@ -48,8 +48,8 @@ class ModelKind:
         reads: What models rank: titles or documents.
         options: Fields of `TrainingConfig` and `ReportSettings` that this kind
             uses and some other kinds do not use.
-        counted: Name of the attribute whose parameters papers count, such as
-            `matcher`. By default all parameters are counted.
+        counted: Name of the part of the model, such as `matcher`, whose number
+            of parameters papers report. By default all parameters are counted.
         pipeline_tag: The model card's task, as the Hugging Face Hub names it.
         joint: Whether several workers can train one model together.
 

@@ -22,7 +22,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model; if it has a run, the run's recipe and folder."""
+    """A trained model and, if it comes from a run, recipe and folder."""
 
     model: Any
     recipe: ModelRecipe | None = None
@@ -30,7 +30,7 @@ class InitialModel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What error messages call the model: its run folder, or `"init"`."""
+        """The model's name in error messages: its run folder, or `"init"`."""
         return self.path or "init"
 
     @classmethod

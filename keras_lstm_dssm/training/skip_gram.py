@@ -63,7 +63,8 @@ def skip_gram_vectors(
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)
     import_optional("gensim.models.word2vec", "baselines")
-    if not isinstance(texts, str | bytes):  # one string is an error in `_train`
+    # A single string is passed on, because `_train` raises an error for it.
+    if not isinstance(texts, str | bytes):
         texts = tuple(texts)
     words = tuple(vocabulary)
     arguments = (texts, words, dimension, window, epochs, seed, split)
