@@ -98,7 +98,7 @@ class StepWork(NamedTuple):
 def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     """Estimates the work of one tower for one batch, forward and backward.
 
-    Each number of an array is counted as written once and read once.
+    Each element of an array is counted as written once and read once.
     """
     steps = int(tf.reduce_sum(words.lengths))
     distinct = int(tf.reduce_max(words.words)) + 1
@@ -106,13 +106,13 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     width = gates * cells
     floats = (
         6 * rows * width  # rows of weights, momentum and gradients
-        + 4 * distinct * width  # gates' inputs of words, and gradients
-        + 4 * steps * width  # gates' inputs of all time steps, and gradients
+        + 4 * distinct * width  # gates' inputs of words, and their gradients
+        + 4 * steps * width  # gates' inputs of time steps, and their gradients
         + 2 * steps * (width + 2 * cells)  # gates, cell states and outputs
     )
-    # y are the outputs of the LSTM, W_rec the recurrent weights, dz the
-    # gradients of the gates' inputs, and ' transposes. Each of the three matrix
-    # products y(t-1) W_rec, dz W_rec' and y' dz takes
+    # y are the outputs of the LSTM, W_rec the recurrent weights, and dz the
+    # gradients of the gates' inputs. W_rec' and y' are transposes. Each of the
+    # three matrix products y(t-1) W_rec, dz W_rec' and y' dz takes
     # 2 * steps * cells * width operations.
     return StepWork(6 * steps * cells * width, _FLOAT_BYTES * floats)
 
@@ -122,8 +122,9 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives."""
     towers = [tower_work(words, cells, gates) for words in (query, document)]
-    # The cosines take one matrix product, and their gradients two. The cosines,
-    # the softmax and the gradient are each written once and read once.
+    # The cosines take one matrix product. The gradients of the vectors take
+    # two. The cosines, the softmax values and the gradients of the cosines are
+    # each written once and read once.
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))
     return StepWork(
         sum(work.flops for work in towers) + 6 * cosines * cells,

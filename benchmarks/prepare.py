@@ -1,4 +1,4 @@
-"""The suite `prepare` compares `data.prepare` with a statement of DuckDB."""
+"""The suite `prepare` compares `data.prepare` with SQL in DuckDB."""
 
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ COPY (SELECT query, product_id, count(*) AS clicks
       JOIN read_csv('{folder}/catalogue.csv', header=true, all_varchar=true) p
       USING (product_id) GROUP BY ALL)
 TO '{folder}/clicks.parquet' (FORMAT parquet, COMPRESSION zstd)"""
-"""Joins clicks with the catalogue by product id, and counts equal clicks."""
+"""Counts the clicks of each pair of a query and a product of the catalogue."""
 
 _CATALOGUE = """
 COPY (SELECT format('{{:07}}', range) AS product_id,
@@ -36,7 +36,7 @@ TO '{folder}/clicks.csv'"""
 
 
 def measure_prepare(clicks: int, rounds: int) -> dict[str, Any]:
-    """Times `prepare` and one statement of DuckDB on the same random files."""
+    """Times `prepare` and a DuckDB SQL statement on the same random files."""
     import duckdb
 
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""Exports trained models as SavedModels for TF Serving, or as one file."""
+"""Exports trained models: SavedModels for TF Serving, and portable files."""
 
 from keras_lstm_dssm.export.bulk.documents import Documents, read_documents
 from keras_lstm_dssm.export.bulk.parts import read_ids

@@ -89,17 +89,17 @@ def export_models(
             in `card.json` and `CARD.md` of `output`. By default nothing is
             recorded.
         teacher: A teacher's vectors of titles. With a `word_sum` model, the
-            retriever uses these vectors. A title without such a vector gets a
-            sum of word vectors. With `hybrid`, word vectors are fitted to the
-            teacher if the model has no word vectors.
-        hybrid: Weights of towers, words and BM25 in the scores of a hybrid
-            retriever; by default the retriever is not hybrid. The weight of
-            towers or of words has no effect if there are none. With neither a
-            model nor a teacher, no encoder is exported.
+            retriever uses these vectors. A title that has no vector of the
+            teacher gets a sum of word vectors. With `hybrid`, word vectors are
+            fitted to the teacher if the model has no word vectors.
+        hybrid: Weights of towers, word vectors and BM25 in the scores of a
+            hybrid retriever; by default the retriever is not hybrid. Weights of
+            missing towers or missing word vectors have no effect. With neither
+            a model nor a teacher, no encoder is exported.
         queries: Training queries, for `hybrid`. Without queries, hubness (the
-            mean cosine of a title with its nearest queries) has no weight. The
-            retriever stores the stems of all words of titles and queries,
-            because graphs cannot compute stems.
+            mean cosine of a title with its nearest queries) has no weight. If
+            BM25 compares stems, the retriever stores the stems of the words in
+            titles and queries, because graphs cannot compute stems.
 
     Returns:
         The folders of the new versions.
@@ -109,7 +109,7 @@ def export_models(
             `models.config` or a model that a server could not read; `vectors`
             or `max_k` is wrong; `documents` are given for a pair scorer; the
             retriever would replace the retriever of another training; a weight
-            is not finite. No version is published.
+            is not finite. In all these cases no version is published.
 
     Example:
     >>> export_models(model, "models", Documents(titles, titles))
@@ -328,8 +328,9 @@ def _check_output(
         encoders = {"query_encoder", "keyvec"} & find_models(output).keys()
         for name in encoders.difference(names):
             raise InputError(
-                f"{output}: found {name} of another training, and would replace"
-                " the retriever of that training: give another folder"
+                f"{output}: found {name} of another training, and this export"
+                " would replace the retriever of that training: give another"
+                " folder"
             )
     check_folder(output)
     check_server_files(output, names)

@@ -34,7 +34,7 @@ _HELP = {"--help", "-h", "-?", "--helpshort", "--helpfull"}
 
 _COMMON = (
     "  -h,--help, --helpshort: Show this help.",
-    "  --flagfile=FILE: Read flags from FILE. Each line has one: --json=OUT.",
+    "  --flagfile=FILE: Read flags from FILE, one a line, such as --json=OUT.",
     "  --version: Show the version of the package.",
 )
 """Help lines of flags that have no definition in a `FlagSet`."""
@@ -117,7 +117,7 @@ class Program(FlagSet):
         return reported
 
     def run(self, argv: Sequence[str]) -> int:
-        """Runs `argv` without `absl.app.run`; returns the exit code."""
+        """Runs the program without `absl.app.run`; returns the exit code."""
         code = self.check(argv)
         main_argv = [argv[0], *self._positional]
         return self._main(main_argv) if code is None else code
@@ -129,7 +129,8 @@ class Program(FlagSet):
             sys.exit(code)
         # `app.run` reads absl's global flags. Verbosity -1 logs no INFO.
         flags.FLAGS([argv[0], "--verbosity=-1"])
-        logging.getLogger("absl").setLevel(logging.ERROR)  # used by TensorFlow
+        # TensorFlow logs to this logger.
+        logging.getLogger("absl").setLevel(logging.ERROR)
         return [argv[0], *self._positional]
 
     def check(self, argv: Sequence[str]) -> int | None:
@@ -232,7 +233,7 @@ class Program(FlagSet):
             path = values[name].value
             is_file = bool(path) and os.path.isfile(path)
             if not path or (os.path.exists(path) and not is_file):
-                continue  # a folder or a device, which may be named twice
+                continue  # flags may share a folder or a device
             for other in values if is_file else outputs:
                 value = values[other].value
                 if other != name and any(
@@ -304,7 +305,11 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens a `LocalModel` of a portable file, or else a `SavedRetriever`."""
+    """Opens the model `name` in `models`, a portable file or a folder.
+
+    Returns a `LocalModel` for a portable file, and for a model whose served
+    version has a portable file. Otherwise returns a `SavedRetriever`.
+    """
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 

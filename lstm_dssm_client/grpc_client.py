@@ -322,7 +322,7 @@ def tls_credentials(
 
     Args:
         ca: File with the certificates of trusted authorities, or of the server.
-            By default the authorities that gRPC lists are trusted.
+            By default the client trusts gRPC's default authorities.
         certificate: File of the client's certificate, for a server that
             requires client certificates (`--client_ca`).
         key: File of the private key of `certificate`.
@@ -500,7 +500,7 @@ class _GrpcTransport:
         self.channel.close()
 
     def _call(self, request: Request) -> Any:
-        """Returns the reply's message; with `grpc.aio`, an awaitable of it."""
+        """Returns the reply's message, or an awaitable with `grpc.aio`."""
         return self._calls[type(request)](
             _message(request), timeout=self.timeout, metadata=self._metadata
         )

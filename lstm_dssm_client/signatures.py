@@ -440,7 +440,7 @@ def check_known(model: str, tags: bytes, known: Mapping[str, int]) -> None:
 def facets(known: Sequence[str], most: int) -> dict[str, list[str]]:
     """Groups tags `name:value` by name: returns a list of tags for each name.
 
-    Names with `most` tags or more are left out, and tags without a colon.
+    Leaves out tags without a colon, and names with `most` tags or more.
 
     Example:
     >>> facets(["stock:no", "stock:yes", "new"], most=50)

@@ -2,8 +2,8 @@
 
 pip resolves the requirements in pyproject.toml, with the extra `dev`, under the
 pins of constraints.txt, and reports which file it would install for each
-package. Other versions of Python and other kinds of machines need other files:
-run this program there, too.
+package. The files depend on the version of Python and on the kind of machine:
+run this program for each version and each kind of machine.
 
 Example:
   python release/hashed_requirements.py build/requirements-hashed.txt

@@ -121,7 +121,7 @@ def main(_: list[str]) -> dict[str, Any]:
     if FLAGS.data:
         program.check_unused(["documents"], "is not used with --data")
         FLAGS.documents = FLAGS.data
-    # Without documents, `export_models` reports a better error for --hybrid.
+    # With --hybrid, `export_models` raises an error if there are no documents.
     if not (FLAGS.documents or FLAGS.hybrid):
         title_flags = ("vectors", "max_k", "teacher", "yes")
         program.check_unused(title_flags, "is used with --documents only")

@@ -13,17 +13,17 @@ compressed (.gz). Columns with usual names are recognised; flags name other
 columns. In a file without a header, flags give the numbers of the columns.
 Without a catalogue, the log must have the titles of the clicked products.
 Without a log, the folder can be exported (lstm-dssm-export --hybrid), and
---append can add a log later. Ids are text.
+--append can add a log later. Ids are text: 007 and 7 are different ids.
 
 The program prints the columns, five clicks with their products, and the numbers
-of rows that are left out, with examples; --dry_run writes nothing. If more rows
-than --max_bad_percent are bad, or fewer than half of the clicks are on products
-of the catalogue, nothing is written.
+of rows that are left out, with examples; --dry_run writes nothing. If the
+percentage of bad rows is above --max_bad_percent, or fewer than half of the
+clicks are on products of the catalogue, nothing is written.
 
 No query of dev or test occurs in training, not even with other letter case,
-spaces or punctuation. A query keeps its split when the log grows. With
---test_after, test has all later clicks, and queries of test may occur in
-training. docs/data.md describes the folder.
+spaces or punctuation. A query keeps its split when the log grows. --test_after
+is an exception: test has all clicks from this time on, and queries of test may
+occur in training. docs/data.md describes the folder.
 """
 
 from pathlib import Path

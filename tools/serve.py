@@ -10,8 +10,9 @@ With --http_port the server also has TF Serving's REST API, metrics and a page
 for searching at / (docs/local_server.md). This needs
 pip install "keras-lstm-dssm[http]".
 
-Only this machine can connect, unless --host names another address; then TLS,
-and tokens or certificates of clients, are required (docs/security.md).
+By default only this machine can connect. If other machines can reach the
+address in --host, the server requires TLS, and also tokens or certificates of
+clients (docs/security.md). --insecure switches these requirements off.
 
 Example:
   lstm-dssm-serve --models=MODELS --port=8500
@@ -60,8 +61,8 @@ program.string(
 )  # fmt: skip
 program.integer(
     "versions", 1,
-    "Number of versions of a model to load, the newest ones; not used for a "
-    "model whose versions models.config chooses.", 1,
+    "Number of newest versions to load of each model. If models.config chooses "
+    "the versions of a model, this number does not apply to the model.", 1,
 )  # fmt: skip
 program.define_set("A bound on requests")
 define_settings(program, {"": ServerBounds}, named=["protocols"], defaults=True)

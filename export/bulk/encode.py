@@ -1,7 +1,7 @@
 """Encodes large files of documents into parts, in shards or on Ray.
 
 A part has the vectors for `PartJob.lines` lines of an input file. A shard is a
-share of the parts, which `encode_shard` encodes in one process.
+share of the parts. `encode_shard` encodes one shard, in one process.
 `encode_with_ray` encodes all parts: it makes a Ray dataset with a row for each
 part, and Ray Data assigns the rows to idle actors. Both functions write the
 same bytes. All machines must see the input and the output under the same paths.
@@ -72,7 +72,7 @@ class PartJob(NamedTuple):
 
     folder: Path  # output folder
     files: Sequence[str]  # paths of the input files
-    lines: int  # number of input lines of a part; the last may have fewer
+    lines: int  # input lines of a part; a file's last part may have fewer
     kind: str  # format of the parts, one of `FORMATS`
     encoder_sha256: str  # fingerprint of the encoder
 
@@ -116,7 +116,11 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes the next part of `reader`, or checks a part that is complete."""
+    """Encodes the next part of `reader`.
+
+    If an earlier run has completed the part, only compares the settings and
+    titles of the part with `job` and `reader`.
+    """
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
         if complete := read_info(job.folder, name):
@@ -200,7 +204,7 @@ def encode_with_ray(
     load_encoder: LoadEncoder,
     job: PartJob,
     workers: int,
-    address: str | None = None,  # of a Ray cluster; None starts a local one
+    address: str | None = None,  # of a Ray cluster; None starts a local cluster
 ) -> Iterator[PartResult]:
     """Encodes all parts with `workers` Ray actors of one CPU each."""
     ray = import_optional("ray", "ray")
@@ -266,7 +270,10 @@ class PartEncoder:
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes n parts; returns `PartResult` and `error` as arrays `[n]`."""
+        """Encodes n parts.
+
+        Returns an array `[n]` for each field of `PartResult`, and for `error`.
+        """
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(
@@ -306,7 +313,7 @@ class PartEncoder:
         if reader is None or next_part > part:
             reader = open_document_file(self._job.files[file_number])
             next_part = 0
-        self._reader = None  # after an error, the reader cannot be used
+        self._reader = None  # an error below makes the reader unusable
         reader.skip((part - next_part) * lines)
         result = encode_part(self._encode, self._job, file_number, part, reader)
         self._reader = file_number, part + 1, reader
@@ -314,7 +321,7 @@ class PartEncoder:
 
 
 def _counts(ray: Any, job: PartJob, address: str | None) -> list[int]:
-    """Counts the lines of each file, in threads; with an address, on Ray."""
+    """Counts each file's lines, in threads or on the Ray cluster `address`."""
     if address is None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [*pool.map(count_lines, job.files)]

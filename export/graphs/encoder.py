@@ -28,7 +28,7 @@ class GraphEncoder(Protocol):
         """Other stateful objects of the graph, such as vocabulary tables."""
 
     def sync_weights(self) -> None:
-        """Makes the pending updates of rows that are updated lazily."""
+        """Applies the pending updates of lazily updated rows."""
 
     def unit_vectors(self, texts: tf.Tensor) -> tf.Tensor:
         """Encodes strings `[batch]` into unit vectors `[batch, d]`."""
@@ -55,7 +55,7 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Keeps methods, not the encoder, which TensorFlow would also save.
+        # Stores methods, because TensorFlow would also save a stored encoder.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors

@@ -91,8 +91,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share this graph. The lambda hides the graph, which
-            # TensorFlow would save once more as an attribute.
+            # All signatures share this graph. TensorFlow would save the graph
+            # once more if the graph were an attribute. A lambda is not saved.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -102,7 +102,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes settings, names of weighted parts, and numbers of terms."""
+        """Writes settings, names of weighted parts, and counts of terms."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),
@@ -171,8 +171,8 @@ class HybridModule(SearchModule):
             parallel_iterations=1,
         )
         is_result = tf.range(width) < k[:, tf.newaxis]
-        # Without vectors, a score of 0 means that the document has no term of
-        # the query, so the document is no result.
+        # If vectors have no weight, a document with the score 0 has no term of
+        # the query. The document is then no result.
         if not self._vector_weight:
             is_result &= scores > 0
         elif tags is not None:
@@ -214,7 +214,8 @@ class HybridModule(SearchModule):
         scores, rows = best_rows(scores_of, vectors, self._edges, width, mask)
         if not explained:
             return [scores, rows]
-        # Explains one query at a time: memory grows with words times hits.
+        # Queries are explained one at a time, because memory grows with the
+        # number of words times the number of hits.
         parts, words = tf.map_fn(
             lambda query: self._reasons(*query),
             (texts, vectors, rows),
@@ -260,7 +261,7 @@ class HybridModule(SearchModule):
     def _words_as_json(
         self, text: tf.Tensor, documents: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
-        """Divides each hit's score for word vectors among the query's words."""
+        """Divides each hit's part `words` among the words of the query."""
         assert self._words_rule is not None, self._parts.columns
         words, _ = flat_words(text[tf.newaxis], *self._words_rule)
         vectors = self._word_rows(words)
@@ -272,7 +273,7 @@ class HybridModule(SearchModule):
 
     @property
     def _max_read_bytes(self) -> int | None:
-        """Maximum number of bytes of a query that are read, or None for all."""
+        """Maximum bytes of a query that the model reads; None for all bytes."""
         _, max_words = self._words_rule or ("", MAX_WORDS)
         if max_words is None:
             return None

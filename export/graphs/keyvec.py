@@ -34,7 +34,8 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Keeps methods, not the model, which TensorFlow would also save.
+        # Keeps methods of the model. If the model were an attribute, TensorFlow
+        # would save the model, too.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
@@ -56,8 +57,9 @@ class KeyVecModule(EncodingModule):
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
         """Signature `keys`: finds key sentences and key words of documents.
 
-        The outputs have shape `[batch, largest n]`. Each row has the most
-        probable sentence or word first, and is padded.
+        `n` has the number of results of each document. The outputs have shape
+        `[batch, width]`, where width is the largest n, but at most `MAX_N`. The
+        most probable sentence or word is first. The padding is "" or 0.
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)

@@ -75,7 +75,7 @@ def _publish(
     list_models: Callable[[], Iterable[Path]],
     version: int | None = None,
 ) -> list[Path]:
-    """Publishes all models or none, by default with a new version number."""
+    """Publishes all models or none, by default with the next number."""
     with ExitStack() as stack:
         folders = {
             base: stack.enter_context(_written(base, write))
@@ -106,8 +106,8 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     base.mkdir(parents=True, exist_ok=True)
     # A running server loads a version as soon as the version's folder appears.
     with hidden_folder(base, _HIDDEN) as hidden:
-        # Writes into a subfolder, because only this user may read the hidden
-        # folder, but a server's user must read the version.
+        # The version is a subfolder. Only the user of this process may read the
+        # hidden folder, but the server's user must read the version.
         version = hidden / "version"
         try:
             write(version)

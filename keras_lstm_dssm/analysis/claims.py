@@ -1,4 +1,4 @@
-"""Tests claims of Palangi et al. 2016 about encoders against chance."""
+"""Tests claims of Palangi et al. 2016: compares encoders with chance."""
 
 import string
 from collections import Counter
@@ -29,10 +29,10 @@ from keras_lstm_dssm.evaluation.significance import randomisation_test
 
 
 class ChanceComparison(NamedTuple):
-    """The value of a measure for a model's choice and for random choices."""
+    """A model's choice of words or cells, compared with random choices."""
 
-    value: float  # for the model's choice
-    chance: float  # the mean over random choices
+    value: float  # a measure of the model's choice
+    chance: float  # the mean of the measure over random choices
     p: float  # the two-sided p-value
     number: int  # the number of texts or words that are compared
 
@@ -108,8 +108,11 @@ def remaining_cosine(
     chosen: Sequence[np.ndarray],  # see `stop_word_share`
     candidates: Sequence[np.ndarray],
 ) -> ChanceComparison:
-    """Computes the share of a cosine that remains with only chosen words."""
-    # Only in these texts can a random choice differ from the model's choice.
+    """Computes the share of the cosine that remains with only chosen words.
+
+    The cosine is between a text and the text's row of `others`.
+    """
+    # Leaves out texts in which every random choice equals the model's choice.
     rows = [
         row
         for row in range(len(texts))
@@ -161,7 +164,7 @@ class WordAssignments(NamedTuple):
 def assign_words(
     encoder: TextEncoder, texts: Sequence[str], cells: int, change: float
 ) -> WordAssignments:
-    """Assigns words to the active cells of their texts, as `topics` does."""
+    """Assigns words to active cells of their texts, as `words.topics` does."""
     active: list[list[int]] = []
     assignments: list[tuple[int, int, str]] = []
     cell_count = 0
@@ -254,7 +257,7 @@ def coherence(
 
     random = np.random.default_rng(0)
     active = assignments.active
-    # A random choice gives each text the active cells of another text.
+    # A random choice gives each text the active cells of a random text.
     shuffled = [mean(random.permutation(active)) for _ in range(_DRAWS)]
     return compare_with_draws(np.array(shuffled), mean(active), len(frequent))
 
@@ -303,12 +306,12 @@ class ClaimResult(NamedTuple):
 def measure_claims(
     model: Any,
     pairs: Sequence[tuple[str, str]],  # a query and a title each
-    contexts: Sequence[str],  # words of the same texts count as similar
+    contexts: Sequence[str],  # texts for `context_vectors`
     cells: int = ACTIVE_CELLS,  # for the last three arguments see `keywords`
     change: float = LEAST_CHANGE,
     share: float = KEYWORD_SHARE,
 ) -> list[ClaimResult]:
-    """Measures whether encoders attenuate stop words and cells have topics."""
+    """Measures if encoders attenuate stop words, and if cells have topics."""
     if not pairs:
         raise InputError(
             "found no query with a relevant document, expected one or more to "
@@ -354,7 +357,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # Asks the copy, because the model's layers may be frozen.
+            # Checks the weight of the copy: the model's layers may be frozen.
             if not weight.trainable:
                 weight.assign(value)
     return copy

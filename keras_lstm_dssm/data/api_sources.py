@@ -25,8 +25,8 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# Requirements added after the results were published: they are left out, so
-# that the data stay equal.
+# These requirements were added after the results were published. They are left
+# out, so that the data do not change.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.
@@ -70,7 +70,10 @@ def distributions() -> list[importlib.metadata.Distribution]:
 def source_files(
     packages: list[importlib.metadata.Distribution],
 ) -> Iterator[tuple[str, str]]:
-    """Yields (path, path below its root folder) of files, in a fixed order."""
+    """Yields (path, path below the root folder) of files, in a fixed order.
+
+    The root folder has the standard library or the installed packages.
+    """
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
         below = os.path.relpath(folder, root).removeprefix(".")
@@ -115,12 +118,12 @@ class Module:
         self.name, self.is_package = name, is_package
         # Name of a function or class -> its definition, then its methods.
         self.definitions: dict[str, list[Definition]] = {}
-        # Name that an import binds -> the imported module, and the name in it,
-        # or `None` after `import module as name`.
+        # Name that an import binds -> the imported module, and the name in this
+        # module. After `import module as name`, the second item is `None`.
         self.imports: dict[str, tuple[str, str | None]] = {}
         self.stars: list[str] = []  # modules that are imported with `*`
-        # For each call of NumPy's `add_newdoc`: a module, a class of it or "",
-        # a name in the class or module, and the docstring.
+        # For each call of NumPy's `add_newdoc`: (module, class, name,
+        # docstring). The class is "" if the name is not in a class.
         self.added: list[tuple[str, str, str, str]] = []
 
     def define(self, name: str, doc: str | None, owner: str = "") -> None:
@@ -173,7 +176,10 @@ class Module:
                 self.imports.setdefault(name, (source, alias.name))
 
     def _read_alias(self, node: ast.Assign) -> None:
-        """Treats `a = b`, `a = module.b` and `a = a_gen()` like imports."""
+        """Treats `a = b` and `a = module.b` like imports.
+
+        `a = a_gen()` counts as `a = a_gen`, because "a_gen" starts with "a".
+        """
         target, value = node.targets[0], node.value
         if not isinstance(target, ast.Name):
             return
@@ -211,7 +217,8 @@ def read_modules(
     """Reads the modules of the packages and of the standard library."""
     modules = {name: _read_loaded(name) for name in C_MODULES}
     was_enabled = gc.isenabled()
-    # Garbage collection would take half the time. Syntax trees have no cycles.
+    # Garbage collection would take half of the total time. It is not needed,
+    # because syntax trees have no cycles.
     gc.disable()
     try:
         for path, path_in_root in source_files(packages):
@@ -277,8 +284,9 @@ def documented() -> Iterator[Definition]:
                     getattr(node, "name", ""),
                     ast.get_docstring(node) or "",
                 )
-    # Functions and classes come a second time, with those of C modules. Methods
-    # come a second time with names such as "Path.open".
+    # This loop adds the definitions of C modules. It also yields documented
+    # definitions of Python modules a second time. Here the names of methods
+    # include the class, as in "Path.open".
     for module in read_modules(packages).values():
         for definitions in module.definitions.values():
             yield from definitions
@@ -318,8 +326,8 @@ _BOILERPLATE = re.compile(
     r"|initialize[sd]? self|version of|for docs|visit a)\b",
     re.IGNORECASE,
 )
-# Starts of lines that are not prose: code, fields, underlines, lists,
-# "x : int", "Args:", and indentation (descriptions of arguments, or code).
+# Starts of lines that are not prose: code, fields (":param x:"), underlines,
+# lists, "x : int", "Args:", and indentation (arguments or code).
 _NOT_PROSE = re.compile(
     r"\s+\S|>>>|\.\. |:\w[^:]*:(\s|$)|@\w|[-=~*#+|^]{2,}|[-*+] "
     r"|\(?(\d+|[a-z])[.)] |[\w.*, ]+ : |[\w ]{1,20}:$|[\w.]+: "
@@ -425,7 +433,7 @@ def prose_sentences(text: str) -> list[str]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yields each paragraph or labelled item of a docstring, as its lines."""
+    """Yields the lines of each paragraph or labelled item of a docstring."""
     block: list[str] = []
     # Indentation of a block's first line, and of its next lines (-1: unknown).
     first, continuation = 0, 0
@@ -438,7 +446,8 @@ def _blocks(text: str) -> Iterator[list[str]]:
         in_example = bool(line) and (in_example or line.startswith(">>>"))
         if in_example or in_fence or _TYPE.match(line):
             line = ""
-        # A label such as "axis: " starts a block; its next lines are indented.
+        # A label such as "axis: " starts a block. The next lines of the block
+        # are indented.
         label = _LABEL.match(line)
         if label:
             line = line[label.end() :]

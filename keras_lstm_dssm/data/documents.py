@@ -177,16 +177,19 @@ class DocumentCounts:
 class DocumentFolder(JudgedQueries):
     """Streams the documents of a folder, and reads queries for them.
 
-    A line of `documents.jsonl` is a JSON object: `_id`; the body as `text`
-    (one string, see `split_sentences`) or `sentences` (a list); and perhaps
-    `title`, `summary` (a string or a list of sentences), `class` and `split`
-    ("train", the default, "dev" or "test"). `queries.jsonl` and
-    `qrels/<split>.tsv` are optional, and have the format of a BEIR folder. The
-    qrels of a split may only name documents of this split. All files except the
-    qrels may be compressed; their names then end in `.gz`.
+    A line of `documents.jsonl` is a JSON object with `_id` and the body. The
+    body is `text` (one string, see `split_sentences`) or `sentences` (a list).
+    Optional fields are `title`, `summary` (a string or a list of sentences),
+    `class` and `split` ("train", "dev" or "test"; default "train").
 
-    A line is bad if it is not such a JSON object, has an empty body, repeats an
-    `_id`, is not UTF-8 or has more than 16 MB. An empty file is one bad line.
+    `queries.jsonl` and `qrels/<split>.tsv` are optional, and have the format of
+    a BEIR folder. The qrels of a split may only name documents of this split.
+    All files except the qrels may be compressed. The name of a compressed file
+    ends in `.gz`.
+
+    A line is bad if it is not UTF-8, is not a JSON object, has a missing or
+    wrong field, has an empty body, repeats an `_id` or has more than 16 MB. An
+    empty file is one bad line.
 
     Args:
         folder: Path of the folder.
@@ -201,8 +204,9 @@ class DocumentFolder(JudgedQueries):
 
     Raises:
         InputError: There is no `documents.jsonl`, or `max_sentences` is less
-            than 1. When documents are read: more lines are bad than allowed
-            (with file and line number). In `counts`: all lines are bad.
+            than 1. Reading documents raises the error if more than
+            `max_bad_lines` lines are bad; the message has the file and the line
+            number. `counts` raises the error if all lines are bad.
 
     Example:
         >>> folder = DocumentFolder("data/papers")  # doctest: +SKIP
@@ -263,7 +267,7 @@ class DocumentFolder(JudgedQueries):
         return sum(split in (None, document_split) for document_split in splits)
 
     def describe(self) -> str:
-        """Describes the sizes of the folder, and the lines left out."""
+        """Describes the counts of documents, queries and bad lines."""
         counts = self.counts
         classes = {
             label: count for label, count in counts.classes.items() if label

@@ -30,10 +30,10 @@ def split_by_groups(
     keys: Sequence[str],
     shares: Mapping[str, float],
 ) -> list[str]:
-    """Assigns each item to a split: "train", or one of `shares`.
+    """Assigns each item to "train" or to a split that `shares` names.
 
     Items of one module get the same split, and so do items with equal or nearly
-    equal texts. The values of `shares` are upper limits.
+    equal texts. `shares` has the maximum share of the items for each split.
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}
@@ -83,7 +83,8 @@ def near_duplicates(
     for index, text in enumerate(texts):
         words = sorted(set(text.split()), key=lambda w: (counts[w], w))
         sets.append(set(words))
-        # Two texts that reach `share` have one of their rarest words in common.
+        # `prefix` has the rarest words of the text. If the Jaccard index of two
+        # texts is at least `share`, the prefixes have a word in common.
         prefix = words[: len(words) - math.ceil(share * len(words)) + 1]
         for other_index in sorted(
             {o for w in prefix for o in texts_by_word.get(w, ())}
@@ -102,7 +103,7 @@ WORD_RULE = "alphanumeric"
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:
-    """Raises `InputError` if a dev query has the words of a training query."""
+    """Raises `InputError` if a dev and a training query have equal words."""
     trained_words = set(normalize(trained, WORD_RULE))
     dev = [collection.queries[key] for key in collection.qrels("dev")]
     words = normalize(dev, WORD_RULE)

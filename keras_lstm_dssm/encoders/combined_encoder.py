@@ -55,16 +55,17 @@ class CombinedEncoder(TextEncoder):
 
     The cosine of two vectors is the sum of the cosines of their parts, weighted
     by a, b and c. The LSTM-RNN of Palangi et al. 2016 depends on the order of
-    the words. The trained sum over the words' trigrams needs fewer clicks than
-    the LSTM. The untrained sketch of the words (`WordSketch`) matches words
-    that occur in no training click, such as part numbers. The weights a, b and
-    c are not trained, because trained weights overfit.
+    the words. W is a trained matrix, and l(t) are the counts of the letter
+    trigrams of word t. The sum of W l(t) needs fewer clicks than the LSTM. The
+    untrained sketch of the words (`WordSketch`) matches words that occur in no
+    training click, such as part numbers. The weights a, b and c are not
+    trained, because trained weights overfit.
 
     `long` is the 95th percentile of the norms of the titles' sketches. With
-    p = 1, which queries need, m is 1. Documents may have p below 1: m is below
-    1 if the norm of the sketch is below `long`. This weakens the normalisation
-    by length, as b below 1 does in BM25. The column sqrt(1 - m^2) gives the
-    third part the length sqrt(c).
+    p = 1, m is 1. Query encoders need p = 1. Document encoders may have p below
+    1. Then m is below 1 if the norm of the sketch is below `long`. A p below 1
+    weakens the normalisation by length, as BM25's parameter b does if b is
+    below 1. The column sqrt(1 - m^2) gives the third part the length sqrt(c).
 
     With four shares there is a fourth part, `sqrt(d) unit(sum of r(w))`. The
     word vectors r(w) are fitted to a teacher, see `WordSumEncoder`.
@@ -80,8 +81,9 @@ class CombinedEncoder(TextEncoder):
         sketch: Width of the sketch in the third part, default 511.
         shares: a, b, c and optionally d. They are divided by their sum.
             Default: equal a, b and c.
-        length_norm: p, from 0 (no normalisation below `long`) to 1 (a cosine).
-            Default 1. Query encoders need 1.
+        length_norm: p, from 0 to 1. With 0, sketches with a norm below `long`
+            are not normalised. With 1, all sketches are normalised. Default 1.
+            Query encoders need 1.
         split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that
             separates words; see `normalize_texts`.
         known_words: For the fourth part, see `WordSumEncoder`. Default 1.

@@ -23,7 +23,7 @@ from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
 
 class HybridPart(NamedTuple):
-    """The encoder and layers that compute a part (columns) of the vectors."""
+    """The encoder and the layers that compute some columns of the vectors."""
 
     encoder: TextEncoder
     layers: list[Any]  # the layers of `encoder` that compute the columns
@@ -32,9 +32,10 @@ class HybridPart(NamedTuple):
 class HybridEncoder:
     """Encodes texts into weighted, concatenated vectors of towers and words.
 
-    The part `"towers"` of a vector has those columns of an encoder's vector
-    that were trained on clicks. The part `"words"` has columns that were fitted
-    to a teacher. The parts may be of different encoders.
+    An encoder's vector may have columns that were trained on clicks, and
+    columns that were fitted to a teacher. The part `"towers"` has the trained
+    columns. The part `"words"` has the fitted columns. The parts may be of
+    different encoders.
 
     Example:
     >>> encoder = HybridEncoder({"towers": dssm.LSTMEncoder(8)}, {"towers": 1})
@@ -54,7 +55,7 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        # Keras finds the layers in this attribute, for `holder.weights`.
+        # Keras adds the weights of these layers to `holder.weights`.
         holder.parts = [
             layer for part in self.parts.values() for layer in part.layers
         ]
@@ -142,7 +143,7 @@ def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
     # `columns` scales several parts and concatenates them. A single part is not
-    # scaled here, because `HybridEncoder` scales the result in any case.
+    # scaled here: `HybridEncoder._encode` scales each part to length 1.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

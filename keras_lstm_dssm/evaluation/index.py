@@ -297,9 +297,9 @@ def _encode_function(encoder: Any) -> Encode:
 _SAMPLED_IN_CLUSTER = 32  # k-means reads this many titles for each cluster
 _ROUNDS = 6  # iterations of k-means
 _RESULTS_AT_ONCE = 2**25  # limit of queries x searched clusters x k
-_SCORES_AT_ONCE = 2**24  # 64 MiB in a thread, and 128 MiB to sort them
+_SCORES_AT_ONCE = 2**24  # 64 MiB in a thread, and 128 MiB to sort the scores
 _THREADS = 2
-_GROUPS_PER_RESULT = 4  # number of groups of scores in `_largest`, per result
+_GROUPS_PER_RESULT = 4  # minimum number of groups per result in `_largest`
 
 
 class IVFIndex:
@@ -368,8 +368,9 @@ class IVFIndex:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the indices and the cosines of titles, `[queries, n]` each.
 
-        A query has k titles of each of its nearest clusters. If a cluster has
-        fewer, missing titles have the index -1 and the cosine -inf.
+        For each query, the k best titles of each searched cluster are returned.
+        If a cluster has fewer than k titles, the missing titles have the index
+        -1 and the cosine -inf. n is k times the number of searched clusters.
         """
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]
@@ -420,7 +421,7 @@ class IVFIndex:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Returns, for each cluster, its positions in `clusters`."""
+        """Returns the positions of each cluster's number in `clusters`."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])
@@ -469,7 +470,7 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
     # Each row is divided into groups. At least `count` groups have a score of
-    # `least` or more, so lower scores are not among the `count` largest.
+    # `least` or more. Scores below `least` are not among the `count` largest.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]

@@ -91,7 +91,7 @@ _ENDINGS = (
 )  # fmt: skip
 _AFTER_DOUBLING = ("ed", "er", "ers", "ing")
 _ENGLISH = re.compile("[a-z]{2,}").fullmatch
-# The last letter of such a stem is doubled before an ending, as in "dropped".
+# Stems whose last letter may be doubled before an ending, as in "dropped".
 _DOUBLES = re.compile("[aeiou][bdfglmnprt]$").search
 
 

@@ -21,9 +21,10 @@ class JudgedList(NamedTuple):
 def fit_weights(lists: Sequence[JudgedList]) -> np.ndarray:
     """Fits weights of 0 or more that rank relevant candidates first.
 
-    The loss of a query is the cross-entropy between the softmax of the
-    candidates' weighted sums and a uniform distribution over the relevant
-    candidates: ListNet (Cao et al. 2007, see `choose_weights`). A list has no
+    The score of a candidate is the weighted sum of the parts' scores. The loss
+    of a query is the cross-entropy between the softmax of the candidates'
+    scores and a uniform distribution over the relevant candidates. This is the
+    loss of ListNet (Cao et al. 2007, see `choose_weights`). A list has no
     effect if all its candidates are relevant, or none is.
     """
     from scipy.optimize import minimize

@@ -126,7 +126,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         return self.oov_buckets, self.max_words, self.split
 
     # `keras.Sequential` creates an input that has the compute dtype of the
-    # first layer: here it must be an input for strings.
+    # first layer. `LetterTrigrams` needs an input of strings.
     @property
     def compute_dtype(self) -> str:
         """The dtype of the inputs, as in `keras.layers.StringLookup`."""
@@ -231,7 +231,7 @@ def gather_sum(
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
     Without `segment`, y is `values[index]`. `order` are the indices that sort
-    `index`; if it is `None`, the gradient computes them.
+    `index`. If `order` is `None`, the gradient sorts `index`.
     """
     index = tf.convert_to_tensor(index)
 
@@ -252,7 +252,8 @@ def gather_sum(
         sorting = tf.argsort(index) if order is None else order
         rows = sorting if segment is None else tf.gather(segment, sorting)
         return tf.sparse.segment_sum(
-            tf.convert_to_tensor(error),  # sparse if a gather reads the sums
+            # `error` is `tf.IndexedSlices` if a `tf.gather` reads the sums.
+            tf.convert_to_tensor(error),
             rows,
             tf.gather(index, sorting),
             num_segments=tf.shape(values)[0],
@@ -301,13 +302,13 @@ class TrigramEmbedding(SyncedWeights):
             `LetterTrigrams.size`.
         initializer: Initializer of the table. Default `None`:
             `HashedUniform()`, uniform in [-0.05, 0.05). With a `HashedUniform`,
-            files hold only the rows that have changed.
+            a saved model has only the rows that have changed.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: Ragged int32 ids `(batch, (words), (trigrams))`, each at least
             0 and below `size`; or a `WordBatch` with `n` distinct words.
-        training: Whether a gradient will be computed. With `False`, the
+        training: Whether the call is part of a training step. With `False`, the
             default, a gradient is correct, but slower to compute.
 
     Returns:

@@ -27,8 +27,8 @@ def find_recipe(recipe: str | ModelRecipe) -> Any:
     """Returns a checked recipe; `recipe` may be the name of a preset.
 
     Raises:
-        InputError: There is no such preset, encoder or matcher; or the recipe
-            has a wrong argument of the encoder or matcher.
+        InputError: No preset, encoder or matcher has the given name; or the
+            recipe has a wrong argument of the encoder or matcher.
 
     Example:
     >>> find_recipe("lstm_96").encoder_config["cells"]
@@ -45,7 +45,7 @@ def build_model(
 ) -> Any:
     """Builds the model of a recipe with random weights.
 
-    `dssm.train` also adapts, compiles and trains the model.
+    `dssm.train` also adapts (`TwoTower.adapt`), compiles and trains the model.
 
     Args:
         recipe: A recipe, such as `PRESETS["lstm_96"].replace(n=8)`, or the
@@ -55,17 +55,18 @@ def build_model(
             words, and `vectors`, the initial word vectors `[words,
             word_dimension]`. Default: random vectors. Recipes with
             `words="trigrams"` ignore `vectors`. If the recipe has
-            `words="stems"`, the vectors are vectors of stems: a pair scorer
-            takes the stems as `vocabulary`, and a `KeyVec` as `stems`. Two
-            towers take arguments of both encoders, such as `known_words`.
+            `words="stems"`, `vectors` has the vectors of stems. For a pair
+            scorer, `vocabulary` is the list of the stems. A `KeyVec` takes the
+            list as `stems`. Two towers pass each argument, such as
+            `known_words`, to the constructors of both encoders.
 
     Returns:
         A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
         compiled.
 
     Raises:
-        InputError: There is no such preset, or the recipe or the vocabulary is
-            wrong.
+        InputError: No preset has the given name, or the recipe or the
+            vocabulary is wrong.
 
     Example:
     >>> recipe = dssm.PRESETS["lstm_32"].replace(negatives="in_batch")
@@ -122,7 +123,7 @@ def check_arguments(
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered subclass of `base` with the name `class_name`."""
-    # Classes of this package are named without it. Classes of other packages
+    # Names of this package's classes have no prefix. Classes of other packages
     # have names such as `my_package>GRUEncoder`.
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls
@@ -155,7 +156,7 @@ def check_towers(recipe: Recipe) -> None:
 def build_towers(recipe: Recipe, seed: int = 0, **sizes: int) -> TwoTower:
     """Builds two towers with random weights.
 
-    `sizes` are arguments of both encoders, such as `known_words`.
+    `sizes` are arguments for both encoders, such as `known_words`.
     """
     encoder_class = registered_class("encoder", recipe.encoder, TextEncoder)
     config = {**recipe.encoder_config, **sizes}

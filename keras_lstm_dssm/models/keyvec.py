@@ -77,7 +77,7 @@ class KeyVec(TextModel):
             Default 0.
         max_sentences: Largest number of sentences that are read, from the start
             of a document. Default 250; `None` for all.
-        seed: Seed of dropout and of shuffling lists in `fit`. Default 0.
+        seed: Seed of dropout, and of how `fit` shuffles lists. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
     Call arguments:
@@ -281,7 +281,10 @@ class KeyVec(TextModel):
         return vectors, p
 
     def word_probabilities(self, vectors: tf.Tensor) -> tf.Tensor:
-        """Returns softmax(W_v d + b_v) for vectors d, `(batch, vocabulary)`."""
+        """Returns each key word's probability, float `(batch, vocabulary)`.
+
+        The probabilities of a vector d are softmax(W_v d + b_v).
+        """
         return tf.nn.softmax(self.word_scores(vectors))
 
     def get_config(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class _ReadRows(NamedTuple):
     indices: tf.Tensor
     weights: tf.Tensor  # rows of W + mu V, where the gradient is computed
     velocity: tf.Tensor  # rows of V as stored, before the missed updates
-    decay: tf.Tensor  # factor of `velocity` for missed updates and this step
+    decay: tf.Tensor  # V decays by this factor in missed steps and this step
 
 
 def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
@@ -42,8 +42,9 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
 class LazyRows:
     """Updates a row of a table W only when a batch reads the row.
 
-    By the equations, momentum moves all rows in each training step. Here a row
-    misses the steps that do not read it; `read` makes up for these steps.
+    By the equations, momentum moves all rows in each training step. Here a
+    training step updates only the rows that the step reads. `read` also
+    computes the updates that these rows have missed.
     """
 
     table: tf.Variable  # W, `[rows, units]`
@@ -54,7 +55,10 @@ class LazyRows:
     _last_read: _ReadRows | None = field(default=None, init=False)
 
     def read(self, indices: tf.Tensor) -> tf.Tensor:
-        """Returns the rows of W + mu V, up to date, at distinct `indices`."""
+        """Returns rows of W + mu V after the missed updates.
+
+        The row numbers `indices` must be distinct.
+        """
         updated = tf.gather(self.updated, indices)
         decay, distance = self._powers(updated, self.steps + 1)
         velocity = tf.stop_gradient(tf.gather(self.velocity, indices))
@@ -124,7 +128,7 @@ class LazyRows:
 class LazyTables:
     """Holds the `LazyRows` of each table, by the table's key in the optimizer.
 
-    Tables that training changed before, but does not change now, are kept.
+    The `LazyRows` of a table are kept when training stops changing the table.
     """
 
     def __init__(self) -> None:
@@ -137,8 +141,8 @@ class LazyTables:
     def activate(self, makers: Mapping[str, Callable[[], LazyRows]]) -> None:
         """Makes the tables with the keys of `makers` the active tables.
 
-        The value of a key creates the `LazyRows` of a new table. Call `sync`
-        first.
+        The functions in `makers` create the `LazyRows` of new tables. Call
+        `sync` first.
         """
         previous, self.active = self.active, {}
         for key, make in makers.items():
@@ -298,9 +302,9 @@ class NesterovMomentum(JointUpdateOptimizer):
     def set_tables(self, tables: Sequence[keras.Variable]) -> None:
         """Replaces the tables that are updated lazily.
 
-        Each training step must read each table `[rows, units]` once, by its
-        `row_reader`, with distinct row indices. Raises `InputError` if an
-        option needs all rows.
+        Each training step must read each table `[rows, units]` once, by the
+        function that `row_reader` returns, with distinct row indices. Raises
+        `InputError` if an option needs all rows.
         """
         for option in _ALL_ROWS:
             if tables and getattr(self, option):
@@ -355,7 +359,7 @@ class NesterovMomentum(JointUpdateOptimizer):
     def from_weights(
         self, train_function: Callable[[Any], Any], steps: int, eager: bool
     ) -> Callable[[Any], Any]:
-        """Makes a train function start and end with the variables at W.
+        """Wraps a train function: variables are at W before and after a call.
 
         A call of `train_function` runs up to `steps` training steps, eagerly if
         `eager` is true.
@@ -426,9 +430,9 @@ class NesterovMomentum(JointUpdateOptimizer):
         # therefore wait for the gradients.
         with tf.control_dependencies([g for g in grads if g is not None]):
             if self.weight_decay or self.gradient_accumulation_steps:
-                # Keras decays the weights before the update: they must be W. In
-                # a step that only accumulates gradients, there is no update
-                # that moves the variables to W.
+                # Keras decays the weights before the update, so the variables
+                # must be at W. A step that only accumulates gradients does not
+                # run `update_variables`, which moves the variables to W.
                 self._shift(0.0)
             super().apply(grads, variables)
             self._set_mu()
@@ -465,7 +469,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         self._ahead.assign(0)
 
     def _set_mu(self) -> None:
-        """Sets mu of the next step; before a change, brings rows up to date."""
+        """Sets mu of the next step; before mu changes, updates pending rows."""
         variable, mu = _only_copy(self._mu), self.momentum_at(self.iterations)
         tf.cond(tf.not_equal(variable, mu), self._tables.sync, lambda: None)
         variable.assign(mu)
@@ -610,8 +614,9 @@ class NesterovSchedule(keras.callbacks.Callback):
             done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
-            # A resumed `fit` may repeat a part of an epoch. It therefore ends
-            # at the saved end, or less than an epoch later.
+            # A resumed `fit` may repeat a part of an epoch. The end of a
+            # resumed training is therefore the saved end, or less than an epoch
+            # after the saved end.
             *_, end = saved_phases
             resumed = done < end <= done + total < end + steps
             self._phases = (

@@ -180,7 +180,7 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # those of the training, even if cached
+            seconds = system.seconds  # training time, also of cached encoders
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
@@ -191,7 +191,7 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
     With `idf`, word vectors are multiplied by ln(texts / texts with the word).
     """
-    # Pair scorers start from the same word vectors.
+    # Pair scorers start from word vectors that are trained for as many epochs.
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
     vectors = skip_gram_vectors(

@@ -105,7 +105,7 @@ PUBLISHED: dict[str, Published] = {
 
 
 def published(name: str) -> Published | None:
-    """Returns a row's published metrics; `arc_i_wan` has those of `arc_i`."""
+    """Returns a row's published metrics; the suffix `_wan` has no effect."""
     return PUBLISHED.get(name.removesuffix("_wan"))
 
 
@@ -131,7 +131,10 @@ def _add_published(
 
 
 def _tables(summary: Summary) -> list[Table]:
-    """Returns Tables 3 and 5 as one, and Table 2, empty if k is always 5."""
+    """Returns Tables 3 and 5 as one table, and Table 2.
+
+    Table 2 has no rows if the summary has k = 5 only.
+    """
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]
     return [

@@ -39,8 +39,8 @@ LIFETIME_SECONDS = 86_400
 """Clicks are logged for this many seconds, a day, after their search."""
 
 ROTATE_MB = 64
-"""Maximum size of a click log in MiB. If the next line would exceed it, the log
-is renamed, and the line begins a new log."""
+"""Maximum size of a click log in MiB. If the next line does not fit, the log is
+renamed, and the line begins a new log."""
 
 _SIGNATURE_BYTES = sha256().digest_size
 
@@ -153,8 +153,8 @@ class ClickWriter:
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._numbers = itertools.count()  # serial numbers of tokens
-        # Numbers of tokens whose clicks are logged. `lifetime` seconds after a
-        # click, its token has expired, and the number is removed.
+        # Serial numbers of tokens whose clicks are logged. A number is removed
+        # `lifetime` seconds after the click, because its token has expired.
         self._clicked: set[int] = set()
         self._expiries: deque[tuple[float, int]] = deque()  # (time, number)
 

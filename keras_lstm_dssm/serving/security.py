@@ -1,7 +1,7 @@
 """TLS, client certificates and tokens of a server.
 
 If other machines can reach the server, `Security` requires TLS, and also either
-tokens or client certificates.
+tokens or client certificates, unless `insecure` is true.
 """
 
 import base64
@@ -40,8 +40,8 @@ class ServerTLS:
         certificate: File of the server's certificate, in PEM, followed by
             the certificates of intermediate authorities.
         key: File of the certificate's private key, in PEM, without a password.
-        client_ca: File of the authorities that must have signed the clients'
-            certificates. By default clients need no certificate.
+        client_ca: File of authorities. Clients need a certificate that one of
+            these authorities has signed. Default: clients need no certificate.
 
     Raises:
         InputError: A file cannot be read or is not PEM, or the key belongs to
@@ -74,7 +74,7 @@ class ServerTLS:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # Without `password`, OpenSSL would ask for one on the terminal.
+            # By default, OpenSSL asks for a key's password on the terminal.
             context.load_cert_chain(
                 self.certificate, self.key, password=lambda: ""
             )
@@ -158,7 +158,7 @@ class TokenFile:
         digest = hashlib.sha256(token).digest()
         allowed = False
         # All digests are compared, so that the time of the check does not
-        # reveal which of them is equal.
+        # reveal which digest matches.
         for token_digest in self._tokens.digests:
             allowed |= hmac.compare_digest(digest, token_digest)
         return allowed and bool(token)
@@ -261,10 +261,11 @@ class Security(NamedTuple):
     def allows_host(self, host: str, header: bytes) -> bool:
         """Returns whether an HTTP request may have the header `Host: HEADER`.
 
-        On a local `host`, the names of other machines are refused, to prevent
-        DNS rebinding: a web site makes its name resolve to 127.0.0.1, so that
-        its page can send requests to this server. With tokens, TLS or
-        `insecure`, any header is allowed.
+        The server listens on the address `host`. If `host` is local, the names
+        of other machines are refused, to prevent DNS rebinding. In this attack,
+        the name of a web site resolves to 127.0.0.1, and the site's page sends
+        requests to this server. With tokens, TLS or `insecure`, any header is
+        allowed.
         """
         if self.insecure or self.tokens or self.tls or not is_loopback(host):
             return True

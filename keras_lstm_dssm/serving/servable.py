@@ -30,7 +30,7 @@ def to_proto(
 ) -> TensorProto:
     """Converts an array to a `TensorProto`; writes to `proto` if given.
 
-    As in TF Serving, the values are in the field for their dtype.
+    As in TF Serving, the values are in the dtype's field, such as `float_val`.
     """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
@@ -115,7 +115,7 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses the inputs, of any dtype, whose shapes fit the signature."""
+        """Parses inputs of any dtype, if their shapes fit the signature."""
         specs = self._specs
         if len(protos) != len(specs):
             raise InvalidError(
@@ -253,9 +253,9 @@ class Servable:
         return self._calls.get(name or SIGNATURE)
 
     def default(self, inputs: Mapping[str, str]) -> SignatureCall | None:
-        """Returns the default signature if its inputs have these dtypes.
+        """Returns the default signature if it has these `inputs`, or None.
 
-        `inputs` maps the names of all inputs to their dtypes.
+        `inputs` maps the name of each input to the input's dtype.
         """
         call = self.signature("")
         return call if call and call.input_dtypes == inputs else None

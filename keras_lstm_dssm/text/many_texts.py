@@ -194,7 +194,7 @@ FIELD_SPECS = [
 
 @functools.cache
 def _traced(function: Callable[..., Any], *rules: Any) -> Any:
-    """Traces `function` for strings `[n]`, once for equal `rules`."""
+    """Traces `function(texts, *rules)` for texts `[n]`; caches the graph."""
     return tf.function(
         lambda texts: function(texts, *rules), autograph=False
     ).get_concrete_function(tf.TensorSpec([None], tf.string))
@@ -237,7 +237,7 @@ class HashedTextCache:
         return batch_of_fields(hashed(texts))
 
     def fields(self, texts: np.ndarray) -> tuple[Fields, np.ndarray | None]:
-        """Hashes an array of `bytes`; returns fields and ids of distinct texts.
+        """Hashes an array of `bytes`; returns fields, and distinct texts' ids.
 
         The ids are `None` if the cache has no room for the new texts.
         """
@@ -260,7 +260,7 @@ class HashedTextCache:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns fields and ids of distinct texts, the longest text first."""
+        """Returns fields, and ids of the distinct texts, most words first."""
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -350,8 +350,7 @@ class _Rows:
         """Returns the values of `rows`, and each value's index in `rows`."""
         lengths = self.lengths(rows)
         index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
-        # A value's position in the result plus the `shift` of its row is its
-        # position in `_values`.
+        # Position in `_values` = position in the result + `shift` of the row.
         shift = self._ends[rows] - (np.cumsum(lengths) - lengths)
         positions = np.arange(len(index)) + shift[index]
         return self._values[positions], index
@@ -466,9 +465,9 @@ class RepresentedTexts:
         return [represented[text] for text in texts]
 
     def _check_weights(self) -> None:
-        # The arrays of `self._values` refer to the memory of the weights. As
-        # long as they exist, TensorFlow does not overwrite this memory, so a
-        # weight that has the same address as before is unchanged.
+        # The arrays of `self._values` share the memory of the weights. While
+        # these arrays exist, TensorFlow does not overwrite the memory. A weight
+        # at the same address as before is therefore unchanged.
         values = [np.asarray(tf.convert_to_tensor(w)) for w in self._weights]
         unchanged = len(values) == len(self._values) and all(
             new.ctypes.data == old.ctypes.data or np.array_equal(new, old)

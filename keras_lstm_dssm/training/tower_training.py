@@ -43,7 +43,7 @@ from keras_lstm_dssm.training.word_fit import with_fitted_words
 
 _FILE = "epoch_replay.tsv"
 _CLICKS = "replay.train.tsv"
-_REPLAY_STREAM = 1 << 32  # separates replay's draws from the batches' order
+_REPLAY_STREAM = 1 << 32  # a seed that the order of batches never uses
 
 
 class Replay:
@@ -81,9 +81,9 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # In this random order, the first `rows` blocks that have clicks have at
-        # least `rows` clicks together. If there are fewer such blocks, all
-        # blocks are read.
+        # In this random order, the first `rows` blocks with clicks are enough,
+        # because each of these blocks has a click or more. If fewer than `rows`
+        # blocks have clicks, all blocks are read.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -114,8 +114,8 @@ def check_same_teacher(
     elif read_json(path).get("sha256") != teacher.sha256:
         raise InputError(
             f"{teacher.folder}: found other vectors than those that the run in"
-            f" {folder} was started with: restore the folder, or train anew in"
-            " another --output"
+            f" {folder} was started with: restore the teacher's folder, or"
+            " train anew in another --output"
         )
 
 
@@ -303,7 +303,10 @@ class TowerTraining(Training):
         return batches
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Returns batches for the validation loss, with corpus negatives."""
+        """Returns batches for the validation loss.
+
+        The batches have corpus negatives if the training uses them.
+        """
         batches = super().validation_batches(pairs)
         return self.corpus.attach(batches) if self.corpus else batches
 
@@ -312,8 +315,9 @@ class TowerTraining(Training):
     ) -> tuple[tf.data.Dataset, int]:
         """Returns batches, and the last epoch (from 1) to train on them.
 
-        This is the epoch before the next mining of negatives, or with old
-        clicks the current epoch, because each epoch has different old clicks.
+        With old clicks, the last epoch is the current epoch, because each epoch
+        has different old clicks. Otherwise, the last epoch is the epoch before
+        the next mining of negatives, or the last epoch of the training.
         """
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
@@ -327,7 +331,7 @@ class TowerTraining(Training):
     def _mine(
         self, miner: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines in the first process if due; the others read its results."""
+        """Mines in the first process, if due; other processes read the file."""
         clicks = miner.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
@@ -339,7 +343,7 @@ class TowerTraining(Training):
         return miner.of_epoch(epoch, model, False, clicks)
 
     def needs_checkpoint(self, epochs: int) -> bool:
-        """Returns whether negatives are mined before the next epoch."""
+        """Returns whether negatives are mined right after `epochs` epochs."""
         return (
             isinstance(self.negatives, HardNegatives)
             and self.negatives.next_mining(epochs - 1) == epochs

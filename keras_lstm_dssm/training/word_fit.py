@@ -1,7 +1,7 @@
 """`fit_words` fits word vectors to the text vectors of a teacher.
 
 The sum of a text's word vectors approximates the teacher's vector of the text.
-The teacher is a sentence encoder; `teach` has stored its vectors.
+The teacher is a sentence encoder. The function `teach` stores its vectors.
 """
 
 import os
@@ -81,7 +81,8 @@ def fit_words(
 
     The vector of a trigram is its row of U times the largest sqrt(IDF).
 
-    Fitting takes memory for the vectors, and 12 bytes per word of each text.
+    Fitting takes memory for the vectors of words and trigrams, and 12 bytes for
+    each word of each text.
     """
     files = TeacherFolder(folder)
     # The texts are queries, then titles, then spans of titles, then words.
@@ -116,7 +117,8 @@ def fit_words(
         words,
         vectors * word_weights[:, np.newaxis],
         ids.astype(np.int64),
-        trigram_vectors * word_weights.max(),  # the weight of unknown words
+        # Unknown words get the largest weight.
+        trigram_vectors * word_weights.max(),
     )
 
 

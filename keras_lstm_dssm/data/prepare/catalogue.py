@@ -17,7 +17,7 @@ from keras_lstm_dssm.data.prepare.tables import (
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
-_MOST_TAGS = 32  # of a product; a retriever stores no more
+_MOST_TAGS = 32  # maximum per product, as in retrievers
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z0-9]+);")
 _MOST_ESCAPES = 3
 
@@ -99,8 +99,8 @@ def read_catalogue(
     pairs = [f"{named(normal(name))} := {sql}" for name, sql in texts.items()]
     by_name = f", struct_pack({', '.join(pairs)}) AS fields" if pairs else ""
     # Logs are joined by `id`, in which 655.0 has become 655. The data folder
-    # has `key` instead. It equals `id`, unless an id of the catalogue has
-    # decimals, such as 1.10: then all keys are spelled as in the catalogue.
+    # has `key` instead. If any `id` is a decimal number, such as 1.10, all keys
+    # are spelled as in the catalogue. Otherwise `key` equals `id`.
     con.execute(rf"""
         CREATE TABLE product AS
         SELECT n AS number, id, CASE WHEN (
@@ -183,7 +183,10 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 
 
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
-    """Makes `product` from SQL for ids and titles; returns its row count."""
+    """Makes the table `product`; returns the number of products.
+
+    `select` is an SQL query that returns the columns `id` and `title`.
+    """
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute("DROP VIEW IF EXISTS product")
     con.execute(f"""

@@ -1,6 +1,7 @@
 """Opens click logs.
 
-Logs of any form become rows with these columns:
+Logs of any form, such as User Behavior Insights (UBI), become rows with these
+columns:
 
 - `q`: the original spelling of the query;
 - `id`: the id of the product, or the title if there is no catalogue;
@@ -45,7 +46,10 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Converts `test_after` to seconds since 1970; the default zone is UTC."""
+    """Converts the setting `test_after` to seconds since 1970.
+
+    The default time zone is UTC.
+    """
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
         raise InputError(
@@ -60,12 +64,12 @@ class Log(NamedTuple):
 
     name: str  # name of the log in messages
     rows: str  # SQL for rows with the columns that the module's docstring lists
-    titles: str  # SQL for ids and titles, the products if there is no catalogue
+    titles: str  # SQL for ids and titles; used if there is no catalogue
     has_ids: bool  # whether the column `id` of `titles` has ids, not titles
     has_time: bool  # whether rows have times
     columns: dict[str, str]  # role, such as "query" -> name of its column
     notes: tuple[str, ...] = ()  # lines for the report
-    table: Table | None = None  # has a click in each row; `None` for UBI
+    table: Table | None = None  # table with a click in each row; `None` for UBI
     bad: BadRows = BadRows(0, "")  # lines of UBI that cannot be read
     unread_times: str = ""  # SQL for times that cannot be read
 

@@ -23,7 +23,8 @@ def read_queries(con: Any, seed: int) -> None:
         con.execute("INSERT INTO spelled FROM chunk")
         con.unregister("chunk")
     # Spellings that differ only in letter case or white space are one query.
-    # Numbers in the order of hashes do not depend on the order of the log.
+    # Queries are numbered in the order of hashes, so that the numbers do not
+    # depend on the order of the log.
     con.execute("""
         CREATE TABLE query_text AS
         SELECT row_number() OVER (ORDER BY hash(key), key) AS number, key,
@@ -62,7 +63,10 @@ def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
 def split_of(
     settings: PrepareSettings, test_after: float | None, is_judged: bool
 ) -> str:
-    """Returns SQL for a row's split, from columns of `entry` and `written`."""
+    """Returns an SQL expression for the split of a row.
+
+    The expression reads columns of `entry` and `written`.
+    """
     test_percent = settings.test_percent
     is_test = f"percent < {test_percent}"
     if is_judged:
