@@ -110,12 +110,12 @@ def read_table(
         return np.asarray(store[key])
     rows = np.asarray(store[f"{key}_rows"])
     values = np.asarray(store[f"{key}_values"])
-    if values.shape != (len(rows), *shape[1:]) or (
-        len(rows) and not 0 <= rows.min() <= rows.max() < shape[0]
-    ):
+    bad = rows[(rows < 0) | (rows >= shape[0])]
+    if len(bad) or values.shape != (len(rows), *shape[1:]):
+        outside = f" and the index {bad[0]}" if len(bad) else ""
         raise ValueError(
-            f"{key}: found rows of shape {values.shape[1:]} with indices up to"
-            f" {rows.max(initial=0)}, expected those of a table {tuple(shape)}"
+            f"{key}: found {len(rows)} rows, values of shape {values.shape}"
+            f"{outside}, expected rows of a table {tuple(shape)}"
         )
     if start is None:
         is_stored = f"{key}_start" in store.keys()
