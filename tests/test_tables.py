@@ -140,7 +140,7 @@ def test_counts_of_one_number_are_stored_by_it(start):
     ([0, 10], np.ones((2, 3)), r"shape \(2, 3\) and the index 10, expected"),
     ([-1, 2], np.ones((2, 3)), r"shape \(2, 3\) and the index -1, expected"),
     ([0], np.ones((2, 3)), r"found 1 rows, values of shape \(2, 3\), expected"),
-    ([0], np.ones((1, 4)), r"values of shape \(1, 4\), expected rows of a table"),
+    ([0], np.ones((1, 4)), r"shape \(1, 4\), expected rows of a table"),
 ])  # fmt: skip
 def test_rows_of_another_table(rows, values, message):
     store = {"0_rows": np.array(rows), "0_values": values}
