@@ -182,7 +182,7 @@ class LoadResult(NamedTuple):
     http_milliseconds: Sequence[float] = ()  # latency of HTTP requests
 
     def summary(self) -> dict[str, Any]:
-        """Returns counts and latencies; `p50_ms` to `max_ms` are for gRPC."""
+        """Returns counts and gRPC latencies; `http_` marks values for HTTP."""
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
         answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
@@ -214,9 +214,10 @@ def send_requests(
     http_target: str = "",
     bodies: Sequence[bytes] = (),
 ) -> LoadResult:
-    """Sends requests of concurrent clients; half use `http_target` if given.
+    """Sends requests of concurrent clients.
 
-    Each client waits for a reply before it sends the next request.
+    If `http_target` is given, every second client sends HTTP requests. Each
+    client waits for a reply before it sends the next request.
     """
     http_milliseconds: list[float] = []
     log = LoadResult([], [], set(), seconds, http_milliseconds)
@@ -303,7 +304,7 @@ def http_bodies(queries: Sequence[bytes]) -> list[bytes]:
 def compare_with_echo(
     kind: str, target: str, requests: Sequence[Any], rounds: int, folder: str
 ) -> dict[str, float]:
-    """Compares our server's latency for one client with an echo server's."""
+    """Compares one client's latency at our server and at an echo server."""
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
     )
@@ -366,7 +367,10 @@ async def run_http_client(
     milliseconds: list[float],
     errors: list[str],
 ) -> None:
-    """Sends requests on a connection until `end`; reconnects after an error."""
+    """Sends requests on a connection until `time.perf_counter()` is `end`.
+
+    Reconnects after any error but an error status.
+    """
     host, _, port = address.rpartition(":")
     requests = [
         f"POST {path} HTTP/1.1\r\nHost: {address}\r\n"

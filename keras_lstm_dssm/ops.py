@@ -52,7 +52,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 _gradients: weakref.WeakValueDictionary[str, Gradient] = (
     weakref.WeakValueDictionary()
 )
-"""Registered name -> gradient. The gradient's graph keeps it alive."""
+"""Registered name -> gradient. A graph holds the gradient; see `_hold`."""
 
 _unused_names: list[str] = []
 """Registered names that are free, because their graphs were freed."""
@@ -68,7 +68,7 @@ def _hold(graph: tf.Graph, gradient: Gradient) -> str:
 
 
 def _new_name() -> str:
-    """Registers a globally unique name: saved models contain the name."""
+    """Registers a gradient's name, unique in all processes and saved models."""
     name = f"KerasLSTMDSSM-{uuid.uuid4()}"
 
     @tf.RegisterGradient(name)
@@ -120,7 +120,10 @@ def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes the cosine of query i and document i: R of eq. (3), `(n,)`."""
+    """Computes the cosine of query i and document i, `(n,)`.
+
+    The cosine is R of eq. (3) of Palangi et al. 2016.
+    """
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
 
@@ -137,7 +140,7 @@ def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
         result = tf.matmul(q, d, transpose_b=True)
 
         def gradient(error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            # Eq. (15): the component along the vector itself is subtracted.
+            # Eq. (15): a gradient loses its component along the vector.
             along = error * result
             query_gradient = tf.matmul(error, d)
             query_gradient -= q * tf.reduce_sum(along, axis=1)[:, tf.newaxis]

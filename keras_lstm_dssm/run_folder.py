@@ -32,10 +32,11 @@ from keras_lstm_dssm.settings.kinds import KINDS, kind_of
 from keras_lstm_dssm.settings.training import TrainingConfig
 from lstm_dssm_client.errors import DAMAGE
 
-_SMALL = 1 << 20  # weights of more numbers must have an array in the file
+_SMALL = 1 << 20  # a weight with more numbers needs an array in the file
 
-# A model's weights may take 1 GB or, if that is more, 50 times the size of the
-# file. A file stores only the changed rows of trigram tables.
+# A model's weights may take 1 GiB, or 50 times the file's size if 50 times is
+# larger. Weights can take more memory than the file, because the file stores
+# only the changed rows of trigram tables.
 _MOST_BYTES, _RATIO = 1 << 30, 50
 
 _LOADING = threading.RLock()
@@ -78,8 +79,8 @@ def _memory_checked(path: str | os.PathLike[str]) -> Iterator[None]:
         return add_weight(layer, shape, *args, **options)
 
     # Layers allocate weights only by `add_weight`. Without the lock, a thread
-    # could take another thread's `checked_add_weight` for the original method,
-    # and restore that.
+    # could read another thread's `checked_add_weight` as the original method,
+    # and leave `checked_add_weight` in Keras.
     with _LOADING:
         add_weight = keras.layers.Layer.add_weight
         keras.layers.Layer.add_weight = checked_add_weight
@@ -218,12 +219,12 @@ class RunFolder:
 
     def save(self, model: keras.Model, path: Path) -> None:
         """Saves a model as a file of the run."""
-        check_plain_file(path, self.path)  # `replacing` follows links
+        check_plain_file(path, self.path)  # `replacing` would follow a link
         with replacing(path) as partial:
             model.save(partial)
 
     def load_model(self, kind: str = "") -> Any:
-        """Loads the trained model; checks that it is a `kind`, if given."""
+        """Loads the trained model; checks its kind unless `kind` is empty."""
         self.check_trained()
         model = self._load(self.model)
         if kind and (model_kind := kind_of(model)).name != kind:
@@ -285,7 +286,7 @@ class RunFolder:
 
     def write_hybrid(self, settings: dict[str, Any]) -> Path:
         """Writes `hybrid.json`; returns its path."""
-        check_plain_file(self.hybrid)  # `write_json` follows links
+        check_plain_file(self.hybrid)  # `write_json` would follow a link
         write_json(self.hybrid, settings)
         return self.hybrid
 
@@ -367,9 +368,10 @@ def check_resumable(folder: str | os.PathLike[str]) -> None:
 def config_of_run(
     run: RunFolder, stored: Mapping[str, Any], **options: Any
 ) -> TrainingConfig:
-    """Returns the options with which a run is resumed.
+    """Returns the settings with which a run is resumed.
 
-    `stored` is the content of `config.json`. `options` are not stored there.
+    `stored` is the content of `config.json`. `options` are further settings,
+    which are not stored in `config.json`.
     """
     with damage_named(
         run.config,

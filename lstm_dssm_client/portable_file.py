@@ -55,8 +55,9 @@ def write_portable(
             arrays.get(name.replace(DOCUMENT, QUERY, 1), ()), values
         )
     }
-    # If `path` is in the folder of a SavedModel, the file has only the offsets
-    # of arrays that the SavedModel's file `VARIABLES` contains.
+    # If `path` is in the folder of a SavedModel, the portable file does not
+    # repeat the large arrays of the SavedModel's file `VARIABLES`. For these
+    # arrays, the portable file has the offset, dtype and shape.
     shared = _shared_arrays(_variables_of(path), arrays)
     text = json.dumps({"format": FORMAT, **header, "variables": shared})
     metadata = {_HEADER: text, _CHECKSUM: _checksum(text, arrays)}
@@ -157,7 +158,7 @@ class Table(NamedTuple):
 
 
 class PortableFile:
-    """Reads and checks a portable model; `reading` converts its errors."""
+    """Reads and checks a portable model; `reading` converts raised errors."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         with safe_open(path, "np") as file:
@@ -282,8 +283,8 @@ START_BITS = 23
 """An initial value is limit * k / 2^23, with an integer k."""
 
 _BLOCK = 1 << 17
-"""Number of initial values that are computed at once. So many fit into the
-processor's cache."""
+"""Number of initial values that are computed at once. This number of values
+fits into the processor's cache."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:
@@ -306,7 +307,7 @@ def start_unit(limit: float) -> np.float32:
 
 
 def start_keys(numbers: Any, width: int, seed: int, shift: Shift) -> Any:
-    """Returns uint32 keys `[n, width]`; `mix` hashes keys to initial values."""
+    """Returns uint32 keys of initial values, `[n, width]`, to hash by `mix`."""
     mixed_seed = mix(np.array([seed], np.uint32), np.right_shift)
     columns = mix(np.arange(1, width + 1, dtype=np.uint32), np.right_shift)
     return mix(numbers ^ mixed_seed, shift)[:, np.newaxis] ^ columns

@@ -47,7 +47,7 @@ class PartInfo(NamedTuple):
     files: int  # number of input files
     part: int  # index of the part in the input file
     last: bool  # whether this is the last part of the input file
-    lines: int  # number of input lines of a part; the last may have fewer
+    lines: int  # input lines of each part; the last part may have fewer
     rows: int  # number of titles
     dimension: int  # width of a vector
     input_sha256: str  # hash of ids, titles and tags
@@ -104,7 +104,7 @@ def locked_part(folder: Path, name: str) -> Iterator[None]:
         lock = open_lock(path)
         fcntl.flock(lock, fcntl.LOCK_EX)
         # The process that held the lock before may have removed the file. Then
-        # this lock excludes no other process, and another one must be taken.
+        # this lock excludes no other process, and a new lock is needed.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 break
@@ -134,7 +134,7 @@ class PartRows(NamedTuple):
 
     @property
     def tag_rows(self) -> Sequence[Sequence[str]]:
-        """The tags of each title; no tags if `tags` is empty."""
+        """The tags of each title; for each title `()` if `tags` is empty."""
         return self.tags or [()] * len(self.ids)
 
 
@@ -200,8 +200,8 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # A title gets one vector: its vectors in two parts may differ
-                # in their last bits.
+                # Two parts may have vectors of one title that differ in their
+                # last bits. All rows of the title get the first vector.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]
@@ -325,7 +325,8 @@ class _NpyPart:
         self._write_header()
 
     def _write_header(self) -> None:
-        # NumPy pads the header, so that the final number of rows fits.
+        # `finish` overwrites the first header with the final number of rows.
+        # NumPy pads the first header, so that this number fits.
         np.lib.format.write_array_header_1_0(
             self._vectors,
             {

@@ -46,7 +46,8 @@ FINGERPRINT_FILE = Path("assets.extra", "encoder.json")
 equal fingerprints compute equal vectors."""
 
 IDS_FILE = Path("assets.extra", "ids.npy")
-"""Path of a file in the folder of a version: hashes of the retriever's ids."""
+"""Path of a file in the folder of a version. The file has hashes of the ids of
+a retriever's documents."""
 
 SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 """Name of the signature for the method `serve` of an exported model."""
@@ -95,8 +96,9 @@ class ServedModule(tf.Module):
 class ServedWeights:
     """The variables of exported models.
 
-    If less than half of a trigram table's rows have changed, only these rows
-    are stored. Graphs compute the initial values of all other rows.
+    A row of a trigram table has changed if the row differs from its initial
+    values. If less than half of the rows have changed, only the changed rows
+    are stored. Graphs compute the initial values of the unchanged rows.
     """
 
     def __init__(self, *models: Any) -> None:
@@ -112,8 +114,9 @@ class ServedWeights:
                 )
         self._tables: list[_ChangedRows] = []
         for model in dict.fromkeys(models):
-            # Layers of a model read the same trigrams. Tables in which the same
-            # rows have changed therefore share an index of the changed rows.
+            # All layers of a model read the same trigrams, so often the same
+            # rows of several tables change. These tables share an index of the
+            # changed rows.
             by_rows: dict[bytes, list[TrigramEmbedding]] = {}
             for layer in trigram_embeddings(model):
                 rows = layer.changed_rows()
@@ -137,7 +140,7 @@ class ServedWeights:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Graphs that are traced in the `with` block read these variables."""
+        """Graphs that are traced in the `with` block read `self.variables`."""
         if tf.executing_eagerly():
             # An encoder keeps the graph of its first eager call. This graph
             # must read the encoder's own weights, which training may change.
@@ -183,11 +186,12 @@ class _ChangedRows:
             layer.read_rows = None
 
     def _read(self, number: int, rows: tf.Tensor) -> tf.Tensor:
-        """Returns the rows with the indices `rows` of table `number`.
+        """Returns rows of table `number`; `rows` has the indices of the rows.
 
-        In each graph, the first call for `rows` reads these rows of all tables.
+        In each graph, the first call with a tensor `rows` reads these rows of
+        all tables. Later calls with this tensor return the rows already read.
         """
-        # The key has the graph: a graph cannot use tensors of another graph.
+        # The graph is in the key: a graph cannot use tensors of another graph.
         key = (rows.ref(), tf.compat.v1.get_default_graph())
         if key not in self._rows:
             self._rows[key] = self._read_tables(rows)
@@ -226,7 +230,8 @@ class EncodingModule(ServedModule):
 
     def __init__(self, encoder: Any, resources: Sequence[Any] = ()) -> None:
         super().__init__()
-        # If `ServedWeights` were a tf.Module, Keras layers would be saved, too.
+        # `ServedWeights` refers to Keras layers. It is no tf.Module, so that
+        # the layers are not saved.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
         # A server cannot load a graph without the graph's vocabulary tables.
@@ -262,7 +267,7 @@ class EncodingModule(ServedModule):
         """Encodes distinct texts, for `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, which `lstm-dssm-encode` adds to parts."""
+        """Writes the fingerprint, for output parts of `lstm-dssm-encode`."""
         path = version / FINGERPRINT_FILE
         path.parent.mkdir(exist_ok=True)
         write_json(path, {"sha256": self.fingerprint})
@@ -291,7 +296,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, including TensorFlow's own."""
+    """Reads all signatures of a SavedModel, also signatures of TensorFlow."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:
@@ -316,7 +321,7 @@ def predict_signatures(folder: str | os.PathLike[str]) -> dict[str, Signature]:
 
 
 def saved_fingerprint(path: str | os.PathLike[str]) -> str:
-    """Returns an exported encoder's fingerprint, else a hash of its files."""
+    """Returns an encoder's stored fingerprint, or a hash of the SavedModel."""
     folder = served_version(path) or Path(path)
     if (folder / FINGERPRINT_FILE).exists():
         return str(read_json(folder / FINGERPRINT_FILE).get("sha256"))

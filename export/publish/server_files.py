@@ -49,19 +49,21 @@ from keras_lstm_dssm.pages import Cell, Table, render
 from keras_lstm_dssm.plain_files import read_array
 from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 
-# Servers from 2.12 to 2.19 load the models, but have older Unicode tables.
+# Servers from 2.12 to 2.19 load the models. But their Unicode tables are older,
+# so they can normalise a text to other words.
 IMAGE = "tensorflow/serving:2.20.0"
 
 ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
 _STRING_BYTES = 24  # memory of a string in a tensor, without its characters
 
-# Memory of a loaded graph divided by the size of the graph's file. A server has
-# nodes and string tables several times: in messages, sessions and kernels.
+# Memory of a loaded graph divided by the size of the graph's file. A server
+# keeps several copies of a graph's nodes and string tables: in messages,
+# sessions and kernels.
 _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
-"""Megabytes that a server uses once for all models, for threads and kernels."""
+"""Megabytes for threads and kernels, which all models of a server share."""
 
 _EXAMPLES = {
     (SIGNATURE, frozenset({"text"})): (
@@ -84,8 +86,8 @@ _EXAMPLES = {
     ),
 }  # fmt: skip
 """Examples for the README. A key has the name of a signature and the names of
-its inputs. A value has the beginning of a call of a `Client`, to which the
-argument `model` is added, and the JSON of `inputs` in a REST request."""
+its inputs. A value has the beginning of a call of a `Client`, and the JSON of
+`inputs` in a REST request. The template adds `model` to the call."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:
@@ -180,7 +182,10 @@ def _cell(tensors: Mapping[str, TensorInfo]) -> str:
 def publish_models(
     models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
 ) -> list[Path]:
-    """Publishes modules and server files; call within `publication`."""
+    """Publishes modules and server files.
+
+    The caller must hold the lock of `versions.publication`.
+    """
     sizes = warmup_sizes(models_dir)
     writers = {
         name: saved_model_writer(module, name, sizes)
@@ -196,7 +201,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks that server files can be written when `names` are exported."""
+    """Checks `models.config` and the models that an export of `names` keeps."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base
@@ -228,8 +233,8 @@ def update_models_config(
     old_text = path.read_text(encoding="utf-8") if path.exists() else ""
     text = old_text
     for name, version in exported.items():
-        # Changes only numbers before this comment, which an operator can remove
-        # to keep a number.
+        # Changes a version number only if `_comment(name)` follows the number.
+        # An operator can remove the comment to keep the number.
         text = re.sub(
             rf"(specific {{ versions: )\d+( }} }}{re.escape(_comment(name))})$",
             rf"\g<1>{version}\2",

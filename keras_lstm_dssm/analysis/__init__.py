@@ -2,7 +2,7 @@
 
 Encoders: what the cells of an LSTM represent (section V-A of Palangi et al.
 2016). Pair scorers: which words match (case study of Wan et al. 2016). KeyVec:
-which sentences and words of a document are key.
+which sentences and words of a document are the key sentences and keywords.
 """
 
 from keras_lstm_dssm.analysis.keyvec_report import (

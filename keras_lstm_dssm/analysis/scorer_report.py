@@ -52,13 +52,13 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the two words of a pair's largest cell stand in their texts."""
+    """Where the words of the largest cell of the interaction matrix stand."""
 
     pairs: int  # number of pairs of a query and a right answer
     # Share of the pairs in which the query's word is neither first nor last.
     query: float
     document: float  # the same share for the answer's word
-    both: float  # share of the pairs in which this is true of both words
+    both: float  # share of the pairs in which neither word is first or last
     chance: float  # the value of `both` expected for words drawn at random
     last: float  # share of the pairs in which each word is its text's last
 
@@ -98,7 +98,10 @@ def best_positions(
 
 
 class TwoScorers(NamedTuple):
-    """Numbers of queries that both, one or none of two scorers answer right."""
+    """Compares two scorers by the numbers of queries that they answer right.
+
+    A scorer answers a query right if a right answer has the highest score.
+    """
 
     queries: int  # the number of queries
     both: int  # answered right by both scorers
@@ -113,8 +116,8 @@ def compare_scorers(
 ) -> tuple[TwoScorers, list[JudgedList]]:
     """Compares the P@1 of two scorers.
 
-    Returns the comparison, and the lists that only `scorer` answers right. Each
-    list has only one negative: the one that `other` scores highest.
+    Returns the comparison, and the lists that only `scorer` answers right. In
+    these lists, the only negative is the negative that `other` scores highest.
     """
     lists = [
         judged for judged in lists if judged.positives and judged.negatives
@@ -145,7 +148,7 @@ def compare_scorers(
 def _right_answers(
     scorer: PairScorer, lists: Sequence[JudgedList]
 ) -> tuple[np.ndarray, list[str]]:
-    """Returns which lists are answered right, and their top-scored negative."""
+    """Finds the lists answered right, and each list's top-scored negative."""
     answers = [[*judged.positives, *judged.negatives] for judged in lists]
     scores = scorer.score_pairs(
         [
@@ -175,7 +178,7 @@ class ComparedQuery(NamedTuple):
     """A query, and the documents that it is compared with."""
 
     query: str
-    documents: dict[str, str]  # texts by description, such as "right answer"
+    documents: dict[str, str]  # description, such as "right answer" -> text
 
 
 def example_answers(
@@ -186,7 +189,7 @@ def example_answers(
 ) -> list[ComparedQuery]:
     """Draws queries with a right and a wrong answer, by a fixed seed.
 
-    The wrong answer is the one that `scorer` scores highest.
+    The wrong answer is the negative with the highest score by `scorer`.
     """
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
@@ -203,8 +206,9 @@ def lists_and_titles(
 ) -> tuple[list[JudgedList], list[str]]:
     """Returns lists that have a right answer, and the distinct titles.
 
-    The lists of a collection are those of the last split. In a log, the clicked
-    titles of a query are right answers. Further clicks than 60,000 are ignored.
+    In a collection, only the lists of the last split are used. In a log, the
+    clicked titles of a query are right answers, and only the first 60,000
+    clicks are read.
     """
     if is_collection(data):
         collection = open_collection(data)
@@ -279,14 +283,14 @@ class WordMatrix(NamedTuple):
     """The interaction matrix of a pair of texts, and its strongest cells.
 
     The contribution of a cell is its value times the derivative of the score by
-    the cell. The hidden layer has relus, so the score is piecewise linear in
-    the cells: the score is the sum of all contributions plus `rest`, which
-    comes from the biases.
+    the cell. The score is piecewise linear in the cells, because the hidden
+    layer has relus. The score is therefore the sum of all contributions plus
+    `rest`. The biases cause `rest`.
 
     Attributes:
         query_words: The words of the query that the model reads.
         document_words: The words of the document that the model reads.
-        unknown: Words of both texts that are not in the vocabulary.
+        unknown: Words of either text that are not in the vocabulary.
         cells: float `[query words, document words, slices]`.
         score: The score of the pair.
         rest: The part of the score that no cell contributes.
@@ -344,7 +348,8 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     with tf.GradientTape() as tape:
         tape.watch(cells)
         score = matcher.mlp(tf.reshape(pool(cells, *lengths), [1, -1]))
-    # Dynamic pooling may use a cell in several regions, or in none.
+    # Dynamic pooling may use a cell in several regions, or in none. The
+    # gradient of a cell is the sum over these regions.
     contributions = (cells * tape.gradient(score, cells)).numpy()[0]
     layer = scorer.words
     split = normalize_and_split(
@@ -563,7 +568,7 @@ def _table_rows(matrix: WordMatrix) -> Iterator[list[Cell]]:
 
 
 def _ranked(matrix: WordMatrix) -> Iterator[tuple[int, WordMatch]]:
-    """Yields the strongest cells, each after its rank (from 1) in its slice."""
+    """Yields (rank from 1, cell) for the strongest cells of each slice."""
     for _, matches in groupby(matrix.strongest, lambda match: match.slice):
         yield from enumerate(matches, 1)
 
@@ -573,7 +578,8 @@ def draw_matrices(
 ) -> None:
     """Draws the matrices of one query, with ranks of the strongest cells."""
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
-    # One of several slices has an empty row above it, labelled with its name.
+    # If there are several slices, an empty row above each slice has the name
+    # of the slice as its label.
     height = len(query) + (slices > 1)
     limit = max(np.abs(matrix.cells).max() for matrix in matrices)
     # The title needs the width of six columns.

@@ -90,7 +90,7 @@ def _line_number(path: str, position: int, index: int) -> int:
 def _every_nth_run(
     path: str, rank: int, workers: int, bad: BadLines
 ) -> Iterator[tuple[_NumberOf, bytes]]:
-    """Yields the runs `rank`, `rank + workers`, .. of `_RUN` lines each."""
+    """Yields runs `rank`, `rank + workers`, .., each as one or more chunks."""
     first = 0  # number of lines before the chunk
     try:
         for chunk in line_chunks(path):

@@ -109,7 +109,7 @@ class CLSMEncoder(TextEncoder):
         """Computes the output y of each distinct text."""
         word_index, text_index = words.flat()
         rows = self.embedding(words, training=training)
-        # Row w * window + o is of distinct word w at position o of a window.
+        # Row w * window + o belongs to distinct word w at window position o.
         rows = tf.reshape(rows, [-1, self.filters])
         first_row = self._windows(word_index) * self.window
         row_index = first_row + tf.range(self.window)
@@ -125,7 +125,7 @@ class CLSMEncoder(TextEncoder):
         return self.dense(v)
 
     def _windows(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns the window around each value, `(n, window)`, padded by -1."""
+        """Returns each value's window, `(n, window)`, with -1 past the ends."""
         half, size = self.window // 2, tf.size(values)
         padded = tf.pad(values, [[half, half]], constant_values=-1)
         return tf.stack(
@@ -148,7 +148,9 @@ class WordSumEncoder(TextEncoder):
     The encoder is not in the papers. docs/few_clicks.md has results.
 
     Args:
-        known_words: Number of words with a vector. Default 1.
+        known_words: Number of words with a vector. Default 1. After
+            `fit_words`, `FittedWords.config` has this argument,
+            `known_trigrams` and `units`.
         known_trigrams: Number of trigrams with a vector. Default 1.
         units: Width of the vectors, equal to the teacher's width. Default 1.
         split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that

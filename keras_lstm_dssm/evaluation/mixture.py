@@ -156,9 +156,9 @@ class Mixture(System):
     candidates. Parts of weight 0 are not computed.
 
     Args:
-        parts: Name -> part. A part is a trained `TwoTower` or `PairScorer`; an
-            encoder of `open_outside_encoder`, or a function from texts to
-            vectors; or a system, such as `BM25System()`.
+        parts: Name -> part. A part is a trained `TwoTower` or `PairScorer`, an
+            encoder of `open_outside_encoder`, a function from texts to vectors,
+            or a system, such as `BM25System()`.
         weights: Name -> weight, or the weights in the order of `parts`. No
             weight is below 0, and one or more are above 0. Default: equal
             weights. `choose_weights` fits weights to dev.

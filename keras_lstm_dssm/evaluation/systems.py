@@ -194,9 +194,9 @@ def system_of(
 
     Args:
         model: A `TwoTower`, which ranks by cosine; a `PairScorer`, which ranks
-            by its scores; or a `KeyVec`, which ranks by cosine. A `KeyVec`
-            reads documents with one sentence on each line, and encodes a query
-            like a document.
+            by its scores; or a `KeyVec`, which ranks by cosine. For a `KeyVec`,
+            each line of a document is a sentence. `KeyVec.encode` splits a
+            query into sentences, and encodes the query as a document.
         first_stage: System that retrieves the candidates of a `PairScorer` in
             a whole corpus.
         **options: `batch_size` and `progress` of `TextEncoder.encode` or
@@ -226,7 +226,7 @@ def system_of(
 
 
 def words_of(model: Any) -> str:
-    """Returns the key in `TOKENIZERS` for a model's way of splitting texts."""
+    """Returns the key in `bm25.TOKENIZERS` for the `split` rule of a model."""
     layer = getattr(model, "words", None)
     if layer is None and hasattr(model, "document_encoder"):
         layer = model.document_encoder.trigrams

@@ -29,12 +29,12 @@ from keras_lstm_dssm.registration import register
 class MultiGranCNN(Matcher):
     """Compares phrases of all sizes, and convolves over the similarities.
 
-    The model follows Yin and Schuetze 2015. The phrases of a text are the
-    words, the outputs of each convolution, and the whole text, whose vector is
-    the output of the last pooling. Each query phrase is compared with each
-    document phrase. `DynamicPooling` reduces the matrix of similarities to a
-    fixed size. 2-D convolutions with tanh follow, each with a dynamic pooling.
-    An MLP computes the score.
+    The model follows Yin and Schuetze 2015. A text has three kinds of phrases:
+    the words, the outputs of each convolution, and the whole text. The vector
+    of the whole text is the output of the last pooling. Each query phrase is
+    compared with each document phrase. `DynamicPooling` reduces the matrix of
+    similarities to a fixed size. 2-D convolutions with tanh follow, each with a
+    dynamic pooling. An MLP computes the score.
 
     Queries and documents have separate convolutions. The number of filters is
     the width of the word vectors, because the vectors of all phrases have the
@@ -56,11 +56,11 @@ class MultiGranCNN(Matcher):
         similarity: Similarity of two phrases g1 and g2, `"indirect"`
             (default): f(g1' W g2 + b); `"direct"`: exp(-|g1 - g2|^2 / 4); or
             `"concat"`: f(w' [g1; g2] + b).
-        similarity_activation: f, `"sigmoid"` (default), `"relu"`, `"tanh"` or
-            `"linear"`.
-        sizes: Number of rows after each dynamic pooling, which is also the
-            number of columns. `sizes` has one number more than `match_filters`.
-            Default 15, 8, 4 and 2 (not stated in the paper).
+        similarity_activation: The function f of `similarity`: `"sigmoid"`
+            (default), `"relu"`, `"tanh"` or `"linear"`.
+        sizes: Number of rows, and of columns, after each dynamic pooling.
+            `sizes` has one number more than `match_filters`. Default 15, 8, 4
+            and 2 (not stated in the paper).
         match_filters: Numbers of filters of the 2-D convolutions, which have
             3 x 3 cells and zero padding. Default 50, 50 and 50 (not stated in
             the paper).
@@ -159,7 +159,7 @@ class MultiGranCNN(Matcher):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factor of the learning rate: 0.1 for the W of `"indirect"`."""
+        """Factor of the learning rate: 0.1 for W and b of `"indirect"`."""
         indirect = self.similarity == "indirect"
         return {"phrase_similarity": 0.1} if indirect else {}
 
@@ -183,8 +183,8 @@ class MultiGranCNN(Matcher):
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
         )
-        # The activation is monotone, so it can follow the maximum, where there
-        # are fewer cells.
+        # f and exp never decrease, so `apply` can follow the max pooling. The
+        # pooling leaves fewer cells.
         values = self.phrase_similarity.apply(values)
         for convolution, pooling, size in zip(
             self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True
@@ -203,7 +203,7 @@ def joined(parts: Sequence[Features]) -> Features:
         for part in parts
     ]
     padding = tf.cast(~tf.concat(masks, axis=1), tf.int32)
-    # A stable sort keeps the order of the other positions.
+    # A stable sort keeps the order of the positions without padding.
     order = tf.argsort(padding, axis=1, stable=True)
     order = order[:, : tf.reduce_max(lengths)]
     values = tf.gather(values, order, batch_dims=1)

@@ -72,8 +72,8 @@ def phrases_of(
 ) -> Phrases:
     """Arranges the nodes of each text, and finds its numerals."""
     time = tf.shape(words)[1]
-    # In the argument `nodes`, the inner nodes of all texts start at `time`. The
-    # inner nodes of each text are moved to directly after its words.
+    # In the argument `nodes`, the inner nodes of all texts start at `time`. In
+    # the result, the inner nodes of a text follow the text's last word.
     position = tf.range(2 * time - 1)[tf.newaxis]
     length = tf.convert_to_tensor(lengths)[:, tf.newaxis]
     source = tf.where(
@@ -119,9 +119,10 @@ class RAE(Matcher):
     scaled to [0.1, 0.9]. Four features are added: whether both texts have the
     same set of numbers, such as `12`; whether the sets are the same and not
     empty; whether one set contains the other; and the standardised difference
-    of lengths |m - n|. Only words of a vocabulary can be numbers. The score is
-    a linear function of the pooled distances and the features. The published
-    programs have more features: the shares of equal words and phrases.
+    of lengths |m - n|. Only words in the vocabulary of `VocabularyVectors` can
+    be numbers. The score is a linear function of the pooled distances and the
+    features. The programs that Socher et al. published have more features: the
+    shares of equal words and phrases.
 
     The head `"root"` is an MLP on the roots of both trees. See `Matcher` for
     the call arguments and the scores.
@@ -137,8 +138,8 @@ class RAE(Matcher):
         hidden: Widths of the hidden layers of the head `"root"`. Default
             200.
         max_words: Number of words to read of each text. Default 50.
-        numbers: Maximum number of words of the vocabulary that count as
-            numbers; the most frequent are taken. Default 1,000.
+        numbers: Maximum size of the list of numbers. The list has the most
+            frequent numbers of the vocabulary. Default 1,000.
         epochs: Passes of `pretrain` over the texts. Default 5.
         learning_rate: Learning rate of `pretrain`. Default 0.003.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -237,9 +238,10 @@ class RAE(Matcher):
     ) -> None:
         """Trains the autoencoder, and measures distances of training pairs.
 
-        Distances are measured for up to 2,000 pairs. Half of them are training
-        pairs. The other half are pairs of a query and the document of the next
-        training pair.
+        For the head `"pool"`, the distances of up to 2,000 pairs give the mean
+        and the deviation that standardise distances. Half of the pairs are
+        training pairs. The other half are pairs of a query and the document of
+        the next training pair.
 
         Args:
             words: The word vectors that the matcher will read; `fit` does
@@ -298,7 +300,8 @@ class RAE(Matcher):
             entries.append(self._pooled(query, document))
             differences.append(tf.abs(query.lengths - document.lengths))
         return [
-            statistic(np.concatenate(values)) or 1.0  # prevents a division by 0
+            # `match` divides by the deviations, so none may be 0.
+            statistic(np.concatenate(values)) or 1.0
             for values in (entries, differences)
             for statistic in (np.mean, np.std)
         ]

@@ -23,7 +23,7 @@ from keras_lstm_dssm.training.train import train
 
 
 class EpochTimes(keras.callbacks.Callback):
-    """Records each epoch's logs, and the seconds without evaluation on dev."""
+    """Records logs and seconds of each epoch, without the evaluation on dev."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Neural:
     recipe: ModelRecipe
     group: str = "recurrent"  # or "feed-forward": the row's group in charts
     # `True`: the learning rate and gamma are chosen on dev, and the table's
-    # settings give epochs and batch size. `False`: the recipe gives all four.
+    # settings give epochs and batch size. `False`: the recipe has these values.
     tuned: bool = True
     saved: bool = False  # whether the model is saved, so that mixtures load it
     salience: str | None = None  # KeyVec's teacher; None: settings.salience
@@ -77,7 +77,7 @@ class Neural:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial: learning rates, then gammas at the best."""
+        """Returns the next trial: each rate, then gammas with the best rate."""
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
         values = self.recipe.to_dict()
@@ -163,8 +163,9 @@ def tower_row(
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        # More epochs make as many updates as `updates_of` clicks would. Epochs
-        # also have synthetic pairs, from titles of two or more words.
+        # `factor` multiplies the number of epochs, to make as many updates as
+        # with `updates_of` clicks. An epoch has clicks and synthetic pairs.
+        # Synthetic pairs are made from titles of two or more words.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts
         )

@@ -69,7 +69,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields blocks of B titles that have equally many different words, L.
+    """Yields blocks: all B titles of a block have L different words.
 
     A block consists of the indices of the titles, `[B]`, and of the indices of
     their counts in `counts.data`, `[B, L]`. Titles without words are left out.
@@ -119,8 +119,8 @@ class PLSASystem(CorpusSystem):
     P(w|z) is the MAP estimate from titles under symmetric Dirichlet priors.
     P(z|d) of a title is estimated with P(w|z) fixed. A title without a known
     word has a uniform P(z|d). Unknown words are dropped from queries and
-    titles. Retrieval ranks all titles, because a title can match a query by its
-    topics without a common word.
+    titles. Retrieval ranks all titles, because a title can match a query by
+    topics even if the title has no word of the query.
 
     Args:
         topics: T, the number of topics.
@@ -129,8 +129,8 @@ class PLSASystem(CorpusSystem):
         iterations: Number of EM steps in training.
         word_prior: Pseudo-count of each word in each topic.
         topic_prior: Pseudo-count of each topic in each title.
-        background: Weight, from 0 to 1, of P(w), the share of w among all
-            words of training.
+        background: Weight of P(w), from 0 to 1. P(w) is the share of w among
+            all words of the training titles.
         fold_in_steps: Number of EM steps that estimate P(z|d) of a title.
 
     Raises:

@@ -61,7 +61,7 @@ def draw_figure_7(
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Writes costs by epoch, averaged over seeds: `figure_7.png` and `.csv`.
 
-    Returns the picture by its caption, and the reasons of failures by name.
+    Returns caption -> path of the picture, and name -> reason of a failure.
     """
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
@@ -228,7 +228,7 @@ TABLE_IV_ROWS: dict[str, Row] = {
     ),
 }
 """The rows by name. Models that are trained on clicks have random negatives, as
-in the paper. Exceptions are `best` and rows whose label names other ones."""
+in the paper. Exceptions: `best`, and rows whose label names other negatives."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),

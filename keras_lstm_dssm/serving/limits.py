@@ -35,8 +35,8 @@ larger."""
 class Bounds(ServerBounds):
     """Maximum sizes and number of requests, and the allowed protocols.
 
-    lstm-dssm-serve has the flag `--protocols`, and `--set` for `max_rows`,
-    `max_text_kb`, `max_k`, `max_message_mb` and `max_requests`.
+    The flag `--protocols` of lstm-dssm-serve sets `protocols`. The flag `--set`
+    sets `max_rows`, `max_text_kb`, `max_k`, `max_message_mb` or `max_requests`.
 
     Raises:
         InputError: A number is out of range, or a protocol is unknown.
@@ -128,7 +128,8 @@ class LoopTurns(asyncio.Lock):
         """Waits until the caller may run its request in the event loop."""
         await self.acquire()
         polls = asyncio.create_task(self._poll())
-        # A callback, because a task cancelled before its start runs no code.
+        # A callback releases the lock, because a task that is cancelled before
+        # its start runs no code.
         polls.add_done_callback(lambda _: self.release())
 
     async def _poll(self) -> None:
@@ -148,12 +149,12 @@ class RequestSlots(Executor):
     ) -> None:
         self._threads, self._max_requests = threads, max_requests
         self._turns = turns
-        # Requests that run in a thread or wait for one. A request stays in the
-        # set until it ends, even if the client disconnects.
+        # Requests that run in a thread or wait for a thread. A request stays in
+        # the set until the request ends, even if the client disconnects.
         self._jobs: set[Future[Any]] = set()
         self._in_loop = 0
-        # Key, such as method and model -> time from which requests with this
-        # key may run in the event loop.
+        # Maps a key, such as method and model, to a time. From this time on,
+        # requests with the key may run in the event loop.
         self._loop_times: dict[Hashable, float] = {}
 
     @property
@@ -203,8 +204,9 @@ class RequestSlots(Executor):
         result = work()
         seconds = time.thread_time() - start
         # After a quick request, requests with this key run in the event loop.
-        # After a slower request, they run in threads until one is quick. After
-        # a very slow request, they run in threads for a minute.
+        # After a slower request, requests with this key run in threads until a
+        # request is quick. After a very slow request, requests with this key
+        # run in threads for a minute.
         if seconds <= QUICK_SECONDS:
             if len(self._loop_times) < _MAX_KEYS:
                 self._loop_times.setdefault(key, 0.0)
@@ -223,7 +225,8 @@ class Arrivals:
 
     def __init__(self, seconds: float, maximum: int) -> None:
         self._seconds, self._maximum = seconds, maximum
-        # Task that waits for its request -> bytes that arrived, oldest first.
+        # Maps each task that waits for a request to the number of bytes that
+        # have arrived. The oldest task is first.
         self._waiting: dict[asyncio.Task[Any], int] = {}
         self._errors: dict[asyncio.Task[Any], StatusError] = {}
 
@@ -253,7 +256,7 @@ class Arrivals:
             self._errors.pop(task, None)
 
     def arrived(self, size: int) -> int:
-        """Records this request's bytes so far; returns the sum for all."""
+        """Records the request's size so far; returns the sum of all sizes."""
         task = asyncio.current_task()
         if task in self._waiting:
             self._waiting[task] = size

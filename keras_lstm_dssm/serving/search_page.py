@@ -55,7 +55,7 @@ from lstm_dssm_client.words import split_words
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
 """Minimum cosine of the vectors of similar words, and minimum Dice coefficient
-of their letter trigrams. `word_similarity` chooses which of the two counts."""
+of their letter trigrams. `word_similarity` chooses one of the two measures."""
 
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
@@ -144,7 +144,10 @@ def nearest_words(
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray
 ) -> dict[str, float]:
-    """Returns similar title word -> largest similarity to a query word."""
+    """Maps each title word to its largest similarity to a query word.
+
+    Title words without a similar query word are left out.
+    """
     largest = similarity.max(axis=0, initial=0)
     return {
         word: float(value)
@@ -471,7 +474,7 @@ class SearchPage:
         """Logs a click, if the click is new.
 
         The field `click` of the request is the token of the clicked result.
-        Returns whether it did so. Raises `OSError` if writing fails.
+        Returns whether the click was logged. Raises `OSError` if writing fails.
         """
         token = string_of(request, "click")
         if self._clicks is None:
@@ -485,7 +488,10 @@ class SearchPage:
 def _explained(
     outputs: Mapping[str, np.ndarray], k: int
 ) -> dict[str, list[str]]:
-    """Returns id -> `reasons` for the first query's hits; {} without parts."""
+    """Maps the ids of the first query's hits to `reasons`.
+
+    Returns {} if the retriever does not explain hits.
+    """
     if not {"parts", "words", "weak"} <= outputs.keys():
         return {}
     names = ("ids", "scores", "titles", "parts", "words", "weak")
@@ -543,8 +549,8 @@ def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
 
     def posted(path: str, method: Callable[[Mapping[str, Any]], Any]) -> Route:
         async def answer(request: Request) -> Response:
-            # A browser lets the page of another site send JSON here only if
-            # this server permits it. This check rejects all other requests.
+            # A browser lets the page of another site send JSON to this server
+            # only if the server permits it. Other content types are rejected.
             kind = request.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() != "application/json":
                 return _error(415, "expected the content-type application/json")

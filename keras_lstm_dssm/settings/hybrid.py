@@ -28,17 +28,18 @@ class HybridSettings(Settings):
         bm25: Weight of BM25. The BM25 score is divided by the sum of the IDFs
             of all words of the query.
         numbers: Weight of the share of the query's numbers that the title has.
-        hubness: Weight of the hubness: the mean of the title's largest cosines
-            with training queries, which is large for a title near many queries.
+        hubness: Weight of the hubness. The hubness is the mean of the title's
+            largest cosines with training queries. A title near many queries has
+            a large hubness.
         base: Log-odds of a title that matches nothing of the query.
         weak: Probability below which a query's best hit is reported as weak. On
             dev, nine of ten relevant best hits have a higher probability.
         k1: Saturation of the term frequency of BM25.
         b: Influence of a title's length on BM25, from 0 to 1.
-        bm25_words: The terms of BM25: English stems without stop words, words,
-            or letter trigrams. By default stems if most letters of the titles
-            are Latin, trigrams if words are not separated (Chinese, Japanese,
-            Thai), otherwise words.
+        bm25_words: The terms of BM25: words, letter trigrams, or English stems
+            of all words but stop words. By default stems if most letters of the
+            titles are Latin, trigrams if words are not separated (Chinese,
+            Japanese, Thai), otherwise words.
 
     Raises:
         InputError: A value is out of bounds, or all weights are 0.
@@ -124,5 +125,5 @@ _WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""Parts with vectors, out of "towers" and "words" -> weights that differ from
-the defaults. With both parts, no weight differs."""
+"""Available parts of "towers" and "words" -> weights that differ from the
+defaults. If both parts are available, all weights are the defaults."""

@@ -29,8 +29,8 @@ from lstm_dssm_client.words import (
 def as_strings(texts: Any) -> tf.Tensor:
     """Returns texts as a tensor of strings `[batch]`.
 
-    `texts` is an iterable of texts, or already such a tensor. Raises
-    `InputError` for other types, and for tensors of other types or ranks.
+    `texts` is an iterable of texts, or a tensor of strings `[batch]`. Raises
+    `InputError` if `texts` is neither.
     """
     if tf.is_tensor(texts):
         if texts.dtype != tf.string or texts.shape.rank not in (1, None):
@@ -38,8 +38,8 @@ def as_strings(texts: Any) -> tf.Tensor:
                 "expected a tensor of strings [batch], got "
                 f"{texts.dtype.name} {texts.shape}"
             )
-        # If the rank is unknown, the graph checks it when it runs: TF Serving
-        # does not check ranks, and some kernels of TF.Text crash on scalars.
+        # An unknown rank is checked when the graph runs: TF Serving does not
+        # check ranks, and some kernels of TF.Text crash on scalars.
         return tf.ensure_shape(texts, [None])
     encoded = as_bytes(texts)
     return tf.constant(encoded, tf.string, shape=[len(encoded)])
@@ -274,7 +274,8 @@ def trigrams_of_letters(
     ids = (first * len(LETTERS) + second) * len(LETTERS) + third
     if not oov_buckets:
         return ids
-    # Trigrams with other letters are hashed to ids from `TRIGRAMS` on.
+    # A trigram with a letter outside of `LETTERS` is hashed to an id that is
+    # `TRIGRAMS` or larger.
     windows = neighbours(tf.cast(points, tf.int64))
     mixed = tf.add_n(
         [f * p for f, p in zip(TRIGRAM_FACTORS, windows, strict=True)]
@@ -296,8 +297,9 @@ def traced_once(function: F) -> F:
     The other arguments of the function must be hashable.
     """
 
-    # Each dataset and each model has its own graph, and tracing takes longer
-    # than hashing a small batch.
+    # Each dataset and each model has its own graph. Without this decorator,
+    # `function` would be traced for each graph. Tracing takes longer than
+    # hashing a small batch.
     @functools.cache
     def traced(*arguments: Any, **named: Any) -> Any:
         return tf.function(
@@ -336,9 +338,9 @@ class WordBatch(NamedTuple):
             distinct text.
         trigram_order: `[m]`, the indices that sort `trigram_index`, for the
             gradient; with `None`, the gradient computes them.
-        untrained: Float `[u, width]`, the columns of the texts' vectors that
-            are not trained (see `UntrainedColumnCache`); with `None`, the
-            encoder computes them.
+        untrained: Float `[u, width]`, the untrained columns of the vectors of
+            the distinct texts (see `UntrainedColumnCache`); with `None`, the
+            encoder computes these columns.
 
     Example:
     >>> batch = dssm.LetterTrigrams().distinct(["bolt", "hex bolt", "Bolt"])
@@ -446,9 +448,9 @@ def pad_rows(rows: tf.RaggedTensor) -> tf.Tensor:
 _SPACE = ord(" ")
 
 _MOST_BYTES = 127
-"""Maximum size in bytes of a text for `hash_single_text`, which does not cut
-words. No word then exceeds `MAX_LETTERS`, because normalising turns three bytes
-into at most 18 letters (U+FDFA)."""
+"""Maximum size in bytes of a text for `hash_single_text`. `hash_single_text`
+does not cut words. Normalising turns three bytes into at most 18 letters
+(U+FDFA), so no word of a text of 127 bytes exceeds `MAX_LETTERS`."""
 
 
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:

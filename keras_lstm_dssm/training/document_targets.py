@@ -157,7 +157,7 @@ class DocumentTargets:
 
     Args:
         targets: The target of each document, by document id.
-        counts: The threshold, and the numbers of salient sentences.
+        counts: The threshold, and numbers of documents and sentences.
 
     Example:
     >>> train = folder.of("train")
@@ -197,7 +197,7 @@ class DocumentTargets:
         if theta is None:
             no_summaries = all(np.isnan(values[0]) for values in similarities)
             if no_summaries and key_words.source == "document":
-                theta = 0.0  # not used: the first sentences are salient
+                theta = 0.0  # not used: no summary to compare with
             else:
                 theta = salience_threshold(similarities)
         targets, counts = {}, SalienceCounts(theta)
@@ -318,7 +318,7 @@ class DocumentExamples:
         """Streams all documents, in a different random order in each epoch.
 
         The documents of a batch have similar numbers of sentences. The order
-        depends on `seed` and epoch only.
+        depends only on `batch_size`, `seed`, `excerpt` and the epoch.
 
         Args:
             batch_size: Number of documents in a batch. One batch of an epoch
@@ -385,7 +385,8 @@ class DocumentExamples:
         self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
         order = permutation(len(self), seed, epoch)
-        # Documents longer than an excerpt count as equal, in random order.
+        # Documents longer than an excerpt count as equally long. The order of
+        # these documents stays random.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):

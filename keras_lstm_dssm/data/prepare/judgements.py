@@ -44,7 +44,8 @@ def read_judgements(
                     f" {table.column(text)} AS q FROM {table.sql}"
                 )
             continue
-        # --query and --clicked are ignored if only the log has their columns.
+        # --query or --clicked may name a column that only the log has. Then
+        # the flag is ignored.
         flags = {
             role: name and _first(table, [name])
             for role in ("query", "clicked")
@@ -119,7 +120,7 @@ def _first(table: Table, names: Iterable[str]) -> str | None:
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Gives usual names to the columns of OpenSearch, TREC and plain TSV."""
+    """Renames the columns of OpenSearch, TREC and plain TSV for this module."""
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""
@@ -166,7 +167,7 @@ def read_stored(con: Any, path: Path) -> None:
 
 
 def use_judgements(con: Any) -> None:
-    """Replaces the grades of the split test by the judged grades."""
+    """Replaces the grades of the split "test" by the judged grades."""
     con.execute("DELETE FROM grade WHERE split = 'test'")
     con.execute("""
         INSERT INTO grade BY NAME
