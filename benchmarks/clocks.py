@@ -15,7 +15,10 @@ WARM_STEPS = 3
 def interleaved_medians(
     measurements: Mapping[str, Callable[[], Any]], rounds: int
 ) -> dict[str, Any]:
-    """Repeats measurements in turn, after a warm-up; returns name -> median."""
+    """Makes each measurement once in a round; returns name -> median.
+
+    One more round, the warm-up, comes first and is not counted.
+    """
     values: dict[str, list[Any]] = {name: [] for name in measurements}
     for _ in range(rounds + 1):
         for name, measurement in measurements.items():
@@ -27,7 +30,10 @@ def interleaved_medians(
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the median of each number over results, which may be nested."""
+    """Returns the median of each number over results.
+
+    The results are dicts with equal keys. A value may be a dict, too.
+    """
     return {
         name: medians([result[name] for result in results])
         if isinstance(value, dict)

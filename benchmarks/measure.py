@@ -2,14 +2,14 @@
 
 A contender is a program that is measured: a model of this package, or its peer
 in another library. A task, such as `train`, is a function without arguments
-that measures something; in code it is called `work`. In all of `benchmarks`,
-`batch_size` counts examples in a training step, or texts that are encoded at
-once. `steps` counts the training steps in a measurement, and `rounds` counts
-the measurements.
+that measures something. In code, `work` is the name of a task. In all of
+`benchmarks`, `batch_size` counts examples in a training step, or texts that are
+encoded at once. `steps` counts the training steps in a measurement, and
+`rounds` counts the measurements.
+
+This command runs a contender of this package. The function `ours` writes FILE.
 
     python -m benchmarks.measure FILE
-
-runs a contender of this package. The function `ours` writes FILE.
 """
 
 import importlib
@@ -197,8 +197,9 @@ def ours(
 ) -> Contender:
     """Returns a contender whose tasks come from `function`.
 
-    The process of the contender calls `function` with the arguments; the result
-    maps the names of tasks to tasks. The call is written to a file in `folder`.
+    The process of the contender calls `function` with the arguments. `function`
+    returns a dict: name of a task -> task. `ours` writes the names of the
+    module and of the function, and the arguments, to a file in `folder`.
     """
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
@@ -207,7 +208,7 @@ def ours(
 
 
 def read_works(path: str) -> dict[str, Callable[[], Any]]:
-    """Makes the call in a file that `ours` wrote; returns name -> task."""
+    """Calls the function named in a file of `ours`; returns name -> task."""
     module, name, arguments = json.loads(Path(path).read_text("utf-8"))
     return getattr(importlib.import_module(module), name)(*arguments)
 
@@ -227,8 +228,8 @@ def compare(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Runs the task named `work` of all contenders, in turn.
 
-    Each contender runs in its fastest environment. Returns name -> median
-    result, and name -> name of the environment.
+    Each contender runs in its fastest environment. Returns two dicts with the
+    names of the contenders as keys: median results, and names of environments.
     """
     fastest = {
         name: best_environment(contender, work)

@@ -1,4 +1,4 @@
-"""Builds the wheel `lstm-dssm-client`, with only `lstm_dssm_client`.
+"""Builds the wheel `lstm-dssm-client`: only the package `lstm_dssm_client`.
 
 Run `pip wheel --no-deps ./client` in a clone of the repository.
 """

@@ -1,4 +1,7 @@
-"""The public names of the package; imports TensorFlow and all Keras classes."""
+"""The public names of the package.
+
+This module imports TensorFlow and all Keras classes of the package.
+"""
 
 from keras_lstm_dssm.tensorflow_start import start_tensorflow
 

@@ -1,7 +1,7 @@
 """PyTorch peers of pair scorers and of KeyVec, as a user would write them.
 
-The look-up of word ids, padding and packing take place before the clock starts,
-an advantage for these peers.
+Before the clock starts, word ids are looked up and padded, and the texts of
+pair scorers are packed. This is an advantage for these peers.
 """
 
 import sys
@@ -65,7 +65,7 @@ class TorchMatcher(torch.nn.Module):
 
     def positions(self, texts: TorchTexts) -> torch.Tensor:
         """Computes the outputs of the LSTM, `(texts, time, width)`."""
-        if not self.packed:  # padding comes first in the backward direction
+        if not self.packed:  # the backward LSTM reads padding before words
             return self.lstm(self.words(texts.padded))[0]
         ids, *order = texts.packed
         outputs, _ = self.lstm(PackedSequence(self.words(ids), *order))
@@ -182,8 +182,8 @@ class TorchExamples(NamedTuple):
 
     documents: TorchDocuments
     salient: torch.Tensor  # `(documents, sentences)`, 1 for a key sentence
-    key_words: torch.Tensor  # `(m,)`, the known key words of all documents
-    key_word_document: torch.Tensor  # `(m,)`, each key word's document
+    key_words: torch.Tensor  # `(m,)`, ids of the documents' known key words
+    key_word_document: torch.Tensor  # `(m,)`, index of the key word's document
 
 
 def torch_documents(batch: Batch) -> TorchDocuments:

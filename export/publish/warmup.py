@@ -1,4 +1,4 @@
-"""Warm-up requests of a version, and the sizes of a server's batches.
+"""Warm-up requests of a model's version, and the sizes of a server's batches.
 
 A graph's first calls are slow, because memory is allocated and kernels are
 created. Before TF Serving serves a version, it runs the requests in
@@ -34,7 +34,7 @@ lower a server's `max_batch_size` to 64 without exporting again."""
 
 BATCHING_CONFIG = "batching.config"
 
-# A batch collects the requests of one millisecond.
+# `batch_timeout_micros`: a batch waits at most 1 ms for further requests.
 BATCHING_TEXT = f"""\
 # Exports never change this file, so you can edit it. TF Serving rejects
 # a version if one of its warm-up requests has more rows than max_batch_size.
@@ -109,7 +109,7 @@ def _request(
     request = PredictRequest()
     request.model_spec.name = name
     request.model_spec.signature_name = key
-    # A text has one to three words. All texts of three words differ.
+    # The texts are "warm", "warm up", "warm up 2", "warm", "warm up", ...
     texts = [
         " ".join(["warm", "up", str(row)][: 1 + row % 3]) for row in range(rows)
     ]

@@ -45,10 +45,10 @@ class VectorPart(NamedTuple):
 def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
     """Returns the parts of the vectors that an encoder computes.
 
-    Vectors of a `CombinedEncoder` have four parts: the final output of its
+    Vectors of a `CombinedEncoder` have four parts: the final output of the
     LSTM, the sum of trained trigram rows, the sketch of the words, and one
-    number that completes the sketch to a fixed norm. Vectors of other encoders
-    have one part.
+    number. The sketch and the number together have a fixed norm. Vectors of
+    other encoders have one part.
 
     Example:
     >>> encoder = dssm.CombinedEncoder(cells=32, bag=32, sketch=63)
@@ -64,7 +64,7 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
 
 def common_parts(model: Any) -> list[VectorPart]:
-    """Returns the encoders' parts if they are equal, else the whole vector."""
+    """Returns the encoders' parts, or the whole vector if the parts differ."""
     parts = vector_parts(model.query_encoder)
     if parts == vector_parts(model.document_encoder):
         return parts
@@ -147,7 +147,8 @@ class Growth(NamedTuple):
 def growth(model: Any, query: str, document: str) -> Growth:
     """Computes the cosine of a query and a title after each word of each text.
 
-    The first 1, 2, 3, ... words are encoded as a text, by any kind of encoder.
+    The first 1, 2, 3, ... words of each text are encoded as separate texts. The
+    encoders may be of any kind.
 
     Args:
         model: A `TwoTower`.
@@ -185,8 +186,8 @@ class WordEffect(NamedTuple):
         word: The word.
         change: 1 - cosine of the vectors with and without the word, from 0 to
             2. If the change is small, the encoder attenuates the word.
-        cosine: What the word adds to the inner product with another vector;
-            None without another vector.
+        cosine: What the word adds to the inner product of the text's vector and
+            another vector. None if no other vector is given.
 
     Example:
     >>> effects = attenuation(dssm.LSTMEncoder(4), "hotels in shanghai")
@@ -263,10 +264,11 @@ def frame(result: Any) -> Any:
     Returns:
         A `pandas.DataFrame` with a row for each record and a column for each
         field. Activations have a row for each cell at each word, in each
-        direction of reading. Their columns are reverse, position (of the word),
-        word, cell, and each of i, f, c, o, y that the network has. The result
-        of `topics` has the columns cell, word, query; the result of `growth`
-        has side, word, cosine.
+        direction of reading. The columns of activations are `reverse` (whether
+        the network reads from right to left), `position` (of the word), `word`,
+        `cell`, and each of `i`, `f`, `c`, `o`, `y` that the network has. The
+        result of `topics` has the columns `cell`, `word`, `query`. The result
+        of `growth` has the columns `side`, `word`, `cosine`.
 
     Raises:
         InputError: pandas is not installed.

@@ -150,7 +150,7 @@ class JointEvaluation(BestEpoch):
 
 T = TypeVar("T")
 
-_WEIGHT_UNITS = 1 << 20  # weights are summed in integer units of 1 / 2**20
+_WEIGHT_UNITS = 1 << 20  # click weights are summed as multiples of 1 / 2**20
 
 
 def worker_versions() -> dict[str, Any]:
@@ -223,14 +223,14 @@ class Workers(Processes):
 
         def read() -> dict[str, Any]:
             if model is None:  # on workers 1, 2, ...
-                # This worker reads the files that worker 0 has written, as a
-                # resumed run reads its own. `prepare` needs a model only for
-                # the rule that splits texts into words.
+                # `resumed` makes this worker read the files that worker 0 has
+                # written. `prepare` needs a model only for the rule that splits
+                # texts into words.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
-            # The last path is the file of synthetic pairs, if there are any.
-            # Each worker takes some of its lines.
+            # With `title_pairs`, the last path is the file of synthetic pairs.
+            # Each worker takes some lines of this file.
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],
@@ -261,7 +261,7 @@ class Workers(Processes):
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
         # An epoch ends when some worker has no pairs left. The other workers
-        # leave out the rest of their pairs, different pairs in each epoch.
+        # leave out their remaining pairs. Each epoch leaves out other pairs.
         steps = min(
             -(-log["pairs"] // share)
             for log, share in zip(logs, shares, strict=True)

@@ -148,8 +148,9 @@ class PairHasher(Hasher):
         return HashedPairs(
             queries,
             documents._replace(text_index=clicked),
-            # Mining adds columns to `candidates`. Because their number is
-            # unknown in the graph, the training step is not traced again.
+            # When hard negatives are mined, `candidates` gets more columns. The
+            # graph does not fix the number of columns, so that the training
+            # step is not traced again.
             tf.raw_ops.PlaceholderWithDefault(
                 input=candidates, shape=[None, None]
             ),

@@ -46,8 +46,8 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     if len(queries) == 1 or widths[0] != widths[1]:
         return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
     # The blocks of a text together form a vector of norm 1, so the sum of the
-    # blocks' products is the cosine. The untrained blocks are multiplied apart,
-    # because their product needs no gradient and can be computed in parallel
+    # blocks' products is the cosine. The untrained blocks have a product of
+    # their own: this product needs no gradient, and can be computed in parallel
     # with the recurrence.
     return tf.add_n(
         [
@@ -70,9 +70,9 @@ def random_negatives(
 
     Negatives are clicked titles of other rows of the batch. `candidates`,
     `(batch, 1 + k)`, has the clicked title and k further negatives of each
-    query. `all_clicked` has the clicked titles of all workers; those of this
-    worker begin at `first_row`. `candidates` and `all_clicked` have indices of
-    rows of `document`, `(titles, d)`. Cosines and labels are
+    query. `all_clicked` has the clicked titles of all workers. The titles of
+    this worker begin at `first_row`. `candidates` and `all_clicked` have
+    indices of rows of `document`, `(titles, d)`. Cosines and labels are
     `(batch, 1 + n + k)`, the clicked title first.
     """
     batch = tf.shape(all_clicked)[0]
@@ -136,7 +136,7 @@ class ZeroLossWarning(keras.callbacks.Callback):
         self._epoch_losses: list[float] = []
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Warns before the second epoch, below the bar of the first epoch."""
+        """Warns before the second epoch, below the first progress bar."""
         self._warn()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -176,9 +176,9 @@ class TwoTower(SyncedWeights, TextModel):
 
     Training delays updates of rows of the trigram tables (`LazyRows`).
     `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and direct
-    calls apply the updates first. Within an epoch, call `sync_weights()` before
-    a callback reads a variable, or runs an encoder in your own `tf.function` or
-    functional model.
+    calls apply the updates first. Within an epoch, a callback must call
+    `sync_weights()` first if the callback reads a variable, or runs an encoder
+    in your own `tf.function` or functional model.
 
     Args:
         query_encoder: Encoder of queries, with the parameters Lambda_Q. Give a
@@ -187,10 +187,10 @@ class TwoTower(SyncedWeights, TextModel):
         document_encoder: Encoder of titles, Lambda_D. Give the same object
             twice for tied towers.
         negatives: `"random"` (default): `n` titles of the batch for each query.
-            `"in_batch"`: all other titles of the batch. `"corpus"`, as printed
-            in the paper: `n` of all training titles. For lists, `fit` and
-            `evaluate` draw the `"corpus"` negatives from the list of titles; a
-            dataset needs `CorpusNegatives`.
+            `"in_batch"`: all other titles of the batch. `"corpus"`: `n` of
+            all training titles for each query, as in the text of the paper. For
+            lists, `fit` and `evaluate` draw the `"corpus"` negatives from the
+            list of titles; a dataset needs `CorpusNegatives`.
         n: Number of random negatives for each query. Default 4.
         seed: Seed of the random negatives. Default 0.
         **kwargs: Arguments of `keras.Model`.
@@ -266,7 +266,7 @@ class TwoTower(SyncedWeights, TextModel):
         return any(tower.needs_adapt for tower in self.towers)
 
     def adapt(self, titles: Sequence[str]) -> None:
-        """Computes the statistics of distinct titles that encoders need."""
+        """From distinct titles, computes the statistics that encoders need."""
         caches = self.hasher.query_cache, self.hasher.document_cache
         for tower, cache in zip(self.towers, caches, strict=False):
             tower.adapt(titles, cache=cache)
@@ -287,9 +287,9 @@ class TwoTower(SyncedWeights, TextModel):
             optimizer: `NesterovMomentum`, or any Keras optimizer.
             loss: `CosineSoftmax`.
             jit_compile: Must be `False`: XLA has no string operations.
-            **kwargs: See `keras.Model.compile`. `metrics` are added to loss
-                and accuracy. For a metric, `y_pred` has the cosines of queries
-                and candidates, `(batch, candidates)`, without the logQ
+            **kwargs: See `keras.Model.compile`. `metrics` are measured besides
+                loss and accuracy. For a metric, `y_pred` has the cosines of
+                queries and candidates, `(batch, candidates)`, without the logQ
                 correction. A random negative that equals the clicked title has
                 the cosine -1. `y_true` is 1.0 for the clicked title, else 0.0.
                 For rankings of all documents use `RankingEvaluation`.

@@ -1,4 +1,4 @@
-"""Makes a table: measures its systems, and writes curves and a report."""
+"""Makes a paper's tables: measures systems; writes curves and a report."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -34,10 +34,10 @@ PAPERS = {
     "keyvec": KEYVEC_TABLE,
     "few_clicks": FEW_CLICKS,
 }
-"""Maps each value of the flag `--paper` to its tables."""
+"""Value of the flag `--paper` -> declaration of the tables."""
 
 _FURTHER_MEASURES = {"retrieve": ("recall@100",)}
-"""For each mode, measures in `curve.csv` besides that in `MAIN_MEASURES`."""
+"""Mode -> measures in `curve.csv` besides the mode's main measure."""
 
 
 def check_pairs(pairs: Sequence[int], data: TableData) -> None:
@@ -92,7 +92,8 @@ def run_learning_curve(
             failed[f"{name} with {size} clicks"] = reason
         actual_size = size_data.sizes["clicks"]
         by_size[actual_size] = read_results(folder, trained, seeds)
-    # Other systems do not learn from clicks: their results stay the same.
+    # Systems outside `trained` are not trained on clicks. The results of these
+    # systems are the same at all sizes.
     fixed = {n: r for n, r in results.items() if n not in trained}
     by_size = {size: {**fixed, **learnt} for size, learnt in by_size.items()}
     by_size[clicks] = results

@@ -39,8 +39,8 @@ class TableData:
     settings: TableSettings
     folder: Path  # the folder of the table's results
     texts: list[str]  # titles or documents that baselines are trained on
-    examples: Any  # data of `train`: clicks, judged lists or documents
-    training: Mapping[str, Any]  # further arguments of `train`
+    examples: Any  # for `dssm.train`: clicks, judged lists or documents
+    training: Mapping[str, Any]  # further arguments of `dssm.train`
     dev: Any  # the task on the dev split, to choose hyperparameters by
     dev_measure: str  # the measure to maximise on dev
     tests: Mapping[str, Any]  # the tasks on the test split, by mode
@@ -109,8 +109,9 @@ def _open_documents(settings: TableSettings, table: Path) -> TableData:
     )  # fmt: skip
 
 
-# Number of documents that a system ranks on dev. It is above 10: a document
-# below place 10 in each part of a mixture can be in the mixture's first 10.
+# Number of documents that a system ranks on dev. MRR@10 reads 10 documents. A
+# mixture needs more documents of each part, because a document below place 10
+# in each part can be in the mixture's first 10.
 _DEV_DEPTH = 100
 
 
@@ -167,7 +168,9 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         "dev_queries": len(dev.queries),
         **{f"{m}_queries": len(t.queries) for m, t in tests.items()},
     }
-    *_, last_task = tests.values()  # has all queries with a relevant title
+    # The last task is "lists", or "retrieve" with all queries that have a
+    # relevant title.
+    *_, last_task = tests.values()
     return TableData(
         settings, folder, texts, examples, training, dev, measure, tests, sizes,
         partial(describe_words, log, texts, last_task),
@@ -181,7 +184,10 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes all clicks of queries chosen by hash: `pairs` or more clicks."""
+    """Selects queries by hash until they have `pairs` clicks or more.
+
+    Writes all clicks of the selected queries to `path`.
+    """
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0
@@ -214,7 +220,7 @@ def _rerankable(collection: Collection, split: str) -> float:
 def describe_words(
     log: ClickLog, titles: list[str], task: Task
 ) -> dict[str, float]:
-    """Returns mean numbers of words and of clicks, and shares of words."""
+    """Returns statistics of words and clicks for the report: name -> mean."""
     overlap = [
         len(words & set(alphanumeric(task.documents[title]))) / len(words)
         for key, query in task.queries.items()

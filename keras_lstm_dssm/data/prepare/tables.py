@@ -28,10 +28,10 @@ _HEAD = 1 << 16
 _CHUNK = 1 << 22
 _LONGEST_LINE = 1 << 24
 _BUFFER = 1 << 25  # DuckDB's default is 16 times `_LONGEST_LINE`
-_MOST_REJECTED = 10_000  # DuckDB cuts rejected rows to this number of bytes
+_REJECTED_BYTES = 10_000  # DuckDB cuts a longer rejected row to this length
 _FEW = 50  # this many records at the start of a file are inspected
 _DELIMITERS = "\t,;|"
-_NO_DELIMITER = "'\x01'"  # SQL; so rare that each line is read as one field
+_NO_DELIMITER = "'\x01'"  # SQL; this character is too rare to split a line
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
 _OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line with a JSON object
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
@@ -48,7 +48,9 @@ class File(NamedTuple):
     """A file or its copy in UTF-8, and the form of its content."""
 
     path: str
-    form: str  # one of "parquet", "json", "array", "text" and "empty"
+    # "parquet"; "json": JSON objects; "array": one JSON array of all rows;
+    # "text": lines of delimited fields; or "empty".
+    form: str
     first: tuple[list[str], ...] = ()  # first records of a text file
     delimiter: str = ""
     source: str = ""  # path of the original file
@@ -64,10 +66,13 @@ class Table(NamedTuple):
     has_header: bool = True  # whether the first line names the columns
     is_plain: bool = False  # TSV of two or three columns, without a header
     form: str = "parquet"  # see `File`; "parquet" for a DataFrame, too
-    lines: str = ""  # if JSON: SQL for all lines, even those that are not JSON
+    lines: str = ""  # if JSON: SQL for all lines, bad lines included
 
     def column(self, name: str) -> str | None:
-        """Returns SQL for a column, perhaps nested (`a.b`), or else `None`."""
+        """Returns SQL for a column, or `None` if the column is missing.
+
+        `a.b` is the field `b` of the values in column `a`.
+        """
         by_name = {normal(key): sql for key, sql in self.columns.items()}
         if sql := self.columns.get(name) or by_name.get(normal(name)):
             return sql
@@ -250,9 +255,9 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 
 
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Finds the delimiter with which most rows have equally many fields.
+    """Finds the delimiter of fields; returns the delimiter and the rows.
 
-    Returns the delimiter, and the rows with their fields.
+    With this delimiter, the largest share of rows has equally many fields.
     """
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
@@ -340,7 +345,8 @@ def _unquoted(name: str) -> str:
 def json_rows(file: File) -> str:
     """Returns SQL that reads a file as columns `row` (JSON) and `line` (text).
 
-    `row` is NULL for a bad line, `line` if a file is not read line by line.
+    `row` is NULL for a bad line. `line` is NULL if DuckDB does not read the
+    file line by line.
     """
     path = quoted(file.path)
     if file.form == "parquet":
@@ -415,7 +421,7 @@ def _json_table(con: Any, sql: str) -> Table:
 
 
 def _typed_table(con: Any, relation: str, file: str = "NULL") -> Table:
-    """Reads columns of any type as text, and nested columns as JSON."""
+    """Reads columns of any type as text; nested columns become JSON text."""
     described = con.execute(f"DESCRIBE FROM {relation}").fetchall()
     types = {name: type_ for name, type_, *_ in described}
     values = ", ".join(
@@ -460,7 +466,7 @@ def bad_rows(con: Any, table: Table) -> BadRows:
     ).fetchall()
     con.execute("DELETE FROM reject_errors")
     for path, number, text in rejects:
-        if len(text) >= _MOST_REJECTED:
+        if len(text) >= _REJECTED_BYTES:
             raise InputError(
                 f"{path}:{number}: found a quote that does not close,"
                 f" {text[:40]!r}, expected quotes in pairs: mend the line"
