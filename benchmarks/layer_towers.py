@@ -1,8 +1,8 @@
 """Compares `fit` of `TwoTower` with `fit` of a plain Keras model.
 
 Both models have towers of `TextVectorization`, `Embedding` and `GRU`. They
-train with in-batch negatives and Adam in one thread. Prints processor seconds
-of an epoch.
+train with in-batch negatives and Adam in one thread. The program prints the
+processor seconds that each model needs for an epoch.
 
     python -m benchmarks.layer_towers api
 """
@@ -61,7 +61,7 @@ class PlainTowers(keras.Model):
 
 
 def seconds(fit: Callable[[], Any]) -> float:
-    """Returns the median processor seconds of `EPOCHS` calls."""
+    """Returns the median processor seconds of an epoch; measures `EPOCHS`."""
     epochs = []
     for _ in range(EPOCHS):
         start = time.process_time()
@@ -71,12 +71,12 @@ def seconds(fit: Callable[[], Any]) -> float:
 
 
 def main(data: str) -> None:
-    """Compares `TwoTower` with Keras in three turns, and prints the seconds."""
+    """Measures both models three times, and prints the seconds each time."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     log = open_log(data)
     pairs = list(islice(log, log.count()))
-    # The log is sorted, so the pairs are taken at equal distances.
+    # The log is sorted. So every `step`-th pair of the whole log is taken.
     step = max(1, len(pairs) // PAIRS)
     queries, titles = zip(*pairs[::step][:PAIRS], strict=True)
     texts = sorted({*queries, *titles})

@@ -74,8 +74,8 @@ def _remove_unlocked(folder: Path, name: str) -> None:
     """Removes temporary files of killed processes that were writing `name`."""
     for partial in folder.glob(f".partial-*-{glob.escape(name)}"):
         token = partial.name.removeprefix(".partial-").removesuffix(f"-{name}")
-        # If the name of another file ends in `-` and `name`, its temporary
-        # files match the pattern, too. Then `token` is longer.
+        # If `name` is "a.csv", the pattern also matches the temporary files of
+        # "b-a.csv". Then `token` is longer than a random token.
         if len(token) == 2 * _TOKEN_BYTES:
             with suppress(OSError), open_lock(partial, os.O_RDWR) as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,8 +91,8 @@ def _is_stream(path: Path) -> bool:
 
 def _descriptor(path: Path) -> int | None:
     """Returns the descriptor of a path such as `/dev/fd/3`, else `None`."""
-    # If standard output is redirected to a file, opening `/dev/stdout` by its
-    # name would empty the file.
+    # Output is written to the descriptor. If standard output is redirected to
+    # a file, opening the path `/dev/stdout` would empty the file.
     if str(path) in _STANDARD_STREAMS:
         return _STANDARD_STREAMS[str(path)]
     match = re.fullmatch("(?:/dev|/proc/self)/fd/([0-9]+)", str(path))

@@ -28,9 +28,9 @@ class CosineSoftmax(Configured, keras.losses.Loss):
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
-            negative, -1 for a document to leave out. (A random negative may
-            equal the clicked document.) Or `(batch,)`: the index of the clicked
-            document; all other documents are then negatives.
+            negative, -1 for a document to leave out, such as a random negative
+            that equals the clicked document. Or `(batch,)`: the index of the
+            clicked document; all other documents are then negatives.
         y_pred: Cosines R, `(batch, candidates)`.
 
     Raises:
@@ -82,8 +82,9 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         rows = tf.range(tf.size(clicked))
         clicked_cells = tf.stack([rows, clicked], axis=1)
 
-        # Loss and gradient take 0.6 of the time of TensorFlow's softmax
-        # cross-entropy, or 0.3 if labels are indices. With p = softmax(g R),
+        # This loss with its gradient takes 0.6 of the time of TensorFlow's
+        # softmax cross-entropy, or 0.3 of the time if labels are indices. With
+        # p = softmax(g R),
         #     dl_r / dR(Q,D) = g (p(D) - [D is the clicked document]).
         @custom_gradient
         def losses(cosines: tf.Tensor) -> Any:
@@ -227,7 +228,8 @@ class PairwiseHinge(Configured, keras.losses.Loss):
     query is the mean over its negatives.
 
     Args:
-        margin: Smallest difference of scores with loss 0. Default 1.
+        margin: The loss is 0 if the positive's score is higher than the
+            negative's score by `margin` or more. Default 1.
         reduction, name, dtype: See `keras.losses.Loss`. Default: the mean loss.
 
     Call arguments:

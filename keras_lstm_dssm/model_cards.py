@@ -272,10 +272,10 @@ def record_evaluation(
     folder: str | os.PathLike[str],
     name: str,  # split and mode, such as "test/retrieve"
     data: str,
-    measured: Mapping[str, QueryMeasures],  # system -> results, model first
+    measured: Mapping[str, QueryMeasures],  # by system; the first is the model
     documents: int,
 ) -> None:
-    """Adds an evaluation to a run's card; replaces one with the same name."""
+    """Adds the evaluation `name` to a run's card, or replaces it."""
     folder = Path(folder)
     facts = read_facts(folder)
     model, *_ = measured
@@ -321,7 +321,7 @@ def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def export_facts(
     folder: str | os.PathLike[str], model: str, version: int
 ) -> dict[str, Any]:
-    """Returns date, number of documents and name of the run of an export.
+    """Returns an export's date, number of documents and name of the run.
 
     Returns `{}` if `card.json` does not list the export.
     """
@@ -350,7 +350,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    for name in (FACTS, CARD):  # writing would follow a link
+    # Writing would follow a link to a file outside the folder.
+    for name in (FACTS, CARD):
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)
     write_text(folder / CARD, card)
@@ -371,7 +372,7 @@ def write_models_card(
     documents: int | None = None,
     teacher: str | None = None,  # folder of lstm-dssm-teach
 ) -> None:
-    """Adds an export to the card of the exported models in a folder."""
+    """Adds an export to a folder's card; removes the models' old versions."""
     exports: list[dict[str, Any]] = []
     with _reading_facts(folder) as earlier:
         for entry in earlier.get("exports", []):

@@ -1,6 +1,6 @@
 """Writes reports, tables and cards as HTML and Markdown, from `templates`.
 
-HTML escapes all texts. Markdown escapes only `|` in table cells.
+In HTML all texts are escaped. In Markdown only `|` in table cells is escaped.
 """
 
 import base64
@@ -72,7 +72,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     heading: str = ""
-    text_columns: Sequence[int] = ()  # indices of further left-aligned columns
+    text_columns: Sequence[int] = ()  # left-aligned columns besides column 0
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """The texts that were encoded, by document id; by default the titles.
+        """The encoded texts, by document id; the titles if no texts are stored.
 
         Empty if the file has no documents.
         """
@@ -253,8 +253,9 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal vectors share a row. Two rows could have different scores,
-        # because the last bits of a product depend on the position of the row.
+        # Equal vectors share a row. In different rows, equal vectors could get
+        # different scores, because the last bits of a product depend on the
+        # position of the row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -306,7 +307,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns the documents that have a tag of each group of `by_name`."""
+        """Returns the documents that have one of `tags` for each tag name."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [

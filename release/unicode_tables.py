@@ -24,7 +24,7 @@ POINTS = [
     for point in range(sys.maxunicode + 1)
     if not 0xD800 <= point < 0xE000
 ]
-HANGUL = range(0xAC00, 0xD7A4)  # tables leave out how these are decomposed
+HANGUL = range(0xAC00, 0xD7A4)  # no table decomposes these characters
 
 
 def tables() -> dict[str, Any]:
@@ -54,12 +54,12 @@ def tables() -> dict[str, Any]:
 
 
 def _signs(
-    compatible: Mapping[str, str],  # character -> its NFKC, if that differs
+    compatible: Mapping[str, str],  # character -> different NFKC form
 ) -> dict[str, set[str]]:
-    """Returns the characters in the ranges of each argument of `SignRules`."""
+    """Returns name of a `SignRules` argument -> the argument's characters."""
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))
-    in_row = set(_matching(r"\p{Nl}"))
+    letter_numbers = set(_matching(r"\p{Nl}"))
     ideographs = set(_matching(r"\p{Han}"))
     named = set(_matching(f"[{NAMED}]"))
     result: dict[str, set[str]] = {
@@ -74,18 +74,18 @@ def _signs(
         if categories == {"M", "Z"}:
             result["accents"].add(char)
         elif categories.isdisjoint("LN"):
-            continue  # NFKC gives no letters or digits that could join a word
+            continue  # an NFKC form without letters and digits joins no word
         elif char in general["L"]:
             if "Z" in categories:  # NFKC turns it into several words
                 result["apart"].add(char)
         elif char in general["N"] | general["S"]:
             is_radical = char in ideographs and char in general["S"]
             if char in decimal or is_radical:
-                continue  # stands for a digit or an ideograph in texts
-            row = char in in_row or (
+                continue  # texts use the character as a digit or ideograph
+            is_letter = char in letter_numbers or (
                 len(text) == 1 and text.isascii() and text.isalpha()
             )
-            result["letters_apart" if row else "apart"].add(char)
+            result["letters_apart" if is_letter else "apart"].add(char)
     return result
 
 
@@ -120,7 +120,8 @@ def _marks_in_order() -> list[str]:
         normal = _normalized(pairs, "NFD")
         return [pair for pair in pairs if normal[pair] == pair[::-1] != pair]
 
-    # U+0345 has the highest class, U+0334 the lowest: each mark swaps with one.
+    # U+0345 has the highest class, and U+0334 the lowest. So each mark swaps
+    # with U+0345 or with U+0334.
     marks = {pair[1] for pair in swapped([f"\u0345{c}" for c in POINTS])}
     marks |= {pair[0] for pair in swapped([f"{c}\u0334" for c in POINTS])}
     classes = defaultdict(str)

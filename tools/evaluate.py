@@ -17,9 +17,9 @@ system alone. The weights are fitted to dev, or given by --mix_weights.
 A KeyVec is measured on documents in two ways: by retrieving the documents for
 queries (P@10, MAP, MRR, MRR@10, recall@10), and by k-means with as many
 clusters as classes (pairwise F1, V-measure, ARI, AMI). For comparison, BM25,
-TF-IDF, LSA, averaged word2vec, Doc2Vec, random vectors and a random result are
-also measured. The V-measure is not corrected for chance: compare a V-measure
-with the V-measure of random clusters.
+TF-IDF, LSA, averaged word2vec, Doc2Vec, random vectors, random order and random
+clusters are also measured. The V-measure is not corrected for chance: compare a
+V-measure with the V-measure of random clusters.
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=SHOP --html=results.html

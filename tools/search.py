@@ -55,7 +55,8 @@ program.string(
 )
 program.string(
     "documents", None,
-    "With --run: the documents, one title a line, or an id, a tab and a title.",
+    "With --run: file of documents. Each line has a title, or an id, a tab and "
+    "a title.",
 )  # fmt: skip
 program.string(
     "model", None,
@@ -66,8 +67,8 @@ program.integer("k", 5, "Number of documents, or of key sentences.", 1)
 program.multi(
     "tags", [],
     "Find only documents with all these tags; of tags NAME:VALUE with the same "
-    "NAME, one is enough. Tags are separated by commas, or the flag is "
-    "repeated. Not with --run.",
+    "NAME, a document needs only one. Tags are separated by commas, or the "
+    "flag is repeated. Not with --run.",
 )  # fmt: skip
 program.bool(
     "explain", False,
@@ -95,7 +96,7 @@ program.bool(
 )  # fmt: skip
 program.string(
     "tls_ca", None,
-    "PEM file of the server's certificate, or of its authorities.",
+    "PEM file of the server's certificate, or of trusted authorities.",
 )  # fmt: skip
 program.string("tls_cert", None, "PEM file of this client's certificate.")
 program.string("tls_key", None, "PEM file of the private key of --tls_cert.")

@@ -186,7 +186,7 @@ def _chosen_settings(name: str) -> tuple[dict[str, Any], tuple[int, ...]]:
                     f"{program.shown(flag)}: found nothing, expected a number"
                 )
         settings[field.name] = value
-    if "misspelled" in settings:  # the table itself shows the rate 0
+    if "misspelled" in settings:  # rate 0 is always measured
         settings["misspelled"] = tuple(
             rate for rate in settings["misspelled"] if rate
         )

@@ -1,10 +1,10 @@
 """The protocol of peers, which run in separate processes.
 
 A peer is a model of this package, rebuilt in another library. The process of a
-peer prints "ready". Then each line of standard input names a task to measure,
-such as `train` or `encode` (`work` in code), and the process prints the result
-as JSON. The peers in PyTorch and JAX read settings and hashed texts from a
-folder, so that they need no TensorFlow.
+peer prints "ready". Then each line of standard input names a task, such as
+`train` or `encode`. The process measures the task, and prints the result as
+JSON. In code, `work` is the name of a task. The peers in PyTorch and JAX read
+settings and hashed texts from a folder, so that they need no TensorFlow.
 """
 
 import json

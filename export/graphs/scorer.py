@@ -30,7 +30,8 @@ class ScorerModule(ServedModule):
         self.weights = self._served.variables
         # TensorFlow saves the vocabulary's table only if it is an attribute.
         self.resources = model.words.resources
-        # The lambda hides the Keras model, which TensorFlow would save, too.
+        # TensorFlow would also save a Keras model that is an attribute. The
+        # lambda hides the model.
         self._score = lambda *pair: model.call(pair, training=False)
 
     @signature(query=tf.string, document=tf.string)
@@ -51,7 +52,7 @@ class ScorerModule(ServedModule):
 def scorer_graphs(
     model: PairScorer, documents: Documents | EncodedParts | None, *_: Any
 ) -> Graphs:
-    """Returns the function that makes the exported model of a pair scorer."""
+    """Returns "scorer" -> function that makes the exported pair scorer."""
     if documents is not None:
         raise InputError(
             "documents are for the retriever of a KeyVec or of two towers, "

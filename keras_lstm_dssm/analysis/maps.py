@@ -27,9 +27,9 @@ class TextMap(NamedTuple):
     """The positions of texts on a plane, and the group of each text."""
 
     positions: np.ndarray  # `[texts, 2]`
-    groups: np.ndarray  # int `[texts]`: index of `names`; -1 or -2: no group
+    groups: np.ndarray  # int `[texts]`: index in `names`; -1, -2: no group
     names: list[str]  # the names of the groups
-    others: tuple[str, str] = ("", "")  # labels of texts with -1 and with -2
+    others: tuple[str, str] = ("", "")  # legend for -1 and for -2 in `groups`
 
 
 def title_map(
@@ -60,7 +60,7 @@ def title_map(
 
 
 MOST_CLASSES = 12
-"""Maximum number of classes that have a colour and a marker."""
+"""Maximum number of classes with a colour and marker; the rest are grey."""
 
 
 def document_map(
@@ -103,7 +103,8 @@ def plane_positions(
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
         # van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-        # Unit vectors that are near by distance are also near by cosine.
+        # t-SNE compares distances. Unit vectors at a small distance have a
+        # large cosine.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )
@@ -132,7 +133,7 @@ def draw_map(path: Path, layout: TextMap, legend: bool = False) -> None:
         for group, colour in ((-1, "#bbbbbb"), (-2, "#dddddd")):
             scatter(group, layout.others[-group - 1], s=6, color=colour)
         for group, name in enumerate(layout.names):
-            # When colours are used again, they get other markers.
+            # Groups of the same colour have different markers.
             turn = group // len(COLOURS)
             positions = scatter(
                 group, name, s=20 if legend else 14,
@@ -167,7 +168,7 @@ def write_projector(
     tensors, labels = folder / "titles.tsv", folder / "titles.labels.tsv"
     with replacing(tensors) as partial:
         np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
-    # TensorBoard takes a tab for a second column, and skips empty lines.
+    # For TensorBoard, a tab starts a second column. Empty lines are skipped.
     lines = (" ".join(title.split()) or '""' for title in titles)
     write_text(labels, "".join(f"{line}\n" for line in lines))
     config = projector.ProjectorConfig()

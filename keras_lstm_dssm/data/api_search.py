@@ -30,7 +30,8 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
-# Names of internal packages. Other packages export what these packages define.
+# Names of internal packages, such as `src` in `keras.src`. Public packages
+# import what internal packages define.
 INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
 # Module -> the name that users know.
 _RENAMED = {
@@ -60,7 +61,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for bound_name, (source, item) in _bindings(modules, name):
             public = f"{path}.{bound_name}".lstrip(".")
             if item is None:
-                # Only a package makes the modules that it imports public.
+                # An imported module is public only if a package imports it.
                 if modules[name].is_package:
                     heapq.heappush(queue, _queue_entry(public, source))
                 continue
@@ -143,13 +144,13 @@ def _resolve(
 
 
 def _belongs(source: str, name: str) -> bool:
-    """Returns whether module `name` may make names of `source` public."""
+    """Returns whether module `name` may make items of `source` public."""
     top = source.split(".")[0]
     return top == name.split(".")[0] or top.startswith("_") or top == "posix"
 
 
 CORPUS_FORMAT = 4  # increment when a change of this code changes the data
-MAX_TITLES = 5  # a sentence that describes more names is boilerplate
+MAX_TITLES = 5  # a sentence with more titles is boilerplate
 TEST_PERCENT, DEV_PERCENT = 9, 3
 
 
@@ -205,7 +206,7 @@ def write_api_search(
     queries: dict[str, str] = {}
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     clicks: list[Pair] = []
-    # Queries that differ only in punctuation get the split of the first one.
+    # Queries that differ only in punctuation get the same split.
     first_spelling: dict[str, str] = {}
     representatives = [
         first_spelling.setdefault(words, query)

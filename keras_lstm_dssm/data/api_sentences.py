@@ -91,7 +91,8 @@ def redraw_lists(
 ) -> Collection:
     """Copies a collection, with 4 newly drawn negatives for each query.
 
-    A query keeps its split, and the first of its positives.
+    A query keeps its split and its first positive. All further positives of the
+    query are left out.
     """
     lists, all_answers = _lists(
         SentencePair(
@@ -112,7 +113,7 @@ def _write_drawn(
     all_answers: Mapping[str, Sequence[str]],
     splits: Sequence[str],
 ) -> Collection:
-    """Draws negatives from each list's split, and writes the collection."""
+    """Draws negatives from the split of each query; writes the collection."""
     answer_texts: dict[str, str] = {}  # normalised words -> first spelling
     for answer, pair in lists.values():
         answer_texts.setdefault(answer, pair.answer)
@@ -130,7 +131,7 @@ def _write_drawn(
             )
     # As in Wan et al. 2016, negatives are drawn from the k nearest answers.
     k = max(50, min(1000, math.ceil(0.007 * len(titles))))
-    # k + 1, because BM25 usually ranks the positive itself first.
+    # k + 1, because for each answer BM25 usually ranks the answer itself first.
     nearest = list(bm25_neighbours(titles, titles, k + 1))
     split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
@@ -169,10 +170,10 @@ def _write_drawn(
 def _lists(
     pairs: Iterable[SentencePair],
 ) -> tuple[dict[str, tuple[str, SentencePair]], dict[str, list[str]]]:
-    """Returns query -> (first answer, its pair), and query -> all answers.
+    """Returns query -> (first answer, first pair), and query -> all answers.
 
-    Queries and answers are normalised, but not in the pair. Pairs of two equal
-    sentences are left out.
+    The queries and answers are normalised. A `SentencePair` keeps the original
+    sentences. Pairs of two equal sentences are left out.
     """
     pairs = list(pairs)
     queries = normalize((pair.query for pair in pairs), "alphanumeric")
@@ -202,7 +203,8 @@ def _drawable(
     candidates = allowed(nearest[positive])
     if len(candidates) < NEGATIVES:
         (ranked,) = bm25_neighbours([titles[positive]], titles, len(titles))
-        # `bm25_neighbours` leaves out answers without a word of the positive.
+        # `bm25_neighbours` leaves out answers that share no word with the
+        # positive.
         unranked = np.setdiff1d(np.arange(len(titles)), ranked)
         candidates = allowed(np.concatenate([ranked, unranked]))[:NEGATIVES]
     return candidates

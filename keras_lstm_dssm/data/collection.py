@@ -29,8 +29,8 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Further splits, if the split test has the clicks after a date: the test
-queries with training clicks, and those without."""
+"""Parts of the split test: the queries with training clicks, and the queries
+without training clicks. `prepare` makes these splits if `test_after` is set."""
 
 
 def find_file(folder: str, name: str) -> str | None:
@@ -46,7 +46,7 @@ def find_file(folder: str, name: str) -> str | None:
 class JudgedQueries:
     """Base of `Collection` and `DocumentFolder`: queries and judgements."""
 
-    # What is expected, for error messages.
+    # Error messages say that these two are expected.
     expected_folder = (
         "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
     )
@@ -175,7 +175,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _parse_row(line: str, fields: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Returns a JSON object's id, and its entries with those of "fields"."""
+    """Returns a row's id, and the entries of the row and of its "fields"."""
     try:
         row = json.loads(line)
         key = row["_id"]
@@ -203,7 +203,7 @@ DATA_FILE = "data.json"
 """The file in which `prepare` stores sources, columns, rules and counts."""
 
 COUNTED_CLICKS, NEW_CLICKS = "clicks.tsv", "clicks.new.tsv"
-"""Click files of `prepare`: all clicks, and those of the last `--append`."""
+"""Click files of `prepare`: all clicks, and clicks of the last `--append`."""
 
 _ADD_LOG = "add a log by lstm-dssm-prepare --append --clicks=LOG"
 
@@ -284,7 +284,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def titles(self) -> dict[str, str]:
-        """Document id -> title, or the text if the title is empty."""
+        """Document id -> title; text of `documents` if the title is empty."""
         return {
             key: title.strip() or self.documents[key]
             for key, title in self._column("title", "")
@@ -311,7 +311,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether scores are numbers of clicks: one exceeds `LARGEST_GRADE`."""
+        """Whether scores are numbers of clicks: any score > `LARGEST_GRADE`."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits
@@ -328,7 +328,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def clicks(self) -> ClickLog | None:
-        """The folder's click file, or `None` without one."""
+        """The click log `clicks.train.tsv`; `None` if the file is missing."""
         path = find_file(self.folder, CLICKS)
         return ClickLog(path) if path else None
 
@@ -384,14 +384,15 @@ class Collection(JudgedQueries):
 
         Args:
             min_relevant: See `training_clicks`.
-            write_to: The click file to write. Default `None`: the folder must
-                have `clicks.train.tsv`, which is not copied.
+            write_to: The click file to write. If the folder has
+                `clicks.train.tsv`, nothing is written. Default `None`: the
+                folder must have `clicks.train.tsv`.
             name: See `training_clicks`.
 
         Raises:
-            InputError: There is neither `clicks.train.tsv` nor `write_to`;
-                there is no click; or `fields` is set and the folder has
-                `clicks.train.tsv`, whose titles have no fields.
+            InputError: Without `clicks.train.tsv`: `write_to` is `None`, or
+                there is no click. With `clicks.train.tsv`: `fields` is set, but
+                the titles of this file have no fields.
         """
         if self.clicks and self.fields is not None:
             raise InputError(

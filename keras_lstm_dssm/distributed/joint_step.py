@@ -17,10 +17,11 @@ _BITS = 32  # number of bits of an int32, see `_pack_rows`
 
 
 class JointRows(NamedTuple):
-    """The table rows of a tower that at least one worker's batch reads."""
+    """Table rows of a tower. At least one worker's batch reads each row."""
 
     rows: tf.Tensor  # indices of these rows, int32 `(rows,)`, ascending
-    # int32 `(rows of the table,)`: the index in `rows` of each row that is read
+    # int32 `(rows of the table,)`: for each row that is read, its index in
+    # `rows`. Elements for other rows have no meaning.
     position: tf.Tensor
 
     def place(self, gradient: tf.IndexedSlices) -> tf.Tensor:
@@ -41,10 +42,12 @@ class JointBatch(NamedTuple):
     """
 
     rows: list[JointRows]  # for each tower, the table rows that batches read
-    # int32, indices of this worker's titles that no worker of lower rank has
+    # int32, indices in this worker's distinct titles: the titles that no worker
+    # of lower rank has
     contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
-    clicked: tf.Tensor  # int32 `(all pairs,)`, index of each clicked title
+    # int32 `(all pairs,)`: index of each clicked title in all distinct titles
+    clicked: tf.Tensor
     first_row: tf.Tensor  # index in `clicked` of this worker's first pair
     share: tf.Tensor  # float, this worker's share of the weights of all pairs
 
@@ -64,10 +67,10 @@ class JointStep(OneProcess):
     def __init__(self, collectives: Collectives, batch_size: int) -> None:
         self.collectives = collectives
         self.cluster = collectives.cluster
-        # No worker has more rows of a batch than worker 0.
+        # Maximum number of a worker's pairs in a step. Worker 0 has the most.
         self.most_rows = self.cluster.share(batch_size, 0)
-        # A worker sets `stop_wanted` to 1 to stop all workers. After the step,
-        # `stops` is above 0 on all workers.
+        # A worker sets `stop_wanted` to 1 to stop all workers. The next step
+        # sets `stops` above 0 on all workers. Then all workers stop.
         self.stop_wanted = tf.Variable(0, trainable=False, dtype=tf.int32)
         self.stops = tf.Variable(0, trainable=False, dtype=tf.int32)
 
@@ -235,7 +238,7 @@ class JointStep(OneProcess):
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
             for table in tower.tables
         }
-        # Of a table's gradient, only rows that some worker reads are summed.
+        # For a table, only the gradients of `JointRows.rows` are summed.
         rows = [rows_of_table.get(id(v)) for v in model.trainable_variables]
         dense = [
             gradient

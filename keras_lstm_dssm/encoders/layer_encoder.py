@@ -33,7 +33,7 @@ def layer_settings(layer: keras.layers.Layer) -> bytes:
     serialised = _serialise(layer)
     if serialised is None:  # Keras cannot serialise the layer as a whole
         serialised = [_serialise(sublayer) for sublayer in layers]
-    # In a copy of a model, layers have other names. So names are left out.
+    # The layers of a copy of a model have new names. So names are left out.
     names = frozenset(sublayer.name for sublayer in layers)
     lambdas = [
         _describe_code(sublayer.function.__code__)
@@ -58,7 +58,7 @@ def _serialise(layer: keras.layers.Layer) -> Any:
 def _without_names(
     value: Any, names: Container[str], index_of: Mapping[str, int]
 ) -> Any:
-    """Removes names of layers; indices replace the names in connections."""
+    """Removes layer names; between connected layers, indices replace names."""
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
             index_of = {
@@ -88,7 +88,7 @@ def _without_names(
 
 
 def _describe_code(code: CodeType) -> list[Any]:
-    """Describes byte code by values that are equal in all processes."""
+    """Returns a description of byte code that is equal in all processes."""
     constants = [
         _describe_code(constant)
         if isinstance(constant, CodeType)
@@ -105,7 +105,7 @@ def _name_of(value: Any) -> str:
 
 
 class TextBatch(NamedTuple):
-    """Holds the distinct texts of a batch, in place of a `WordBatch`."""
+    """Distinct texts of a batch. Other encoders use a `WordBatch` instead."""
 
     texts: tf.Tensor  # the distinct texts, strings `[distinct]`
     text_index: tf.Tensor  # int32 `[batch]`, index in `texts` of each row
@@ -117,13 +117,13 @@ class TextBatch(NamedTuple):
 
 
 class DistinctTexts:
-    """Finds the distinct texts of a batch, in place of `LetterTrigrams`."""
+    """Finds distinct texts. Other encoders use `LetterTrigrams` instead."""
 
     rules = ("distinct",)
-    """Encoders with equal rules share the `TextBatch` of a batch."""
+    """Encoders with equal `rules` may share a `TextBatch`."""
 
     split = "space"
-    """Rule that separates words."""
+    """Rule that separates words, for `words` and to compare titles."""
 
     def distinct(self, texts: Any) -> TextBatch:
         """Returns the distinct texts of strings `(batch,)`."""
@@ -147,9 +147,9 @@ class LayerEncoder(TextEncoder):
     """Makes an encoder of a Keras layer or model that maps strings to vectors.
 
     `TwoTower(layer, layer)` wraps its arguments, unless they are encoders. Each
-    distinct text of a batch is encoded once. Words are not hashed, and every
-    variable is updated in each training step. A `TextVectorization` must be
-    adapted before training.
+    distinct text of a batch is encoded once. Words are not hashed. Each
+    training step updates every variable; no update is lazy. A
+    `TextVectorization` must be adapted before training.
 
     Args:
         layer: A layer from strings `(batch,)` to float vectors `(batch, d)`,
@@ -162,7 +162,8 @@ class LayerEncoder(TextEncoder):
 
     Call arguments:
         inputs: Strings `(batch,)`.
-        training: Whether a gradient will be computed, default `False`.
+        training: Argument `training` of `layer`, `True` if a gradient will be
+            computed. Default `False`.
 
     Returns:
         `(batch, dimension)`, the vectors of the layer.

@@ -68,7 +68,7 @@ another, in this order."""
 # Probabilities are calibrated on this many top titles of each query.
 _FIRST = 10
 _LEAST_SCALE = 1e-3  # a smaller scale from `calibrate` is not used
-# Share of the relevant titles at rank 1 whose probability is above `weak`.
+# Of the relevant titles at rank 1, this share has a probability > `weak`.
 _NOT_WEAK = 0.9
 
 
@@ -185,8 +185,9 @@ def measure_hybrid(
 ) -> Measured:
     """Measures a hybrid of a `TwoTower` and BM25, and each of its parts alone.
 
-    The weights are fitted to dev. If there is no dev, or dev is measured, the
-    weights are those of `stored`, or by default those of `HybridSettings`.
+    The weights are fitted to dev of `settings.dev`, by default of `collection`.
+    If there is no dev, or dev is measured and `settings.dev` is not set, the
+    weights come from `stored`, or by default from `HybridSettings`.
 
     `Measured.about` has `hybrid_settings` and `calibration`. If the weights are
     fitted, it also has `hybrid_dev`.
@@ -278,7 +279,7 @@ def fit_hybrid(
     measure: str,  # measure of the results on dev; no effect on the weights
     queries: Sequence[str] = (),
 ) -> FittedHybrid:
-    """Fits a hybrid's weights to dev, scaled so that scores are log-odds."""
+    """Fits weights to dev; scales the weights so that scores are log-odds."""
     titles = tuple(dev.documents.values())
     settings = settings.replace(
         bm25_words=settings.bm25_words or default_terms(titles)
@@ -300,7 +301,7 @@ def fit_hybrid(
         for rows, judged in candidates:
             judged.parts[:, -1] = -title_hubness[rows]
         weights = _fit_parts(lists, names)
-    if not weights.any():  # no part ranks relevant titles higher
+    if not weights.any():  # no part ranks relevant titles above others
         weights = np.array([*settings.of_parts(names).weights.values()])
     hits = [_first_hits(judged, weights) for judged in lists]
     scores, relevant = map(np.concatenate, zip(*hits, strict=True))

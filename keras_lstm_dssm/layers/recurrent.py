@@ -65,7 +65,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Time steps per iteration; its overhead takes as long as two steps."""
+"""Steps per loop iteration, whose overhead takes the time of two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -99,7 +99,7 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         (
             tf.constant(0),
             {name: now[name] for name in cell.state_names},
-            tf.repeat(now["y"], _STEPS, axis=0),  # read if there is one step
+            tf.repeat(now["y"], _STEPS, axis=0),  # the result for one step
         ),
     )
     last = tf.math.floormod(remaining - 1, _STEPS)
@@ -126,7 +126,7 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell from states of zero; returns `names` as arrays over time."""
+    """Runs a cell from zero states; returns activations `names` over time."""
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
         return {
@@ -215,7 +215,7 @@ def run_with_gradient(
         now = run_forward(cell, weights, packed, cell.activation_names)
 
         def gradient(error: tf.Tensor) -> list[tf.Tensor]:
-            # If a gather follows, the error is a `tf.IndexedSlices`.
+            # If a gather reads the outputs, `error` is a `tf.IndexedSlices`.
             error = tf.convert_to_tensor(error)
             dz, by_weight = backpropagate_through_time(
                 cell, weights, packed, now, error, truncate, at_all_steps
@@ -261,8 +261,9 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # Rows that end at t get no errors from later steps. They start with the
-        # error of their last y, or with 0 if `error` is for all y.
+        # A row that ends at t has no error from later steps. The row's first
+        # error is the error of its last y, or 0 with `at_all_steps`, where the
+        # error of each y is added below.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -282,10 +283,11 @@ def backpropagate_through_time(
         start = first - all_rows  # `before` starts at t = 1
         earlier = {n: y[start : start + rows] for n, y in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
-        # `cell.backpropagate` leaves out the gradient through W_rec y(t-1).
+        # `cell.backpropagate` does not compute the error of y(t-1), which comes
+        # through W_rec y(t-1).
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
-            # States before a row's last `truncate` steps count as constants.
+            # The gradient goes back `truncate` steps from a row's last step.
             back = steps.lengths[:rows] - 1 - t
             inside = tf.cast(back < truncate, dz.dtype)[:, tf.newaxis]
             errors = {n: e * inside for n, e in errors.items()}
@@ -327,8 +329,8 @@ class Recurrent(keras.layers.Layer):
 
     The results equal the results of `keras.layers.RNN(cell)`. With
     `return_sequences`, `return_state` or `initial_state`, Keras's layer
-    computes the results, unless the input is a `PackedSequence`. All other
-    results are computed several times as fast as by Keras's layer.
+    computes the results, unless the input is a `PackedSequence`. `Recurrent`
+    computes all other results itself, several times as fast as Keras's layer.
 
     Args:
         cell: `RNNCell` or `PeepholeLSTMCell`.
@@ -345,9 +347,10 @@ class Recurrent(keras.layers.Layer):
 
     Call arguments:
         inputs: `(batch, time, features)`, time at least 1; or a
-            `PackedSequence` of inputs after `project`.
+            `PackedSequence` of results of `project`.
         lengths: int `(batch,)`, the number of steps of each row, at least 1.
-            Default `None`: `time` steps, or the steps of the mask.
+            Default `None`: each row has `time` steps, or the steps for which
+            `mask` is `True`.
         initial_state: List of states, each `(batch, units)`. Default `None`
             for zeros.
         mask: bool `(batch, time)`, `False` for steps to be skipped; an
@@ -359,9 +362,9 @@ class Recurrent(keras.layers.Layer):
     Returns:
         The last output `(batch, units)`. With `return_sequences`, the outputs
         `(batch, time, units)`; past a row's end, the row's last output is
-        repeated. With `return_state`, a list of the output and the states. For
-        a `PackedSequence` with `return_sequences`, a `PackedSequence`; rows
-        keep their order.
+        repeated. With `return_state`, a list of the output and the states. If
+        the input is a `PackedSequence`, `return_sequences` gives a
+        `PackedSequence`. The rows have the order of the input.
 
     Raises:
         InputError: An argument is not supported, or both `lengths` and `mask`
@@ -540,7 +543,7 @@ class Recurrent(keras.layers.Layer):
         return [outputs, *((batch, width) for width in self.cell.state_size)]
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """Returns the mask with `return_sequences`, else `None`."""
+        """Returns the masks of the outputs, as `keras.layers.RNN` does."""
         mask = previous_mask if self.return_sequences else None
         if not self.return_state:
             return mask
@@ -580,9 +583,9 @@ def _pack_any_order(
 class PeepholeLSTM(Recurrent):
     """Runs the LSTM of Palangi et al. 2016, eq. (2), over sequences.
 
-    The weights have the layout of `keras.layers.LSTM`. With `peephole=None`,
-    equal weights give equal outputs. Dropout, other activations, `unroll` and
-    `stateful` are not supported.
+    The weights have the layout of `keras.layers.LSTM`. With `peephole=None` and
+    equal weights, both layers give equal outputs. Dropout, other activations,
+    `unroll` and `stateful` are not supported.
 
     Args:
         units: Number of cells, the width of the output.
@@ -633,7 +636,7 @@ class PeepholeLSTM(Recurrent):
         """Returns the constructor arguments as a dict, for `from_config`."""
         config = super().get_config()
         del config["cell"]
-        # The layer's name, dtype and trainable replace those of the cell.
+        # The layer's name, dtype and trainable replace the cell's values.
         return {**self.cell.get_config(), **config}
 
     @classmethod

@@ -71,8 +71,8 @@ PUBLISHED: dict[str, Published] = {
     "doc2vec": Published((0.227, 0.177, 0.495), (0.083, 0.553, 0.070)),
     "keyvec": Published((0.279, 0.232, 0.619), (0.090, 0.597, 0.079)),
 }
-"""Published metrics by name of the row. Rows of the paper whose vectors were
-downloaded are left out."""
+"""Published metrics by name of the row. The paper's row of public word2vec
+vectors is left out, because these vectors need a download."""
 
 _RECALL = "recall@10"
 _PAPER_COLUMNS = {RETRIEVE: ("p@10", "map", "mrr"), CLUSTER: ("f1", "v", "ari")}
@@ -82,7 +82,7 @@ _KEY_SENTENCES = {
     "salience_precision": "R-precision of p",
     "salience_base_rate": "Share of key sentences",
 }
-"""Metrics on key sentences in `result.json`, with headings of columns."""
+"""Name of a metric in `result.json` -> heading of the metric's column."""
 
 
 def _add_further(

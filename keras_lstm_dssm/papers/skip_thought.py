@@ -78,7 +78,7 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches the word ids of each sentence and of both its neighbours."""
+    """Batches word ids of sentences and of neighbours, which may be empty."""
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
         "sentence": chain.from_iterable(contiguous),
@@ -139,17 +139,17 @@ class SkipThought(keras.Model):
     """Trains an encoder with two decoders: Kiros et al. 2015, section 2.1.
 
     Each decoder is a language model of a neighbouring sentence: a GRU that
-    predicts each word. Its input is the vector of the word before, concatenated
-    with the vector of the encoded sentence. The decoders use the encoder's word
-    vectors, and share a softmax over all words. The model takes word ids
-    `(batch, words)` of `sentence`, `previous` and `next`, padded with 0. It
-    returns -log P of each word of the neighbours.
+    predicts each word. The input of the GRU is the vector of the word before,
+    concatenated with the vector of the encoded sentence. The decoders use the
+    encoder's word vectors, and share a softmax over all words. The model takes
+    word ids `(batch, words)` of `sentence`, `previous` and `next`, padded with
+    0. It returns -log P of each word of the neighbours.
     """
 
     def __init__(
         self,
         encoder: keras.Model,
-        sampled: int = 0,  # random words in the softmax of training; 0: all
+        sampled: int = 0,  # random words in the training softmax; 0: all words
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -239,16 +239,17 @@ class SkipThoughtSystem(DenseSystem):
     """Ranks by the cosine of Skip-Thought vectors of query and title.
 
     An encoder is trained on paragraphs: from the vector of a sentence, two
-    decoders predict the sentences before and after. Words are the first 30 runs
-    of letters and digits of a text, case folded. Words that are rare in the
-    paragraphs share one id. The defaults suit about 44,000 sentences. Kiros et
-    al. 2015 have 74 million sentences, 2,400 units and 20,000 words.
+    decoders predict the sentences before and after. The encoder reads the first
+    30 words of a text. A word is a case-folded sequence of letters and digits.
+    Words that are rare in the paragraphs share one id. The defaults suit about
+    44,000 sentences. Kiros et al. 2015 have 74 million sentences, 2,400 units
+    and 20,000 words.
 
     Args:
         mode: `"uni"`, a GRU that reads left to right; `"bi"`, a GRU of half the
             width in each direction; `"combined"`, a uni and a bi encoder
             trained separately, with concatenated vectors.
-        units: Width of a uni or bi vector; `"combined"` has twice as many.
+        units: Width of a uni or bi vector. A combined vector is twice as wide.
         embedding: Width of the word vectors.
         vocabulary: Largest number of word ids, including padding, unknown words
             and the end of a sentence.
@@ -263,7 +264,8 @@ class SkipThoughtSystem(DenseSystem):
         encoders: Models that encode strings, by name: `"uni"`, `"bi"` or both.
         history: For each encoder, the mean -log P of a word in each epoch. A
             sampled softmax gives lower values than a full softmax.
-        seconds: Duration of the training, even if the encoders were cached.
+        seconds: Duration of the training; for cached encoders, of the training
+            that made the cached files.
 
     Reference: Kiros et al. 2015, "Skip-Thought Vectors".
 
@@ -420,12 +422,11 @@ class SkipThoughtSystem(DenseSystem):
         }
 
 
-# To increment when the code makes other paragraphs of the same packages.
-PROSE_FORMAT = 1
+PROSE_FORMAT = 1  # increment when a change of this code changes the paragraphs
 
 
 def api_paragraphs() -> list[list[str]]:
-    """Reads the prose of the docstrings that API search is made from.
+    """Reads the prose of the docstrings from which the data set `api` is made.
 
     Sentences that are queries of dev or test are left out.
     """
@@ -465,7 +466,8 @@ def _new_paragraphs(
 ) -> Iterator[list[str]]:
     """Yields runs of two or more sentences.
 
-    Each run has a sentence that is new, and no sentence that is held out.
+    Each run has at least one sentence that no earlier run has. No run has a
+    sentence that is held out.
     """
     known: set[str] = set()
     for doc in dict.fromkeys(docs):

@@ -1,4 +1,4 @@
-"""A local server with TF Serving's services, and clients of such servers.
+"""A local server with the services of TF Serving, and clients.
 
 `PredictionServer` answers over gRPC and HTTP; `Bounds` and `Security` are its
 options. `Client`, `AsyncClient` and `HttpClient` send requests to this server

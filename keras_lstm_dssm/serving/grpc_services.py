@@ -172,11 +172,11 @@ class Health(HealthServicer):
 
 
 class Calls(grpc.aio.ServerInterceptor):
-    """Checks tokens, and limits the number and arrival time of gRPC calls."""
+    """Checks tokens; limits the number of calls and the wait for messages."""
 
-    # The class reads and parses messages itself. grpc.aio would wait for them
-    # without a time limit (`test_calls_without_a_message`), and would send a
-    # traceback if one cannot be parsed.
+    # The class reads and parses messages itself. grpc.aio would wait for a
+    # message without a time limit (`test_calls_without_a_message`), and would
+    # send a traceback if a message cannot be parsed.
 
     def __init__(
         self,
@@ -303,7 +303,7 @@ def _run(handler: Any, data: bytes) -> bytes:
 def add_services(
     server: grpc.aio.Server, predictions: Predictions, health: Health
 ) -> None:
-    """Adds all services to a server with the interceptor `Calls`."""
+    """Adds all services; the server must have the interceptor `Calls`."""
     add_PredictionServiceServicer_to_server(predictions, server)
     add_ModelServiceServicer_to_server(predictions, server)
     add_HealthServicer_to_server(health, server)

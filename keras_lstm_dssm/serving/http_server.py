@@ -1,7 +1,8 @@
 """The HTTP server: time limits of connections, checks of requests, routes.
 
-`Connection` limits the time in which a client sends a request or reads a reply.
-`Guard` checks host, token and size of each request. `HttpServer` runs both.
+`Connection` limits the time for the head of a request and for the reply.
+`Guard` checks host, token and size of each request, and limits the time for the
+body. `HttpServer` runs both.
 """
 
 import asyncio
@@ -402,8 +403,8 @@ class HttpServer:
 def listening_socket(host: str, port: int) -> socket.socket:
     """Returns a socket that listens on a port; 0 takes a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only with IPPROTO_TCP does asyncio turn off Nagle's algorithm, which would
-    # delay small messages.
+    # Nagle's algorithm would delay small messages. asyncio turns the algorithm
+    # off only if the socket has IPPROTO_TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

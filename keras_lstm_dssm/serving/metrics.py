@@ -29,8 +29,8 @@ class RequestMetrics:
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        # Labels -> counters, and (histogram, its units per second). This cache
-        # avoids prometheus-client's slow search for the metrics of labels.
+        # Labels -> counters, and histograms with their units in a second. This
+        # cache avoids prometheus-client's slow search for metrics by labels.
         self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}
@@ -49,8 +49,8 @@ class RequestMetrics:
             registry=self._registry,
             buckets=_BUCKETS,
         )
-        # The next two names are TF Serving's (`servables/tensorflow/util.cc`),
-        # for dashboards of TF Serving.
+        # The next two metrics have the names of TF Serving's metrics, so that
+        # dashboards of TF Serving show them (`servables/tensorflow/util.cc`).
         self._tf_serving_requests = self._prometheus.Counter(
             _TF_SERVING_COUNT,
             "The total number of requests.",

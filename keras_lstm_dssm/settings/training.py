@@ -57,7 +57,7 @@ class ReplaySpec(NamedTuple):
 
     @classmethod
     def parse(cls, replay: Any) -> "ReplaySpec | None":
-        """Parses "old.tsv:0.2", or a pair of log and share; keeps `None`."""
+        """Parses "old.tsv:0.2", or a pair (log, share); `None` gives `None`."""
         if replay is None:
             return None
         is_text = isinstance(replay, str)
@@ -88,8 +88,8 @@ class TrainingConfig(Settings):
     Attributes:
         data: Clicks: `"api"`, `"api_sentences"`, a data folder of
             lstm-dssm-prepare or another BEIR folder, click files (.tsv,
-            .tsv.gz, globs), or several of these, separated by commas. For a
-            KeyVec: documents, `"api_documents"` or a folder of documents. Pair
+            .tsv.gz, globs), or several of these, separated by commas. A KeyVec
+            learns from `"api_documents"` or from a folder of documents. Pair
             scorers learn from the judged lists of a BEIR folder, or from clicks
             with mined negatives. `word_sum` takes no data. In Python also a
             `ClickLog`, an iterable of (query, title), or a `DocumentFolder`.
@@ -98,26 +98,29 @@ class TrainingConfig(Settings):
             recipe of the run `init`.
         validation: Two towers: click files on which the loss is measured after
             each epoch.
-        dev: Data on which epochs are evaluated; the best epoch is the model.
-            Two towers: `"api"` or a BEIR folder, whose whole corpus is searched
-            for the dev queries. Pair scorers: `"api_sentences"` or a BEIR
-            folder, whose judged lists of dev are reranked. KeyVec:
-            `"api_documents"` or a folder of documents; without `dev`, the loss
-            on the split dev of `data` is measured. In Python also a
-            `Collection`, a `Task` or a `ClusterTask`.
+        dev: Data on which the model is evaluated after epochs. The training
+            returns the model of the best epoch. Two towers: `"api"` or a BEIR
+            folder, whose whole corpus is searched for the dev queries. Pair
+            scorers: `"api_sentences"` or a BEIR folder, whose judged lists of
+            dev are reranked. KeyVec: `"api_documents"` or a folder of
+            documents; without this option, the loss of a KeyVec is measured on
+            the split dev of `data`. In Python also a `Collection`, a `Task` or
+            a `ClusterTask`.
         select: With `dev`: the measure that decides which epoch is best, by
             default mrr@10. The measures f1, v, ari and ami are for a KeyVec.
         every: With `dev`: number of epochs from one evaluation to the next.
         patience: With `dev`: the training stops after this number of
-            evaluations without a better value. By default two towers take the
-            patience of the recipe (`best`: 3), and other models never stop
-            early. For a KeyVec without `dev`: the training stops after this
-            number of epochs without a smaller loss on the split dev, and the
-            best epoch becomes the model. By default the patience of the recipe.
-        min_relevant: For a BEIR folder without clicks: grade from which a
-            judged title of the training split counts as clicked.
-        max_bad_lines: Largest number of bad lines of click files, or of
-            documents, to skip; with more bad lines the training does not start.
+            evaluations without a better value of `select`. By default two
+            towers take the patience of the recipe (`best`: 3), and other models
+            never stop early. For a KeyVec without `dev`: the training stops
+            after this number of epochs without a smaller loss on the split dev,
+            and returns the model of the best epoch. The default is then the
+            patience of the recipe.
+        min_relevant: For a BEIR folder: lowest grade of a relevant title. If
+            the folder has no clicks, the relevant titles of the training split
+            count as clicked.
+        max_bad_lines: Largest number of bad lines to skip, in click files or in
+            documents.jsonl; with more bad lines the training does not start.
         negatives_from: Pair scorers trained on click files: folder of a run of
             two towers, which find the negatives (titles near the query). By
             default BM25 finds the negatives. In Python also a `TwoTower`.
@@ -127,12 +130,13 @@ class TrainingConfig(Settings):
             two towers) compare sentences with the summary. `"lead"` takes the
             first sentences. In Python also a `TwoTower` or `DocumentTargets`.
         teacher: `word_sum` and `best_words`: folder of lstm-dssm-teach. Word
-            vectors are fitted to its vectors.
+            vectors are fitted to the teacher's vectors.
         replay: With `init`, two towers: old click files, a colon and the number
             of old clicks that each epoch draws for each new click, such as
             old.tsv:0.2. In Python also a pair of log and number.
-        init: Folder of an earlier run: the new run starts from its weights, by
-            default with its recipe (docs/train.md). In Python also a model.
+        init: Folder of an earlier run. The new run starts from the weights of
+            the earlier run, by default with the same recipe (docs/train.md). In
+            Python also a model.
         seed: Seed of the weights, the order of the data and all random draws.
         titles: Two towers: titles in addition to the titles of `data`, for the
             statistics of words and for synthetic pairs.
@@ -236,7 +240,7 @@ class TrainingConfig(Settings):
             )
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raises `InputError` if a set option has no effect."""
+        """Raises `InputError` if an option in `options` has no effect."""
         names = {
             field.name
             for field in dataclasses.fields(self)
@@ -319,8 +323,8 @@ class TrainingConfig(Settings):
     ) -> "TrainingConfig":
         """Makes the options of a run from the content of `config.json`.
 
-        `options` are the options that config.json never has. Raises `KeyError`
-        if any other option is missing in `values`.
+        `options` are options that `config.json` never stores. Raises `KeyError`
+        if an option of `stored_names` is missing in `values`.
         """
         stored = {name: values[name] for name in cls.stored_names()}
         stored["recipe"] = recipe_from_dict(stored["recipe"])

@@ -145,8 +145,8 @@ def read_data(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _move_files(source: Path, target: Path) -> None:
     """Replaces the files of a data folder, `data.json` last."""
-    # If the program is interrupted, `data.json` does not have the new sources
-    # yet, so the same `--append` can be run again.
+    # `--append` refuses logs that `data.json` lists. `data.json` comes last, so
+    # the same `--append` can be run again if the program is interrupted.
     files = [path for path in source.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: path.name == DATA_FILE):
         flush_to_disk(path)
@@ -182,7 +182,8 @@ class _Builder:
         import duckdb
 
         self.settings, self.report, self.work = settings, report, work
-        # The output folder, and its `data.json` as it was before an `--append`.
+        # `before`: the output folder. `data`: content of `data.json` before an
+        # `--append`; {} for a new folder.
         self.before, self.data = before, data or {}
         self.con = duckdb.connect()
         self.con.execute(
@@ -248,7 +249,7 @@ class _Builder:
 
     @property
     def name(self) -> str:
-        """Name of the log in messages."""
+        """Name in messages: of the log, or else of the folder or catalogue."""
         settings = self.settings
         sources = settings.clicks, settings.ubi, self.before, settings.catalogue
         return _name(next(s for s in sources if s is not None))
@@ -396,7 +397,7 @@ class _Builder:
         con = self.con
         stored = folders.stored_logs(self.before, self.old_logs)
         folder = self.work / folders.LOGS
-        # A file keeps the order of the rows, from which `n` is computed.
+        # `n` is computed from a row's position in a file, so rows go to files.
         for part, log in enumerate(opened, self.old_logs + 1):
             stored.append(folders.write_rows(con, folder, part, log.rows))
         self.new_logs = len(opened)
@@ -430,7 +431,7 @@ class _Builder:
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
         has_times = all(log.has_time for log in opened)
-        # Times are compared by hours: UBI has times of searches, not of clicks.
+        # Times are rounded down to hours, as UBI has only times of searches.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
@@ -439,13 +440,13 @@ class _Builder:
         # The number of equal clicks is compared with the size of the smaller
         # log. Without times, clicks are often equal by chance, so the number is
         # compared with the size of the larger log.
-        smaller = "least" if has_times else "greatest"
-        ((equal, most),) = self.con.execute(f"""
-            SELECT sum(least(a, b)), {smaller}(sum(a), sum(b)) FROM (
+        least_or_greatest = "least" if has_times else "greatest"
+        ((equal, log_size),) = self.con.execute(f"""
+            SELECT sum(least(a, b)), {least_or_greatest}(sum(a), sum(b)) FROM (
               SELECT {first} AS a, {second} AS b FROM entry
               WHERE weight > 0 AND id IS NOT NULL AND part > {self.old_logs}
               GROUP BY lower(trim(q)), id, {hour})""").fetchall()
-        if equal and equal >= _SAME_CLICKS * most:
+        if equal and equal >= _SAME_CLICKS * log_size:
             names = " and ".join(log.name for log in opened)
             raise InputError(
                 f"{names}: found {int(equal):,} clicks in both logs, expected"
