@@ -2,10 +2,10 @@
 
     python -m benchmarks.retriever METHOD FOLDER QUERIES
 
-measures one method of search in a process of its own, so that the memory of
-other methods does not count. METHOD is `float32`, `int8` or `numpy`, see
-`measure_search`. QUERIES is the number of queries to search for. The function
-`write_retrievers` writes FOLDER.
+This command measures one method of search in a process of its own, so that the
+memory of other methods does not count. METHOD is `float32`, `int8` or `numpy`,
+see `measure_search`. QUERIES is the number of queries to search for. The
+function `write_retrievers` writes FOLDER.
 """
 
 import json
@@ -149,10 +149,10 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Returns kind of retriever -> its recall, for each number of results k.
+    """Returns kind of retriever -> `recall@k` -> recall.
 
-    Recall is the share of the k titles with the largest cosines that are among
-    the first k results of the retriever.
+    The k best titles have the largest cosines. Recall is the share of these k
+    titles that the retriever finds among its first k results.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")

@@ -40,14 +40,17 @@ KERAS_FORMS = {
     "keras_segments": keras_towers.SegmentTower,
     "keras_padded": keras_towers.PaddedTower,
 }
-"""Name of a result -> model. The result `keras` is the faster of the two."""
+"""Result -> tower. The result `keras` is the faster of these two results."""
 TORCH_FORMS = {
     "torch_one_thread": "one thread",
     "torch_all_threads": "all threads",
 }
-"""Name of a result -> key of `THREADS`. `torch` is the faster result."""
+"""Result -> key of `THREADS` in `benchmarks.measure`.
 
-_COUNTED_BATCHES = 8  # batches whose estimated minimum times are averaged
+The result `torch` is the faster of these two results.
+"""
+
+_COUNTED_BATCHES = 8  # batches whose minimum times are estimated and averaged
 
 CELL_COUNTS = (48, 96, 192, 384)
 TITLE_WORDS = (3, 6, 12, 24)
@@ -55,7 +58,7 @@ BATCH_FACTORS = (0.25, 0.5, 1, 2, 4)
 
 HASHING = LetterTrigrams()
 
-# Kind of operations -> ends of the names of their types in TensorFlow.
+# Kind of operations -> suffixes of operation types in TensorFlow.
 _KINDS = {
     "matrix products": ("MatMul",),
     "rows of tables and words": (
@@ -220,8 +223,8 @@ def tower_works(
 def compared(rates: Mapping[str, float], unit: str) -> dict[str, Any]:
     """Returns the rate of each model, and ratios.
 
-    `ratio_NAME` is our rate divided by the rate of the peer NAME, and
-    `ratio_exported` the rate of our exported encoder divided by ours.
+    `ratio_NAME` is the rate `ours` divided by the rate of the peer NAME.
+    `ratio_exported` is the rate of our exported encoder divided by `ours`.
     """
     rates = dict(rates)
     for library, names in (("keras", KERAS_FORMS), ("torch", TORCH_FORMS)):
@@ -254,7 +257,10 @@ def batches_of(log: ClickLog, batch_size: int, steps: int) -> tf.data.Dataset:
 def measure_profile(
     log: ClickLog, batch_size: int, steps: int, rounds: int
 ) -> dict[str, Any]:
-    """Times steps of several sizes, and each kind of operation, in ms."""
+    """Times each kind of operation, and training steps, in milliseconds.
+
+    The steps differ in the number of cells, words of a title, or clicks.
+    """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]
     growth = {

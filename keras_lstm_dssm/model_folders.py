@@ -83,7 +83,7 @@ MODELS_CONFIG = "models.config"
 
 
 def read_models_config(path: str | os.PathLike[str]) -> ModelServerConfig:
-    """Reads a text file of a `ModelServerConfig`, if there is a file."""
+    """Reads a config in text form; without a file, the config is empty."""
     path = Path(path)
     config = ModelServerConfig()
     expected = (
@@ -134,7 +134,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by the policy in `config`, else the `latest` newest."""
+    """Selects versions by `config`; without a policy, the `latest` newest."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

@@ -16,7 +16,7 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""Columns of the embedding for each cell, because our LSTM has three gates."""
+"""Embedding columns for each cell. Our LSTM has three, one for each gate."""
 
 HASHING = LetterTrigrams()
 

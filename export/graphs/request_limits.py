@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 MAX_HITS = 2**20
-"""Maximum number of results of a request: rows times the largest k, or, for the
-signature `keys` of a KeyVec, rows times the largest n. A request of a single
-row may exceed this maximum."""
+"""Maximum number of results of a request: the number of rows times the largest
+k of a row. The signature `keys` of a KeyVec has n in place of k. A request of a
+single row may exceed this maximum."""
 
 MAX_EXPLAINED = 2**22
 """Maximum size of a request for `explained`: k times the text's bytes, summed
@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Extracts this module's line from an error; else returns the message."""
+    """Returns this module's line if `message` has it, else `message`."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 
@@ -63,7 +63,10 @@ def with_equal_rows(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def refuse_many_hits(
-    text: tf.Tensor, width: tf.Tensor, widest: int, name: str = "k"
+    text: tf.Tensor,
+    width: tf.Tensor,  # number of results of each row
+    widest: int,  # largest possible `width`
+    name: str = "k",  # name of `width` in the message
 ) -> list[tf.Tensor]:
     """Returns `text` and `width`; rejects a request for too many results."""
     rows = tf.shape(text, tf.int64)[0]
@@ -100,7 +103,7 @@ def refuse_long_titles(
 def refuse_long_reasons(
     text: tf.Tensor,
     k: tf.Tensor,  # number of results of each row
-    max_bytes: int | None,  # bytes of a text that the model reads; None for all
+    max_bytes: int | None,  # maximum of bytes read from a text; None: all
 ) -> tf.Tensor:
     """Returns `text`; rejects a request if its explanations may be too long."""
     sizes = tf.strings.length(text)

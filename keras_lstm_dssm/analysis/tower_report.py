@@ -1,4 +1,4 @@
-"""The report of two towers: results, and section V-A of Palangi et al. 2016."""
+"""The report of two towers: results and analyses (Palangi et al. 2016, V-A)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -146,10 +146,10 @@ def _topics_section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
         f"The table has words of {len(queries):,} queries. A word "
-        "belongs to a cell if it changes the cell in a query in which the cell "
-        f"is among the {settings.topic_cells} most active. A number in "
-        "brackets says how often the word does so, if more than once. The "
-        "cells with the most "
+        "belongs to a cell if the word changes the cell in a query that has "
+        f"the cell among its {settings.topic_cells} most active cells. A "
+        "number in brackets says how often the word changes the cell in these "
+        "queries, if more than once. The cells with the most "
         "words come first. Each row has the words that distinguish its cell "
         "from other cells. Look for cells whose words belong together in "
         "meaning. Words that share letters have similar vectors in any encoder "
@@ -205,13 +205,13 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
     return Section(
         "The paper's claims as numbers",
         [Table(header, rows[n], CLAIM_LABELS[n]) for n in rows if rows[n]],
-        "Chance is the mean value of random draws. Where the model chooses "
-        "words, a draw takes as many random words from each text as the model "
-        "chooses. For the claims about the words of a cell, a draw gives each "
-        "text the active cells of another text. All p-values are two-sided. "
-        "For a share of a cosine, the p-value comes from a randomisation test; "
-        "all others come from the draws. The last column is the number of "
-        "words or texts. If "
+        "Chance is the mean value of random draws. For a claim about words "
+        "that the model chooses, such as keywords, a draw takes random words "
+        "from each text, as many as the model chooses. For a claim about the "
+        "words of one cell, a draw gives each text the active cells of another "
+        "text. All p-values are two-sided. For a share of a cosine, the "
+        "p-value comes from a randomisation test. All other p-values come from "
+        "the draws. The last column is the number of words or texts. If "
         "untrained encoders show an effect, too, the effect does not come from "
         "training. For example, a short word has few trigrams, and therefore "
         "changes the vectors of any encoder little.",
@@ -277,10 +277,10 @@ def _parts_section(model: TwoTower, vectors: list[np.ndarray]) -> Section:
         f"A text's vector has {whole.stop} numbers. The first part is the "
         "final output of an LSTM. The second part is a sum of trained vectors, "
         "one for each letter trigram. The third part, the sketch, is an "
-        "untrained random projection of the words. The last part is one "
-        "number. It makes the norm of the sketch and this number together "
-        "equal for short and for long titles. A share is a part's share of the "
-        "vector's "
+        "untrained random projection of the words. The fourth part, the length "
+        "norm, is one number. The third and the fourth part together have the "
+        "same norm for every text. A fifth part, if present, is a sum of "
+        "word vectors. A share is a part's share of the vector's "
         "squared norm. The cosine is the sum of what the parts add. Only the "
         "LSTM has cells: activations, active cells, keywords and topics "
         "describe the LSTM.",
@@ -403,8 +403,9 @@ def _words_section(
     if states:
         text = (
             f"A count says how many of the {settings.cells} most active cells "
-            "a word changes: the output of such a cell changes at the word by "
-            f"at least {settings.change:g} of its final value. The word that "
+            "a word changes. A word changes a cell if the cell's output "
+            f"changes at the word by at least {settings.change:g} of the final "
+            "output. The word that "
             "is read first changes every cell, and so has no count. Keywords "
             f"are bold: they change more than {settings.share:.0%} of the "
             f"{settings.cells} cells in each direction of reading. " + text
@@ -417,9 +418,9 @@ class ReportTexts(NamedTuple):
     """Texts of a data set for a report."""
 
     titles: list[str]  # distinct titles, in the order of the data
-    pairs: list[Pair]  # a query, and a clicked title or the one judged best
+    pairs: list[Pair]  # a query, and a clicked title or the best judged title
     contexts: list[str]  # clicks as "QUERY TITLE"; without clicks, the titles
-    bad_lines: dict[str, int]  # numbers of skipped lines by reason
+    bad_lines: dict[str, int]  # reason -> number of skipped lines
 
 
 def read_report_texts(

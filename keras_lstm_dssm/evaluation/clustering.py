@@ -47,7 +47,8 @@ def k_means(
 ) -> np.ndarray:
     """Scales vectors to length 1; returns their k-means clusters, int `[n]`.
 
-    If fewer vectors than `clusters` are distinct, each of these is a cluster.
+    If there are fewer distinct vectors than `clusters`, each distinct vector is
+    a cluster.
     """
     if not 1 <= clusters <= vectors.shape[0]:
         raise InputError(
@@ -155,7 +156,7 @@ class ClusterTask(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers of documents and of classes, by name."""
+        """Name of a count -> count of documents or of classes."""
         counts = Counter(self.classes.values())
         return {
             "documents": len(self.documents),
@@ -179,8 +180,9 @@ class ClusterTask(NamedTuple):
         return system.encode_document is not None
 
     def measure(self, system: System) -> tuple[None, QueryMeasures]:
-        """Returns `None` (clusters have no run), and seed -> measure -> value.
+        """Returns `None`, and k-means seed -> measure -> value.
 
+        `None` takes the place of a run, because clusters rank no documents.
         Raises `InputError` for a system without vectors of documents.
         """
         encode = system.encode_document

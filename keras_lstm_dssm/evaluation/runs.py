@@ -51,8 +51,8 @@ class TieBreaker:
     ) -> dict[str, float]:
         """Returns document id -> score of one query, best first.
 
-        `scores[i]` belongs to `document_ids[positions[i]]`. By default, all
-        documents have a score.
+        `scores[i]` belongs to `document_ids[positions[i]]`. Without
+        `positions`, `scores[i]` belongs to `document_ids[i]`.
         """
         scores = np.asarray(scores, np.float32)
         if not np.isfinite(scores).all():
@@ -86,7 +86,7 @@ def rank_lists(lists: ListScores) -> Run:
     }
 
 
-_FOLD = 64  # above `_FOLD * k` scores, `kth_largest` compares groups first
+_FOLD = 64  # with more than `_FOLD * k` scores, `kth_largest` makes groups
 
 
 def kth_largest(scores: np.ndarray, k: int | None) -> float:
@@ -94,8 +94,9 @@ def kth_largest(scores: np.ndarray, k: int | None) -> float:
     if k is None or k >= len(scores):
         return -np.inf
     if len(scores) > _FOLD * k:
-        # A group has 16 scores. At least k groups have a score as large as the
-        # k-th largest maximum, so lower scores are not among the k largest.
+        # A group has 16 scores. Let m be the k-th largest of all groups'
+        # maxima. At least k scores are m or more, so scores below m are not
+        # among the k largest.
         maxima = scores[: len(scores) // 16 * 16].reshape(16, -1).max(axis=0)
         scores = scores[scores >= kth_largest(maxima, k)]
     return float(np.partition(scores, len(scores) - k)[len(scores) - k])

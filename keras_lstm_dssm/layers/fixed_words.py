@@ -42,10 +42,11 @@ class WordSketch(Configured, keras.layers.Layer):
     the same start.
 
     The vector of a text is the sum of the vectors of the words. Let x and y be
-    the bags of words and starts of two texts, weighted by w. The inner product
-    of the texts' vectors, divided by `units`, approximates x . y with an error
-    of about |x| |y| / sqrt(units). x . y is the sum of the IDFs of the words
-    and starts that both texts contain.
+    the bags of words of two texts. A bag has a number for each word and each
+    start: the count in the text, times w. The inner product of the texts'
+    vectors, divided by `units`, approximates x . y with an error of about
+    |x| |y| / sqrt(units). If no word or start occurs twice in a text, x . y is
+    the sum of the IDFs of the words and starts that both texts contain.
 
     The layer stores no vocabulary. No weight is trained; `adapt` sets w.
 
@@ -53,7 +54,8 @@ class WordSketch(Configured, keras.layers.Layer):
         units: Width of a vector.
         buckets: Number of counters of document frequencies. Words that share
             a counter count as one word. Default 131,072.
-        start: Number of trigrams in a word's start. Default 3: four letters.
+        start: Number of trigrams in a word's start. Default 3: four letters, as
+            in `#br`, `bra`, `rac` for `bracket`.
         seed: Random seed of the signs. A query encoder and its document encoder
             need the same seed. Default 0.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -242,7 +244,7 @@ class Rows(keras.layers.Layer):
         self.scales.assign(scales[order])
 
     def call(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns vectors, 0 for unknown keys, and whether keys are known."""
+        """Returns vectors (0 for unknown keys), and whether keys are known."""
         index = tf.minimum(
             tf.searchsorted(self.keys.value, keys), self.count - 1
         )
@@ -296,7 +298,7 @@ class WordRows(Configured, keras.layers.Layer):
         self.build((None,))
 
     def call(self, words: WordBatch) -> tf.Tensor:
-        """Returns rows of known words; adds trigrams' rows for other words."""
+        """Returns word rows; for unknown words, the sums of trigram rows."""
         rows, known = self.of_words(word_keys(words))
 
         def with_unknown() -> tf.Tensor:

@@ -27,7 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8  # marks `None`; no part of a batch has this dtype
+_MARKER_DTYPE = tf.uint8  # of tensors in place of `None`; no other is uint8
 
 
 class Hasher:
@@ -96,9 +96,9 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Raises `InputError` if known numbers differ. When the graph runs, the
-    returned operation checks the unknown numbers, and raises
-    `tf.errors.InvalidArgumentError`.
+    Raises `InputError` if the static shapes have different numbers. When the
+    graph runs, the returned operation checks the numbers that were unknown, and
+    raises `tf.errors.InvalidArgumentError`.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     counts = {name: part.shape[0] for name, part in parts.items()}
@@ -114,7 +114,7 @@ def check_rows(**parts: Any) -> Any:
 
 
 def relative_weights(model: Any, weights: tf.Tensor | None) -> tf.Tensor | None:
-    """Divides a batch's weights, if any, by their mean."""
+    """Divides a batch's weights by their mean, unless losses are summed."""
     if weights is None or getattr(model.loss, "reduction", None) == "sum":
         return weights
     # The mean loss, which Keras computes, is then sum(w loss) / sum(w).
@@ -175,7 +175,7 @@ class OneProcess:
         return titles
 
     def all_clicked(self, batch: Any) -> tuple[tf.Tensor, Any]:
-        """Returns all clicked titles, and where those of this process begin."""
+        """Returns all clicked titles, and where this process's titles begin."""
         return batch.candidates[:, 0], 0
 
     def sum(
@@ -185,7 +185,7 @@ class OneProcess:
         return loss, gradients
 
     def weigh(self, loss: tf.Tensor, batch: Any) -> tf.Tensor:
-        """Returns the loss; `JointStep` multiplies it by the worker's share."""
+        """Returns the loss; `JointStep` multiplies it by `JointBatch.share`."""
         return loss
 
 
@@ -286,8 +286,8 @@ class TextModel(BuiltModel):
         Args:
             x: `tf.data.Dataset` of batches of examples, or a tuple of lists;
                 see the class.
-            batch_size: Examples in a batch of lists. Default: 128 triples
-                of a `PairScorer`, 32 documents of a `KeyVec`.
+            batch_size: Number of examples in a batch, if x is lists. Default:
+                128 triples for a `PairScorer`, 32 documents for a `KeyVec`.
             epochs: See `keras.Model.fit`.
             verbose: See `keras.Model.fit`.
             callbacks: See `keras.Model.fit`.
@@ -295,11 +295,10 @@ class TextModel(BuiltModel):
                 epoch.
             shuffle: Whether to shuffle lists, in a new order for each epoch.
                 Default `True`.
-            **kwargs: See `keras.Model.fit`: `initial_epoch`,
-                `steps_per_epoch`, `validation_steps`, `validation_freq`; and
-                `sample_weight` for lists of pairs or triples: a number of 0 or
-                more for each example. The loss of a batch is
-                sum(w loss) / sum(w).
+            **kwargs: `initial_epoch`, `steps_per_epoch`, `validation_steps`
+                and `validation_freq`, see `keras.Model.fit`. For lists of pairs
+                or triples, also `sample_weight`: a number w of 0 or more for
+                each example. The loss of a batch is sum(w loss) / sum(w).
 
         Returns:
             The history: the metrics of each epoch, see the class.
@@ -309,8 +308,8 @@ class TextModel(BuiltModel):
                 length; labels, class weights or `validation_split` are given;
                 or the model needs a call of `adapt` or `pretrain`.
             tf.errors.InvalidArgumentError: The loss is NaN or infinite, or the
-                parts of a batch have different numbers of rows. The weights
-                do not change in this training step.
+                parts of a batch have different numbers of rows. The model's
+                weights do not change in this training step.
         """
         self._check_ready()
         self._refuse(
@@ -382,9 +381,9 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function; after each call, the variables hold W."""
-        # W are the weights. Within a call, the variables hold the point where
-        # Nesterov's method takes the gradient (Palangi et al. 2016, eq. 6).
+        """Makes a train function; after a call, variables hold the weights."""
+        # Within a call, the variables hold the point where Nesterov's method
+        # takes the gradient (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(

@@ -70,7 +70,7 @@ class ModelVersions:
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
-        # Replaced as a whole, so that the labels fit the versions.
+        # This tuple is replaced as a whole, so that labels fit versions.
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
@@ -78,7 +78,7 @@ class ModelVersions:
         self._broken: dict[int, int] = {}
 
     def states(self) -> dict[int, VersionState]:
-        """Returns the states of all versions, also unloaded, newest first."""
+        """Returns version -> state, also of unloaded versions, newest first."""
         return dict(sorted(self._states.copy().items(), reverse=True))
 
     def errors(self) -> list[str]:
@@ -123,7 +123,7 @@ class ModelVersions:
         self._loaded = {}
 
     def unload(self, expected: Mapping[int, Path]) -> bool:
-        """Unloads versions that are not expected; returns whether it did so."""
+        """Unloads unexpected versions; returns whether any were unloaded."""
         versions = self.available.versions
         surplus = versions.keys() - expected.keys()
         # The old versions stay until an expected version is available, as with
@@ -171,7 +171,7 @@ class ModelVersions:
         self.available = self.available._replace(versions=remaining)
 
     def _end(self, version: int, unloading: VersionState) -> None:
-        # The state may be that of a new version, exported with the same number.
+        # A new version with the same number may have replaced the state.
         if self._states[version] is unloading:
             self._states[version] = VersionState(ModelVersionStatus.END)
             _LOG.info("%s version %d: unloaded", self.name, version)
@@ -212,7 +212,7 @@ def _file_states(folder: Path) -> list[tuple[int, ...]]:
 
 
 def _last_change(folder: Path) -> int:
-    """Returns the time of a folder's newest change, in nanoseconds, or 0."""
+    """Returns when a folder last changed, in nanoseconds; 0 on an error."""
     try:
         return max(mtime for *_, mtime, _ in _file_states(folder))
     except OSError:  # a file is being removed
@@ -441,7 +441,7 @@ class ModelRegistry:
     def find_together(
         self, names: Sequence[str], version: int | None = None
     ) -> list[Servable]:
-        """Returns models in `version`, by default the newest that all have."""
+        """Returns models in `version`, by default the newest common version."""
         served = self._served  # another thread may replace the attribute
         by_model = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, by_model))
@@ -455,7 +455,7 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns the names of a model and of its signature, "" if unknown."""
+        """Returns model and signature names, "" for each unknown name."""
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():
@@ -477,7 +477,10 @@ class ModelRegistry:
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
-        """Returns the Unix time of the newest version's files; 0 if removed."""
+        """Returns when the newest version last changed, in Unix time.
+
+        Returns 0 if the folder of the version has been removed.
+        """
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
         if version not in folders:

@@ -321,8 +321,8 @@ class SavedScorer:
         """Scores n documents for one query, float32 `[n]`.
 
         Raises:
-            InputError: `query` is not one text, `documents` are no texts, or
-                `batch_size` is below 1.
+            InputError: `query` is not one text, `documents` is not an iterable
+                of texts, or `batch_size` is below 1.
         """
         text, texts = query_as_bytes(query), as_bytes(documents)
         return self.score_pairs([text] * len(texts), texts, batch_size)

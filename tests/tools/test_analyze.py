@@ -59,7 +59,7 @@ def test_towers(run, tmp_path, capsys, refused):
         tmp_path, run=run, query="wood glue", document=DOCUMENTS[1],
         queries=queries, map="pca", claims=True, projector=True,
     )  # fmt: skip
-    words = "The table has words of 2 queries. A word belongs to a cell if it"
+    words = "The table has words of 2 queries. A word belongs to a cell if the"
     assert words in " ".join(page.of("p"))
     assert DOCUMENTS[1] in page.of("strong")  # among the nearest
     assert page.of("h2")[-1] == "The paper's claims as numbers"
