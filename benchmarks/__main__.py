@@ -9,8 +9,8 @@ Suites (--suite takes several, separated by commas, or `all`):
   serve   milliseconds for one query, in process and over gRPC
   load    latency of many clients of lstm-dssm-serve, half over gRPC and half
           over HTTP, while new versions are published; latency of one gRPC
-          client and of one HTTP client, compared with a server that always
-          sends the same reply
+          client and of one HTTP client, with lstm-dssm-serve and with a server
+          that always sends the same reply
   batch   milliseconds for a request of 1 to 512 queries
   retriever  latency, memory and recall of a retriever of many titles
   profile milliseconds of each kind of operation in a training step, and of
@@ -25,10 +25,11 @@ Suites (--suite takes several, separated by commas, or `all`):
 `train` and `encode` compare the towers of this package with the same towers in
 stock Keras and, if installed, in PyTorch and JAX. `matching` and `documents`
 compare their models with the same models in PyTorch, if it is installed. These
-four suites run each model in a separate process, in its fastest environment: a
-number of threads and an allocator (`environments` in the results). `matching`
-reads the judged lists of --data, or the clicks if there are no lists. Results
-are medians. Use an idle machine; the load of the machine is printed first.
+four suites run each model in a separate process. An environment is a number of
+threads and an allocator; each model runs in its fastest environment, see
+`environments` in the results. `matching` reads the judged lists of --data, or
+the clicks if there are no lists. Results are medians. Use an idle machine; the
+load of the machine is printed first.
 """
 
 import importlib
@@ -54,8 +55,9 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. The suite `documents` reads `api_documents`. If it runs alone or "
-    "with `prepare`, --data can be a folder of documents to read instead.",
+    "files. The suite `documents` reads `api_documents`. With "
+    "--suite=documents or --suite=documents,prepare, --data can be another "
+    "folder of documents.",
 )
 program.integer(
     "batch_size",
@@ -164,7 +166,7 @@ def main(_: list[str]) -> dict[str, Any]:
 def _click_suites(
     log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """For suites that read clicks, returns suite -> maker of arguments."""
+    """Returns suite -> maker of its arguments, for suites that read clicks."""
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {

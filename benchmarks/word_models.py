@@ -1,4 +1,4 @@
-"""Times pair scorers (suite `matching`), KeyVec (`documents`), and peers."""
+"""Times pair scorers (suite `matching`), KeyVec (suite `documents`), peers."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ LENGTHS = (8, 40, 200, 1000)
 RECIPE = KEYVEC_PRESETS["keyvec"].replace(
     max_sentences=LENGTHS[-1], skip_gram=False, key_word_start=0.0
 )
-_SENTENCES = 8000  # maximum number that `measure_growth` reads
+_SENTENCES = 8000  # largest number of sentences in `measure_growth`
 _GROWTH_STEPS = 3
 _KEY_WORDS = 10
 
@@ -148,8 +148,9 @@ def scorer_works(
     """Returns name -> task, for the tasks `train` and `score`."""
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # The documents after the candidates are scored as new documents. If there
-    # are too few, the candidates are scored again, with empty caches.
+    # The documents after the candidates serve as new documents. If fewer than
+    # `CANDIDATES` documents follow, the candidates serve as new documents.
+    # `score` empties the caches before it scores new documents.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -168,10 +169,10 @@ def scorer_works(
             scorer.score(query, texts)
 
         cached_times = percentiles_and_cpu(score_texts, [candidates] * CALLS)
-        # Empties both caches of texts, so that all documents are new to them.
+        # Empties the caches of hashed texts and of represented documents.
         scorer.hasher.cache = scorer.words.cache()
         del scorer._documents
-        score_texts(["one"])  # reads the vocabulary
+        score_texts(["one"])  # the new cache reads the vocabulary, untimed
         new_times = percentiles_and_cpu(score_texts, new)
         score_texts(candidates)
         if not exported:
@@ -182,8 +183,8 @@ def scorer_works(
         exported_times = percentiles_and_cpu(
             score_exported, [candidates] * CALLS
         )
-        # In milliseconds: p50, p99 and processor time of each of the three
-        # kinds of calls, and the time of the first call.
+        # All in milliseconds: p50, p99 and processor time for cached texts, for
+        # new texts and for the exported model; then the time of the first call.
         return [*cached_times, *new_times, *exported_times, *first]
 
     return {
@@ -318,7 +319,7 @@ def keyvec_works(
     steps: int,
     to_encode: Sequence[Sequence[str]],
 ) -> dict[str, Callable[[], Any]]:
-    """Returns name -> task; each of the `rows` has a `Document`'s fields."""
+    """Returns tasks by name; each of `rows` has the fields of a `Document`."""
     documents = [Document(*row) for row in rows]
     model = new_keyvec(RECIPE, 0, _sentences_of(documents), len(documents))
     batches = document_batches(documents, batch_size, steps)
@@ -419,9 +420,10 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Returns length of documents -> microseconds for a sentence.
+    """Returns length of documents -> times for a sentence, in microseconds.
 
-    `ratio` compares the longest documents with the shortest.
+    The entry `ratio` has the times with the longest documents, divided by the
+    times with the shortest documents.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]
@@ -457,7 +459,7 @@ def _count(documents: list[list[str]]) -> int:
 
 
 def _cut_documents(sentences: Sequence[str], length: int) -> list[list[str]]:
-    """Cuts sentences into documents of equal length; omits what remains."""
+    """Groups sentences into documents of equal length; omits a remainder."""
     ends = range(length, len(sentences) + 1, length)
     return [list(sentences[end - length : end]) for end in ends]
 

@@ -60,7 +60,7 @@ def check_plain_file(
 ) -> None:
     """Checks that a file, if any, is plain, in `folder` and not too large."""
     # An untrusted folder may contain a link to a file that must not be read or
-    # overwritten. From a pipe a program would read forever.
+    # overwritten. A program that reads a pipe may never end.
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(folder)):
@@ -190,7 +190,7 @@ def check_unpacked_size(path: _Path) -> None:
 def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
     """Unpacks a gzip file of UTF-8 text into memory, if it is not too large."""
     check_plain_file(path, folder)
-    # A gzip file contains its unpacked size, but that may be wrong.
+    # A gzip file states an unpacked size, but the stated size may be wrong.
     max_bytes, content = _max_unpacked(path), io.BytesIO()
     with gzip.open(path, "rb") as file:
         while chunk := file.read(1 << 16):
@@ -311,7 +311,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes UTF-8 lines, gzipped for `.gz`; equal lines give equal bytes."""
+    """Writes UTF-8 lines, gzipped for `.gz`; equal lines give equal files."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):
@@ -331,7 +331,7 @@ def _readable_lines(path: str) -> int:
 
 
 def _last_line_end(data: bytes) -> int:
-    """Returns the end of the last whole line, without final blank lines."""
+    """Returns the index after the last whole line, before final blank lines."""
     end = len(data.rstrip())
     if not end:
         return 0

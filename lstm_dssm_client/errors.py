@@ -15,7 +15,7 @@ DAMAGE = (
     csv.Error, StopIteration,
 )  # fmt: skip
 """Exceptions that Python and libraries raise while they read a damaged file.
-Readers of files catch these exceptions and raise `InputError`."""
+Functions that read files catch these exceptions and raise `InputError`."""
 
 
 class InputError(ValueError):

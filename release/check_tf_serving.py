@@ -1,10 +1,11 @@
-"""Compares embeddings from TensorFlow Serving with embeddings from SavedModels.
+"""Compares embeddings of TensorFlow Serving with embeddings of this process.
 
-Starts the TensorFlow Serving image that MODELS/README.md names, with a folder
-of exported models. Requests embeddings from `query_encoder` and
-`document_encoder` through the stubs of `tensorflow_serving.apis`, and runs the
-same SavedModels in this process. The exit code is 1 if a number differs by more
-than 1e-5. Needs Docker, or a server that serves the folder (`--server`).
+The program starts the TensorFlow Serving image that MODELS/README.md names,
+with a folder of exported models. The program asks the server for embeddings of
+`query_encoder` and `document_encoder`, through the stubs of
+`tensorflow_serving.apis`, and runs the same SavedModels in this process. The
+exit code is 1 if a number differs by more than 1e-5. The program needs Docker,
+or a server that serves the folder (`--server`).
 
 Example:
   make demo
@@ -145,7 +146,7 @@ def compare(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compares with the server at `--server`, or with a new container."""
+    """Checks the server at `--server`, or a server in a new container."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", type=Path, help="folder of exported models")
     parser.add_argument("titles", type=Path, help="file with one text a line")

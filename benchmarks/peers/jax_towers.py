@@ -23,7 +23,10 @@ Parameters = dict[str, jax.Array]
 
 
 class Distinct(NamedTuple):
-    """A padded batch: u distinct texts, n distinct words, their m trigrams."""
+    """A batch: u distinct texts, n distinct words, and the words' m trigrams.
+
+    The numbers u, n and m include padding.
+    """
 
     trigram_ids: np.ndarray  # int32 `[m]`
     # int32 `[m]`, index of each trigram's word, ascending; `n` for padding.
@@ -31,7 +34,7 @@ class Distinct(NamedTuple):
     words: np.ndarray  # int32 `[time, u]`, word indices of the distinct texts
     lengths: np.ndarray  # int32 `[u]`, number of words; 0 for padding
     text_index: np.ndarray  # int32 `[batch]`, each text's column in `words`
-    word_range: np.ndarray  # int32 `[n]`; its length tells n to `jit`
+    word_range: np.ndarray  # int32 `[n]`; `jit` reads n from this shape
 
 
 def distinct(texts: Texts) -> Distinct:
@@ -77,7 +80,10 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 
 
 def new_tower(key: jax.Array, trigram_count: int, cells: int) -> Parameters:
-    """Draws weights of input gate, candidate, output gate; no forget gate."""
+    """Draws weights of an LSTM with input and output gate, but no forget gate.
+
+    The order is input gate, candidate, output gate.
+    """
     table_key, kernel_key = jax.random.split(key)
     shape = trigram_count, 3 * cells
     kernel = jax.nn.initializers.glorot_uniform()

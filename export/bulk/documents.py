@@ -220,9 +220,9 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    `distinct` maps the ids of documents that have been read to the documents,
-    which are not read again. Several readers can share `distinct`. With `None`,
-    no document is skipped.
+    `distinct` has the documents read so far: id -> document. Repeated documents
+    are left out; in `.jsonl` files they are errors. Several readers can share
+    `distinct`. If `distinct` is `None`, repeated documents are not looked for.
     """
 
     def __init__(
@@ -378,7 +378,7 @@ def _parse_json(line: bytes) -> _Row | None:
 
 
 def _document_row(document: Document) -> _Row:
-    """Converts to a row; the first sentence replaces a missing title."""
+    """Converts a document; the first sentence replaces a missing title."""
     sentences = document.sentences
     title = document.title or sentences[0]
     return document.id, _EMPTY_LINE.join(sentences), sentences, (), title

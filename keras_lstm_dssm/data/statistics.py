@@ -26,7 +26,7 @@ from keras_lstm_dssm.settings.training import API_DOCUMENTS, parts_of
 from keras_lstm_dssm.text.word_hashing import LETTERS, normalize
 from lstm_dssm_client.words import split_words
 
-_CLICKS, _DOCUMENTS = 10_000, 1_000  # largest numbers in a sample
+_CLICKS, _DOCUMENTS = 10_000, 1_000  # maximum sizes of samples
 _PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.tsv", "*.tsv.gz", "qrels/*.tsv*")
 """Names of the files in a BEIR folder or in a folder of documents."""
 
@@ -37,7 +37,7 @@ def data_statistics(spec: str) -> dict[str, Any]:
         paths = _files(spec)
         size = sum(path.stat().st_size for path in paths)
         digest = files_hash(paths)
-    except (InputError, OSError):  # the data were moved after the training
+    except (InputError, OSError):  # perhaps the data were moved or deleted
         return {"spec": spec}
     return {"spec": spec, "files": len(paths), "bytes": size, "sha256": digest}
 
@@ -62,7 +62,7 @@ def _files(spec: str) -> list[Path]:
 def text_statistics(log: ClickLog | None) -> dict[str, Any]:
     """Returns the scripts and lengths of texts in the first 10,000 clicks.
 
-    Lengths are numbers of words: the median and the 99th percentile.
+    Lengths are [median, 99th percentile] of the numbers of words.
     """
     pairs = [] if log is None else list(itertools.islice(log, _CLICKS))
     if not pairs:
@@ -79,11 +79,15 @@ def text_statistics(log: ClickLog | None) -> dict[str, Any]:
 def document_statistics(
     spec: str, max_bad_lines: int = 0, max_sentences: int | None = None
 ) -> dict[str, Any]:
-    """Returns scripts and lengths of the first 1,000 training documents."""
+    """Returns scripts and lengths of the first 1,000 training documents.
+
+    Lengths are [median, 99th percentile] of the numbers of sentences in a
+    document (`sentences`) and of words in a sentence (`sentence_words`).
+    """
     try:
         folder = open_documents(spec, max_bad_lines, max_sentences)
         sample = list(itertools.islice(folder.of("train"), _DOCUMENTS))
-    except (InputError, OSError):  # the data were moved after the training
+    except (InputError, OSError):  # perhaps the data were moved or deleted
         return {}
     if not sample:
         return {}
@@ -122,7 +126,7 @@ _LEAST_SHARE = 0.01
 def alphabet_warning(log: ClickLog) -> str | None:
     """Returns a warning if many words are mostly in letters other than a-z."""
     batches = training_batches(log, _CLICKS, epochs=1, seed=0)
-    queries, titles, *_ = next(iter(batches))  # weights may follow
+    queries, titles, *_ = next(iter(batches))  # `_`: weights, if any
     texts = [*queries.numpy().tolist(), *titles.numpy().tolist()]
     words = Counter(word for text in normalize(texts) for word in text.split())
     outside = Counter({w: n for w, n in words.items() if _is_outside(w)})

@@ -1,4 +1,4 @@
-"""Reads a teacher's folder: texts, and their vectors by a sentence encoder."""
+"""Reads a teacher's folder: texts, and vectors from a sentence encoder."""
 
 import hashlib
 import json
@@ -25,12 +25,12 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 from lstm_dssm_client.signatures import as_bytes
 
 _COUNTS = "texts", "queries", "titles", "spans", "words"
-"""Entries of teacher.json that are numbers of texts."""
+"""Entries of teacher.json that count texts; `words`: texts of one word."""
 
 _MOST_TEXTS = 2**31
 
 BLOCK = 1024
-"""Number of vectors in each file, called a block; the last may have fewer."""
+"""Number of texts in a block; the last block may have fewer texts."""
 
 
 class TeacherFolder:

@@ -35,9 +35,11 @@ OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 
 CHECKED_TEXTS = 8  # number of texts whose new and stored vectors are compared
 BATCH = 1024  # largest number of texts in a request to an encoder's process
-_GRACE = 5.0  # seconds for the exit handlers of an encoder's process
-_LICENCE_LENGTH = 60  # characters; some packages give the whole licence
-# From this cosine on, vectors count as equal: padding changes the last bits.
+_GRACE = 5.0  # seconds for exit handlers, then an encoder's process is killed
+# Largest length of a licence's name. Some packages give the whole licence.
+_LICENCE_LENGTH = 60
+# Vectors with at least this cosine count as equal. The padding of the texts in
+# a batch changes the last bits of the vectors.
 _LEAST_COSINE = 0.999
 
 
@@ -173,8 +175,8 @@ def licence_of(spec: str) -> str | None:
         )
         return match and match[1]
     module = spec.partition(":")[0].partition(".")[0]
-    # Python 3.10 lists the modules of few packages. A package that is not
-    # listed often has the name of its module.
+    # Python 3.10 lists the modules of few packages. For a module that is not
+    # listed, the package often has the same name as the module.
     packages = metadata.packages_distributions().get(module, [module])
     for name in (spec, *packages):
         with suppress(metadata.PackageNotFoundError, ValueError):
@@ -226,9 +228,9 @@ class _StoredVectors:
             )
         if os.path.realpath(spec) in self._visited:
             raise InputError(
-                f"{self._files.settings}: found its own folder as the encoder,"
-                " expected the encoder of the vectors: make the vectors anew"
-                " in another folder"
+                f"{self._files.settings}: found the encoder {spec!r:.60}, which"
+                " in turn needs this folder, expected the encoder of the"
+                " vectors: make the vectors anew in another folder"
             )
         if TeacherFolder(spec).settings.exists():
             return _StoredVectors(spec, self._visited)
@@ -241,7 +243,7 @@ def open_outside_encoder(
     """Loads a pretrained sentence encoder, which runs in a separate process.
 
     The process ends when the returned function is deleted, or when the calling
-    process ends. The encoder prints on standard error.
+    process ends. What the encoder prints goes to standard error.
 
     Models of sentence-transformers need the extra `teacher`.
     Source: Reimers and Gurevych 2019, https://arxiv.org/abs/1908.10084
@@ -255,9 +257,9 @@ def open_outside_encoder(
             `"MODULE:FUNCTION"`: a Python function from a list of n strings
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
-            a folder that `teach` has written: gives the stored vectors; the
-            encoder of the folder computes further vectors, with an `InputError`
-            if this encoder is a `MODULE:FUNCTION`;
+            a folder that `teach` has written: the texts of the folder get the
+            stored vectors; the folder's encoder encodes all other texts, which
+            raise `InputError` if this encoder is a `MODULE:FUNCTION`;
             a folder of model2vec or of sentence-transformers;
             any other string: the name of a sentence-transformers model in the
             cache of Hugging Face.
@@ -266,9 +268,10 @@ def open_outside_encoder(
 
     Returns:
         Function from n texts to float32 `[n, d]`, rows of unit length; zero
-        vectors stay zero. An empty list of texts gives `[0, 0]`. The function
-        raises `InputError` if the encoder fails, or gives an array of another
-        shape, without columns, or with a number that is not finite.
+        vectors stay zero. An empty list of texts gives `[0, 0]`, but `[0, d]`
+        with a folder of `teach`. The function raises `InputError` if the
+        encoder fails, or if the encoder's array is not `[n, d]`, has no
+        columns, or has a number that is not finite.
 
     Raises:
         InputError: A package is missing, there is no such function or model,

@@ -18,11 +18,11 @@ from keras_lstm_dssm.settings.fields import RANDOM_ORDER
 from keras_lstm_dssm.settings.programs import TitleSettings
 
 PAGE = 10  # number of titles on a page of results
-_SHOWN = 3  # largest number of titles in a list
+_SHOWN = 3  # maximum length of `clicked`, `found` and `on_pages`
 _WIDTH = 60  # largest number of characters of a text in a terminal
 _LEVEL = 0.05  # a difference is significant if p is smaller
 _RESAMPLES = 10_000
-_USELESS = 0.995  # a task is useless if random order has this value or more
+_USELESS = 0.995  # judgements are useless if random order is this good
 
 Failures = dict[str, Any]
 """The result of `find_failures`. The flag `--json` writes it to a file."""
@@ -34,7 +34,7 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints and returns `verdict` and `failures`; writes `settings.html`."""
+    """Prints and returns `verdict` and `failures`; may write an HTML page."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])
@@ -240,7 +240,7 @@ def _short(text: str) -> str:
 
 
 def failure_sections(measured: Measured, failures: Failures) -> list[Section]:
-    """Returns the sections of a page: metrics of all systems, and failures."""
+    """Returns sections of the HTML page: metrics of all systems, failures."""
     measure = failures["measure"]
     results = means(measured.by_query)
     measures = list(results[measured.ranked])

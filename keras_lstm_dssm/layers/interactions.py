@@ -18,8 +18,8 @@ class Interaction(keras.layers.Layer):
     """Base of the layers that compare all positions of two texts.
 
     The result has a cell for each query vector u_i, each document vector v_j
-    and each slice k: f(a_k(u_i) . r(v_j) + o_k(u_i)). By default f(x) = x,
-    a_k(u) = u, r(v) = v and o_k = 0.
+    and each slice k. The value of the cell is f(a_k(u_i) . r(v_j) + o_k(u_i)).
+    In this base class, f(x) = x, a_k(u) = u, r(v) = v, and there is no o_k.
     """
 
     slices = 1
@@ -27,7 +27,7 @@ class Interaction(keras.layers.Layer):
     def prepare_query(self, vectors: tf.Tensor) -> Prepared:
         """Computes a_k `(texts, m, slices, d)` and o_k `(texts, m, slices)`.
 
-        The result has no o_k if o_k = 0.
+        A layer without o_k returns only a_k.
         """
         return (vectors[:, :, tf.newaxis],)
 
@@ -86,7 +86,7 @@ class Interaction(keras.layers.Layer):
         )
 
     def _compare_each(self, u: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
-        """Computes cells without f from u and v, each `(slices, cells, d)`."""
+        """Computes cells before f is applied; u, v are `(slices, cells, d)`."""
         return tf.reduce_sum(u * v, axis=-1)
 
     def _activate(self, cells: tf.Tensor) -> tf.Tensor:
@@ -153,8 +153,8 @@ class WeightedInteraction(Interaction):
         self.built = True
 
     def _add_factors(self, slices: tuple[int, ...] = ()) -> None:
-        # M starts near the identity, or A A' near the identity times
-        # rank / 1200, so that equal words match before training.
+        # Without `rank`, M starts near the identity. With `rank`, M starts near
+        # the identity times rank / 1200. So equal words match before training.
         self.factors = self.add_weight(
             shape=(*slices, self.dimension, self.rank or self.dimension),
             initializer=small_uniform(0.05) if self.rank else near_identity(),
@@ -298,8 +298,8 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         direct:   exp(-|g1 - g2|^2 / (2 beta)), beta = 2
         concat:   f(w' [g1; g2] + b)
 
-    Yin and Schuetze 2015. A call returns the argument of f or exp; `apply`
-    computes f or exp after max pooling, on fewer cells.
+    Yin and Schuetze 2015. A call returns the argument of f or exp. `apply`
+    computes f or exp, and is called after max pooling, on fewer cells.
     """
 
     def __init__(
@@ -338,7 +338,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Computes the argument of f or exp; `query` is from `project`."""
+        """Computes the argument of f or exp; `project` has computed `query`."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
             return (products - sums_of_squares(query, document) / 2) / 2

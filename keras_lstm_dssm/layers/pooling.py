@@ -48,7 +48,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
     """Reduces matrices of different sizes to matrices of one size.
 
     Dynamic pooling of Socher et al. 2011. The L rows without padding are
-    divided into `rows` regions of floor(L / rows) rows. The last L % rows
+    divided into `rows` regions of floor(L / rows) rows. The last (L % rows)
     regions have one more row. The columns are divided in the same way. Each
     output cell is the maximum (or minimum) of the cells in a region of rows and
     a region of columns, for each channel.
@@ -205,8 +205,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
         # The k largest cells are in the k rows with the largest maxima. These
-        # rows are sorted by index, so that the last `top_k` lists equal cells
-        # from the first row to the last row.
+        # rows are sorted by index. Therefore the second `top_k` below lists
+        # equal cells from the first row to the last row.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -225,9 +225,9 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # The number of cells shows how many of the k values exist. A comparison
-        # of the values with `lowest` would replace a NaN by 0, but a NaN must
-        # stop the training.
+        # The number of cells shows how many of the k values exist. The test
+        # `values > lowest` would be false for a NaN, and 0 would replace the
+        # NaN. But a NaN must stop the training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -243,7 +243,7 @@ def strongest_of_columns(
 ) -> np.ndarray:
     """Computes `KMaxPooling` by NumPy, for one query and many documents."""
     # `cells` is `[m, slices, words]`, with the words of all documents in order.
-    # Neighbouring documents of equal length are pooled together.
+    # Neighbouring documents of equal length are pooled in one step.
     m, slices, _ = cells.shape
     result = np.zeros((len(lengths), slices, k), cells.dtype)
     column = row = 0
@@ -302,7 +302,7 @@ class OrderedKMax(keras.layers.Layer):
         ).indices
         is_value = tf.sequence_mask(counts, largest)[:, tf.newaxis]
         # Sorting brings the positions of the values into the order of the text.
-        # Entries past a text's k are set to `time`, so that they come last.
+        # Entries that are no values are set to `time`, so that they come last.
         index = tf.sort(tf.where(is_value, index, time))
         chosen = tf.gather(values, tf.minimum(index, time - 1), batch_dims=2)
         chosen = tf.where(is_value, chosen, tf.zeros([], values.dtype))

@@ -57,8 +57,7 @@ class RecurrentCell(keras.layers.Layer):
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.state_names = states
         self.gradient_states = ["y"]
-        """Names of the states whose values at all steps the backward pass
-        needs."""
+        """The backward pass needs the values of these states at all steps."""
         self.state_size = [units] * len(states)
         self.output_size = units
         self._width = gates * units
@@ -113,12 +112,12 @@ class RecurrentCell(keras.layers.Layer):
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Computes gradients for z(t) and for the states at t-1.
+        """Computes gradients for z(t), and for the states at t-1 except y.
 
-        `now` has the activations at t, `before` the `gradient_states` at t-1,
-        and `errors` the gradients for the states at t. The result leaves
-        out the part of the gradient for y(t-1) that comes through W_rec y(t-1);
-        the caller adds this part.
+        `now` has the activations at t. `before` has the `gradient_states` at
+        t-1. `errors` has the gradients for the states at t. The caller computes
+        the gradient for y(t-1) from the gradient for z(t), because z(t)
+        contains W_rec y(t-1).
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -127,8 +126,9 @@ class RecurrentCell(keras.layers.Layer):
     ) -> Tensors:
         """Computes gradients of `recurrent_weights` from dz of all steps.
 
-        `dz` has the gradients for z, and `now` the `gradient_states`, both of
-        all steps. `before` has the `gradient_states` of all steps but the last.
+        `dz` has the gradients for z(t) at all steps. `now` has the
+        `gradient_states` at all steps t. `before` has the `gradient_states` at
+        t-1, for all steps t but the first.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}
@@ -237,16 +237,17 @@ class PeepholeLSTMCell(RecurrentCell):
         y(t) = o(t) o tanh(c(t))
 
     The columns of the weights are in the order i, f, g, o, as in
-    `keras.layers.LSTM`, without f if there is no forget gate. The bias of f
-    starts at 1, all other biases at 0. Full peepholes start as
-    `glorot_uniform`, diagonal peepholes as zeros; `recurrent_regularizer` also
-    applies to the peepholes. See `RNNCell` for the other arguments.
+    `keras.layers.LSTM`; g stands for y_g. Without a forget gate, the order is
+    i, g, o. The bias of f starts at 1, all other biases at 0. Full peepholes
+    start as `glorot_uniform`, diagonal peepholes as zeros;
+    `recurrent_regularizer` also applies to the peepholes. See `RNNCell` for the
+    other arguments.
 
     Args:
         units: Number of cells, the width of y and c.
-        peephole: `"full"`, the default, for the matrices W_p of (2) with the
-            gradients (19), (26) and (34); `"diagonal"` for one weight per cell
-            (Gers et al. 2002); or `None` for no peepholes.
+        peephole: `"full"`: each W_p is a matrix, with the gradients (19), (26)
+            and (34). `"diagonal"`: each W_p has one weight per cell (Gers et
+            al. 2002). `None`: no peepholes. Default `"full"`.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
             `c(t) = c(t-1) + i(t) o y_g(t)`, as in section V of the paper.
 
@@ -259,7 +260,7 @@ class PeepholeLSTMCell(RecurrentCell):
         y(t), `(batch, units)`, and the new states `[y(t), c(t)]`.
 
     Raises:
-        InputError: An argument is not supported.
+        InputError: `units` is less than 1, or `peephole` is not supported.
 
     Example:
     >>> layer = keras.layers.RNN(PeepholeLSTMCell(96))
@@ -390,7 +391,7 @@ class PeepholeLSTMCell(RecurrentCell):
     def _add_peephole_error(
         self, gate: str, dc: tf.Tensor, dz: tf.Tensor, weights: Tensors
     ) -> tf.Tensor:
-        """Adds W_p' dz, the gradient of c through a gate's peephole."""
+        """Adds transpose(W_p) dz, the gradient through a peephole, to dc."""
         if gate not in weights:
             return dc
         if self.peephole == "diagonal":

@@ -69,15 +69,16 @@ class PairedTexts(NamedTuple):
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
         """Converts positions in texts, `(pairs, slices, k)`, to vector rows."""
-        # A missing cell, with position -1, gets the text's first word; the
-        # result of its comparison is not used.
+        # A missing cell has the position -1, and gets the row of the text's
+        # first word. The comparison of this row is not used.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
     def padded(self, parts: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Gathers each pair's text from each of the tensors `(positions, ..)`.
+        """Gathers the text of each pair from every tensor of `parts`.
 
-        Returns `(pairs, longest, ..)`; a text is padded with its last row.
+        A tensor `(positions, ..)` becomes `(pairs, longest, ..)`. A text is
+        padded with its last row.
         """
         # The length of a group without pairs is set to 1.
         longest = tf.reduce_max(
@@ -160,7 +161,7 @@ def lstm(
     forget_bias: float = 0.0,
     **kwargs: Any,
 ) -> PeepholeLSTM:
-    """Creates and builds an LSTM; the defaults are those of Wan et al. 2016."""
+    """Creates and builds an LSTM, by default the LSTM of Wan et al. 2016."""
     layer = PeepholeLSTM(
         units,
         peephole=None,
@@ -343,7 +344,7 @@ class MVLSTM(Matcher):
             return super().score_rows(query, document, *rows, training)
         u_rows, v_rows = as_rows(query), as_rows(document)
         if self.share:
-            # One loop over time runs all texts.
+            # One loop over time encodes queries and documents.
             all_rows = u_rows.joined(v_rows)
             p = self.query_positions.flat(all_rows, training=True)
             texts = p, all_rows.starts, all_rows.lengths
@@ -398,7 +399,8 @@ class MVLSTM(Matcher):
     ) -> tf.Tensor:
         # The strongest cells are found without a gradient, and then computed
         # again with a gradient, which is faster than a gradient through all
-        # cells. `queries` are the rows of `query.vectors` without documents.
+        # cells. With shared LSTMs, `query.vectors` also has the vectors of
+        # documents. `queries` has only the vectors of queries.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (
@@ -425,7 +427,7 @@ class MVLSTM(Matcher):
         chosen = self.comparison.compare_at(
             u.vectors, v.vectors, u.vector_rows(rows), v.vector_rows(columns)
         )
-        # If a pair has fewer than k cells, `values` fills the missing cells.
+        # If a pair has fewer than k cells, the missing cells are 0 in `values`.
         values = tf.stop_gradient(values)
         scores = self._score(tf.where(rows >= 0, chosen, values))
         return tf.gather(scores, tf.math.invert_permutation(order))
@@ -473,8 +475,8 @@ class RecurrentCosine(Matcher):
         bidirectional: Whether there is a second LSTM, which reads the words
             from last to first. Default `False`.
         share: Whether queries and documents share the LSTMs. Default `True`.
-        scale: Factor of the cosine. Default 5. With 1, few pairs of scores
-            differ by 1 or more, the margin of the hinge loss, and training
+        scale: Factor of the cosine. Default 5. The hinge loss asks for a margin
+            of 1. With `scale=1`, scores are only from -1 to 1, and training
             learns little.
         forget_bias: Initial bias of the forget gates. Default 3: the gates
             start near 1, and the vector of a text depends on all words of the
@@ -529,7 +531,8 @@ class RecurrentCosine(Matcher):
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
-        # The forward LSTM ends at the last word, the backward one at the first.
+        # The forward LSTM ends at the last word. The backward LSTM ends at the
+        # first word.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
             [
@@ -553,7 +556,7 @@ class RecurrentCosine(Matcher):
         if not self.share:
             rows = query_rows, document_rows
             return super().score_rows(query, document, *rows, training)
-        # One loop over time runs all texts.
+        # One loop over time encodes queries and documents.
         texts = as_rows(query).joined(as_rows(document))
         vectors = self.represent(texts, "query", training)
         queries = tf.size(query.lengths)

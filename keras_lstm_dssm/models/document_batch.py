@@ -23,8 +23,8 @@ from lstm_dssm_client.signatures import as_bytes
 class DocumentBatch(NamedTuple):
     """Holds hashed documents."""
 
-    # The distinct sentences. `text_index`, `[sentences]`, lists the sentences
-    # of all documents, one document after the other.
+    # The distinct sentences. For each sentence of all documents in order,
+    # `text_index` has the index of the distinct sentence, `[sentences]`.
     sentences: WordBatch
     # Number of sentences of each document, at least 1, int32 `[documents]`.
     lengths: tf.Tensor
@@ -39,7 +39,7 @@ class HashedDocuments(NamedTuple):
     """Holds a hashed batch of training examples."""
 
     documents: DocumentBatch
-    salient: tf.Tensor  # bool `[sentences]`, whether it is a key sentence
+    salient: tf.Tensor  # bool `[sentences]`, true for key sentences
     key_words: tf.Tensor  # int32 `[words]`, indices in the key vocabulary
     key_word_document: tf.Tensor  # int32 `[words]`, index of the document
 
@@ -67,8 +67,8 @@ class DocumentHasher(Hasher):
     ) -> HashedDocuments:
         """Hashes the documents of a batch and looks up their key words.
 
-        `documents` has strings and `salient` bools `[batch, (sentences)]`;
-        `key_words` has strings `[batch, (words)]`.
+        `documents` has strings, and `salient` has bools; the shape of both is
+        `[batch, (sentences)]`. `key_words` has strings `[batch, (words)]`.
         """
         lengths, flag_counts = documents.row_lengths(), salient.row_lengths()
         row_check = check_rows(
@@ -107,7 +107,7 @@ class DocumentHasher(Hasher):
         return tf.maximum(lengths, 1)
 
     def _first_values(self, rows: tf.RaggedTensor, empty: Any) -> tf.Tensor:
-        """Returns the first values of each row; `empty` for an empty row."""
+        """Cuts rows to `max_sentences` values; an empty row gives `empty`."""
         values, starts = rows.flat_values, tf.cast(rows.row_starts(), tf.int32)
         lengths = self._cut_lengths(rows)
         # The index in `values` is the index in the result plus `shift`.
@@ -121,7 +121,7 @@ class DocumentHasher(Hasher):
 
 
 def sentence_lists(documents: Any) -> list[list[bytes]]:
-    """Converts documents to lists of sentences as bytes; splits strings."""
+    """Makes lists of sentences (bytes); splits documents that are strings."""
     if isinstance(documents, str | bytes) or not isinstance(
         documents, Iterable
     ):

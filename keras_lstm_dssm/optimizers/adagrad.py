@@ -108,7 +108,7 @@ class Adagrad(Configured, JointUpdateOptimizer):
     def update_step(
         self, gradient: Any, variable: tf.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Updates a variable; a sparse gradient must have distinct rows."""
+        """Updates a variable; a sparse gradient must not repeat an index."""
         index = self.variable_index(variable)
         accumulator = only_copy(self._accumulators[index].value)
         rate = tf.cast(learning_rate, variable.dtype) * self._factors[index]

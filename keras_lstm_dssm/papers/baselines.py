@@ -299,9 +299,10 @@ class Doc2VecSystem(_GensimSystem):
 
         Args:
             titles: The texts.
-            classes: The class of each text, or `""`. A class has a vector,
-                which helps to predict the words of its texts in training.
-                Inferred vectors do not depend on classes. Default: no classes.
+            classes: The class of each text, or `""`. Each class has a vector.
+                In training, the vector helps to predict the words of the texts
+                of the class. Inferred vectors do not depend on classes.
+                Default: no classes.
 
         Raises:
             InputError: `titles` is not a sequence of strings, no word occurs
@@ -481,7 +482,11 @@ def document_baselines(
     texts: Sequence[str],  # training documents, a sentence on each line
     seed: int = 0,
 ) -> dict[str, System]:
-    """Returns baselines of document vectors by name, trained on `texts`."""
+    """Returns baselines for documents, by name.
+
+    All baselines but BM25 and random vectors are trained on `texts`. Without
+    texts, only BM25 and random vectors are returned.
+    """
     trained: dict[str, System] = {}
     if texts:
         trained = {

@@ -1,8 +1,9 @@
 """Serves a folder of models over gRPC and HTTP in one event loop.
 
-Requests are checked in the event loop. Quick requests also run there; other
-requests run in a pool of threads. Another thread loads new versions while the
-old versions answer.
+Requests are checked in the event loop. A small request also runs in the event
+loop if earlier requests of the same kind were quick. Other requests run in a
+pool of threads. Another thread loads new versions while the old versions
+answer.
 """
 
 import asyncio
@@ -78,8 +79,8 @@ class PredictionServer:
             takes a free port. Default: no HTTP. HTTP needs the extra `http`.
         versions: How many of the newest versions to serve if a model has no
             `model_version_policy`, by default 1.
-        threads: Number of requests computed at the same time, by default 8;
-            further requests wait.
+        threads: Number of threads that run requests, by default 8. Further
+            requests wait for a free thread.
         poll_seconds: Seconds between two checks for new versions, by default
             1; 0 checks only at the start.
         grace_seconds: Seconds that running requests have to end when the
@@ -249,7 +250,7 @@ class PredictionServer:
     def _report(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        """Logs errors of asyncio; logs the limit of open files only once."""
+        """Logs errors of asyncio; logs "too many open files" only once."""
         if getattr(context.get("exception"), "errno", 0) != errno.EMFILE:
             loop.default_exception_handler(context)
         elif not self._has_logged_limit:

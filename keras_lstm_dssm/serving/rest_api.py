@@ -70,7 +70,7 @@ class Reply(NamedTuple):
 
     status: int
     body: bytes  # JSON
-    version: str = ""  # version of the model that answered, "" if none did
+    version: str = ""  # version of the model, "" if no model answered
 
 
 class RestApi:
@@ -92,7 +92,8 @@ class RestApi:
     def known(self, method: str, path: str) -> tuple[str, str] | None:
         """Returns the names of the gRPC method and of the model.
 
-        Returns None if the path is not TF Serving's or the model not served.
+        Returns None if TF Serving's API has no such path, or if the model is
+        not served.
         """
         try:
             name, spec = _method_and_model(method, path)
@@ -137,7 +138,8 @@ class RestApi:
         """Returns the states of a model's versions.
 
         If the protocol `openai` is allowed and the path has no version or
-        label, the reply also has the fields of OpenAI's models.
+        label, the reply for a served model also has the fields of OpenAI's
+        models. The reply for the model `TOWERS` has only the fields of OpenAI.
         """
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(
@@ -146,7 +148,7 @@ class RestApi:
             return _as_dict(model_status(models, spec))
         spec = spec_of(models, name)
         if spec.name == TOWERS:
-            find_models(models, name)  # raises if they are not served
+            find_models(models, name)  # raises if the encoders are not served
             return model_object(models, name)
         status = _as_dict(model_status(models, spec))
         if models.versions(spec.name):
@@ -185,7 +187,7 @@ def code_and_message(error: Exception, request: str) -> tuple[str, str]:
 
 
 def _method_and_model(method: str, path: str) -> tuple[str, ModelSpec]:
-    """Returns the method's name in TF Serving's gRPC API, and the model."""
+    """Returns the gRPC method and the model that an HTTP request names."""
     if method == "POST" and (match := _POST.fullmatch(path)):
         spec = _model_spec(match)
         if match["verb"].lower() != "predict":

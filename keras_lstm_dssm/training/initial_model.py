@@ -59,7 +59,7 @@ class InitialModel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The field `words` of the model's recipe."""
+        """The value of a recipe's field `words` that describes the model."""
         words = self.model.words
         if not hasattr(words, "vocabulary"):
             return "trigrams"
@@ -67,14 +67,17 @@ class InitialModel(NamedTuple):
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """The argument `vocabulary` of `build_scorer` or `build_keyvec`."""
+        """Value of the argument `vocabulary` for a new model with equal words.
+
+        `build_scorer` and `build_keyvec` have this argument.
+        """
         if hasattr(self.model, "key_vocabulary"):
             return self.model.key_vocabulary
         return getattr(self.model.words, "vocabulary", ())
 
     @property
     def stems(self) -> Sequence[str]:
-        """The argument `stems` of `build_keyvec`."""
+        """Value of the argument `stems` of `build_keyvec`; () without stems."""
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:

@@ -25,7 +25,7 @@ from keras_lstm_dssm.text.word_hashing import (
 from lstm_dssm_client.bm25 import idf, term_shares
 
 MAX_SALIENT = 10  # largest number of salient sentences of any document
-_SMALLEST_STEP = 1e-5  # between similarities, which have 5 decimals
+_SMALLEST_STEP = 1e-5  # similarities have 5 decimals
 
 
 def largest_salient(sentences: int) -> int:
@@ -36,8 +36,9 @@ def largest_salient(sentences: int) -> int:
 def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
     """Chooses the threshold theta; Bi and Ma 2017 give no number.
 
-    At least half of the documents with a summary have K/2 (rounded up) or more
-    sentences above the threshold. K is the document's `largest_salient`.
+    K is the `largest_salient` of a document. The threshold is chosen so that at
+    least half of the documents with a summary have K/2 (rounded up) or more
+    sentences above the threshold.
     """
     halves = []
     for similarity in similarities:
@@ -64,7 +65,8 @@ def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
     order = order[: largest_salient(len(similarity))]
     if not np.isnan(similarity[0]):
         above = order[similarity[order] > theta]  # S* of Bi and Ma 2017
-        # If no sentence were salient, the model would learn to choose none.
+        # If no sentence is above theta, the most similar sentence is salient.
+        # Otherwise the model would learn to choose no sentence.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
     salient[order] = True
@@ -214,8 +216,9 @@ class _BM25:
             for query in map(alphanumeric, document.summary):
                 scores = self._scores(query, [*sentences, query])
                 if scores[-1]:  # the query has a word
-                    # Long queries have higher scores. Divided by the query's
-                    # score for itself, all scores fit one threshold theta.
+                    # Longer queries have higher scores. Each score is divided
+                    # by the query's score for itself, so that one threshold
+                    # theta fits all queries.
                     best = np.maximum(best, scores[:-1] / scores[-1])
             yield best
 

@@ -50,7 +50,7 @@ class Processes:
     rank: int = 0  # index of this process
 
     def on_first(self, function: Callable[[], _T]) -> _T:
-        """Calls a function in the first process; all get its result."""
+        """Runs a function in the first process; all processes get the value."""
         return function()
 
     def on_each(self, function: Callable[[], _T]) -> _T:
@@ -87,7 +87,7 @@ class Processes:
     def join(
         self, model: Any, training: "Training"
     ) -> list[keras.callbacks.Callback]:
-        """Connects the model's training steps with the other processes."""
+        """Makes all processes train together; returns callbacks for this."""
         return []
 
 
@@ -98,7 +98,7 @@ class Training(ABC):
     """Base class of all trainings: opens data, makes the model and batches."""
 
     examples_name = "pairs"  # what messages call the training examples
-    spec: str  # specification of the data, by which a resumed run opens them
+    spec: str  # text with which a resumed run opens the data
     log: ClickLog | None = None  # the click log, if the examples are clicks
     progress: bool = False  # whether encoding and mining show progress bars
 
@@ -179,7 +179,7 @@ class Training(ABC):
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and the last epoch (from 1) to train on them."""
+        """Returns batches, and the last epoch (counted from 1) for them."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
@@ -305,7 +305,7 @@ def restore(
         best.best_weights = run.load_model().get_weights()
     is_due = epochs and epochs not in rows and best.is_due(epochs, last)
     if is_due and not steps_in_epoch:
-        # The run stopped before this evaluation, so it is made now.
+        # The run stopped before its last full epoch was evaluated.
         logs: dict[str, float] = {}
         callbacks: list[keras.callbacks.Callback] = [best]
         if saved:
@@ -347,8 +347,8 @@ def fit(
             _fit_epochs(
                 training,
                 model,
-                # Writers are last: they write the metrics of other callbacks,
-                # and a checkpoint if one of these stops the training.
+                # Writers are last: they write the metrics of other callbacks.
+                # `Checkpoint` also saves if another callback stops training.
                 [*joins, *training.watches, *evaluations, *callbacks, *writers],
                 verbose,
                 validation and training.validation_batches(validation),
@@ -390,8 +390,8 @@ def _fit_epochs(
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
-        # An uninterrupted run syncs weights at the end of each epoch. The
-        # checkpoint may have been written just before this sync.
+        # An uninterrupted run brings all rows of lazily updated tables up to
+        # date at the end of each epoch. The checkpoint may be from just before.
         model.sync_weights()
     if done >= end:
         return

@@ -584,7 +584,9 @@ def test_folders_that_name_each_other_end(tmp_path):
     for first, second in (("B", "A"), ("A", "A")):
         rename_encoder("A", first)
         rename_encoder("B", second)
-        with pytest.raises(InputError, match="found its own folder as the enc"):
+        with pytest.raises(
+            InputError, match="found the encoder 'A', which in turn needs this"
+        ):
             open_outside_encoder("A")(["glue"])
 
 

@@ -62,7 +62,7 @@ def write_clicks(con: Any, path: Path, after: int) -> None:
 
 
 def write_rows(con: Any, folder: Path, part: int, rows: str) -> Path:
-    """Writes the rows that the SQL `rows` returns to the file of log `part`."""
+    """Writes the result of the SQL query `rows` to the file of log `part`."""
     path = folder / f"{part:04}.parquet"
     _copy(con, rows, path, "FORMAT parquet, COMPRESSION zstd")
     return path
