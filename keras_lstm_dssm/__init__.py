@@ -3,9 +3,10 @@
     import keras_lstm_dssm as dssm
 
 Importing the package registers its Keras classes, so that
-`keras.saving.load_model` finds them. Programs import `lstm_dssm_programs`
-first. TensorFlow is then imported at the first use of a public name, so
-programs parse their flags quickly.
+`keras.saving.load_model` finds the classes. The programs of the package import
+`lstm_dssm_programs` first. In a program, TensorFlow is imported and the classes
+are registered later, at the first use of a public name, so that the program
+parses its flags quickly.
 """
 
 import sys

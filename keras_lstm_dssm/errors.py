@@ -78,7 +78,7 @@ def check_choice(choices: Collection[Any], **values: Any) -> None:
 
 
 def check_lists(**values: Any) -> None:
-    """Checks that arguments are lists of texts, not a single text."""
+    """Checks that each argument is iterable, and is not a single text."""
     for name, value in values.items():
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise InputError(

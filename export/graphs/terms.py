@@ -1,4 +1,4 @@
-"""Computes, in a graph, BM25 scores and scores for matching numbers.
+"""Scores documents in a TensorFlow graph, by BM25 and by a query's numbers.
 
 A term is a word, a stem, a letter trigram or a number. A posting of a term is a
 document that has the term, and the document's score for the term.
@@ -28,7 +28,8 @@ from lstm_dssm_client.bm25 import (
 POSTINGS = 2**21
 """Number of postings to read at once, which take about 100 MB. A batch of long
 queries may have billions of postings. All postings of one term are read at
-once, even if they are more, so that equal documents have equal scores."""
+once, even if there are more than `POSTINGS`. The scores of equal documents are
+therefore added in the same order, and their sums are equal."""
 
 
 class Matches(NamedTuple):
@@ -109,9 +110,9 @@ class TermGraph(tf.Module):
         """Looks up the numbers in words: runs of digits, and Roman numerals.
 
         Each run of digits is a candidate, and so is each word without digits.
-        Returns the term of each candidate, the index of its word, and whether
-        it counts as a number (1.0 or 0.0). A word without digits counts only if
-        it is a Roman numeral that has a term.
+        Returns the term of each candidate, the index of the candidate's word,
+        and 1.0 if the candidate counts as a number, else 0.0. A word without
+        digits counts only if the word is a Roman numeral that has a term.
         """
         runs = tf.strings.regex_replace(words, "[^0-9]+", " ")
         digits = tf.strings.split(runs)
@@ -141,8 +142,9 @@ class TermGraph(tf.Module):
     def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
         """Returns what the terms of one query add to the scores of k documents.
 
-        `numbers` are the indices of the k documents. The result has an array
-        `[terms, k]` for each of `TERM_PARTS`.
+        `numbers` are the indices of the k documents. The result is an array
+        `[terms, k]` of the BM25 scores, and an array `[terms, k]` of the scores
+        for numbers.
         """
         k = tf.size(numbers)
         # Columns 0 to k - 1 are the k documents; other documents get column k.
@@ -164,8 +166,9 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
-        # Maps the index of a posting's term in `matches.terms`, and the
-        # posting's document, to the posting's cell: an index of the sums.
+        # Returns the cells of postings: indices of the sums. The arguments are
+        # the indices of the postings' terms in `matches.terms`, and the
+        # postings' documents.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
@@ -180,8 +183,9 @@ class TermGraph(tf.Module):
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
             # `begins` is 1 at the first posting of each term except the first
-            # term. The number of this posting is the end of the term before.
-            # All these numbers differ, because every term has postings.
+            # term. The number of a term's first posting is the previous term's
+            # item of `ends`. All these numbers differ, because every term has
+            # postings.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),
@@ -233,7 +237,7 @@ def letter_grams(words: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     is_same = tf.equal(word_of[1:], word_of[:-1])
     edge = tf.constant([EDGE])
     size = tf.size(letters)
-    # `[:size]` drops the one EDGE that is left if there are no letters.
+    # Without letters, `concat` returns only an EDGE, which `[:size]` drops.
     before = tf.concat([edge, tf.where(is_same, letters[:-1], EDGE)], 0)[:size]
     after = tf.concat([tf.where(is_same, letters[1:], EDGE), edge], 0)[:size]
     is_paired = tf.strings.regex_full_match(letters, PAIRED)

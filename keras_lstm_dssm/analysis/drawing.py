@@ -122,7 +122,8 @@ def draw_activations(
 ) -> None:
     """Draws gates, states and outputs (Palangi et al. 2016, Figs. 4 and 5)."""
     arrays, networks = states.arrays, [states, *others]
-    # All pictures have the same range of colours and number of columns.
+    # The pictures of `states` and of `others` have the same range of colours,
+    # and the same number of columns.
     limit = max(
         np.abs(array).max() for n in networks for array in n.arrays.values()
     )
@@ -143,7 +144,7 @@ def draw_activations(
             image = heat_map(axis, padded.T, norm=norm)
             label_words(axis, states.words)
             axis.set_title(_AXIS_TITLES[name], fontsize=10)
-        # Cells are numbered by their positions in the text's vector.
+        # A cell's label is the cell's position in the text's vector.
         axis.yaxis.get_major_locator().set_params(integer=True)
         axis.yaxis.set_major_formatter(lambda y, _: f"{y + states.offset:.0f}")
         axes[0].set_ylabel("cell")
@@ -191,7 +192,7 @@ def draw_aligned(
         best = np.argsort(-products, kind="stable")[:cells].tolist()
         limit = max(np.abs(rows[:, best]).max() for rows in scaled)
     lines = _lines(growing)
-    # The lines get as much height as this number of rows of the heat map.
+    # Height of the part of the chart with the lines, in rows of the heat map.
     space = 2 if len(lines) == 1 else 6
     widths = [len(words) for words in sides]
     height = 1.0 + 0.26 * (len(best) + space) + label_height(*sides)

@@ -46,7 +46,8 @@ class ExplainedSentence:
 
     text: str
     probability: float  # computed by the model
-    # Whether it is key to the teacher; `None` without a teacher or a summary.
+    # Whether the sentence is one of the teacher's key sentences. `None`: there
+    # is no teacher, or the document has no summary.
     salient: bool | None
 
 
@@ -121,7 +122,7 @@ def explain_documents(
 
     Args:
         model: A trained `KeyVec`.
-        documents: Documents to search for neighbours. `rows` are explained.
+        documents: The documents that can be neighbours of explained documents.
         targets: The teacher's key sentences, and the key words, to compare
             the model with. Default `None`: no comparison.
         rows: The indices of the documents to explain. Default `None`: all.
@@ -253,15 +254,15 @@ def read_report_documents(
     max_bad_lines: int = 0,
     key_words_of: str = "summary",
 ) -> ReportDocuments:
-    """Reads test (or else dev, or else train), and computes the targets."""
+    """Reads the test split (or else dev or train), and computes the targets."""
     folder = open_documents(data, max_bad_lines, max_sentences)
     split = [name for name in SPLITS if folder.count(name)][-1]
     documents = list(folder.of(split))
     train = folder.of("train") if folder.count("train") else documents
     salience = salience_teacher(teacher, train)
     key_words = KeyWords(train, source=key_words_of)
-    # Without `theta`, the teacher's constant is the threshold. Without a
-    # constant, the threshold is computed from the training documents.
+    # Without `theta`, the teacher's own threshold is taken. If the teacher has
+    # no threshold, a threshold is computed from the training documents.
     if theta is None and salience.theta is None:
         train_targets = DocumentTargets.from_teacher(train, salience, key_words)
         theta = train_targets.counts.theta
@@ -313,7 +314,7 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on all documents, and shows some, drawn by a fixed seed."""
+    """Reports on all documents; explains a sample, chosen by a fixed seed."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
     with_summary = [row for row in order if documents[row].summary]
@@ -404,7 +405,8 @@ def key_sentence_agreements(
 ) -> dict[str, Agreement]:
     """Measures how well probabilities and positions rank key sentences.
 
-    Documents without a summary are left out. If all are, returns `{}`.
+    Documents without a summary are left out. If no document has a summary, the
+    result is `{}`.
     """
     documents = [document for document in documents if document.summary]
     if not documents:

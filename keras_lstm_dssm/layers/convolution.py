@@ -38,7 +38,7 @@ def near_identity() -> Callable[..., tf.Tensor]:
 
 @register
 class ScoringMLP(Configured, keras.layers.Layer):
-    """Scores features q, `(pairs, width)`, by an MLP; all scores start at 0.
+    """Scores features q, `(pairs, width)`, by an MLP; untrained scores are 0.
 
     r = f(W_r q + b_r) for each hidden layer;  s = W_s r + b_s
     """
@@ -127,7 +127,8 @@ class MaskedConvolution(Configured, keras.layers.Layer):
 
     The gate g of Hu et al. 2014 is 0 if the whole window is padding, else 1.
     With the padding `"wide"`, z has a position for each window that contains a
-    word. With `"narrow"`, windows start at a word and end within the time axis.
+    word. With `"narrow"`, z has a position for each window that starts at a
+    word and fits in the time axis. The window may end in padding.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
     """`"wide"` or `"narrow"`; see `MaskedConvolution`."""
 
     time: int
-    """Number of positions in the last of the `Features` that a call returns."""
+    """Length of the time axis of the last `Features` of a call."""
 
     def __init__(
         self,
@@ -316,7 +317,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Counts the positions after narrow convolutions, each with a pooling."""
+    """Counts the positions after `layers` narrow convolutions and poolings."""
     size = time
     for _ in range(layers):
         size = (size - width + 2) // 2

@@ -22,7 +22,7 @@ from keras_lstm_dssm.registration import register
 
 SMALL_LEVELS = (20, 50, 100)
 LARGE_LEVELS = (50, 100, 200)
-"""Topics on each level; `LARGE_LEVELS` is for more than 20,000 pairs."""
+"""Numbers of topics by level; `LARGE_LEVELS` is for more than 20,000 pairs."""
 
 _BATCH = 1024  # number of texts whose words are looked up at once
 
@@ -62,8 +62,9 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation."""
     models = import_optional("gensim.models", "baselines")
-    # A query and its document are one text of the topic model. A word that
-    # occurs on both sides has two numbers: all query words are numbered first.
+    # A query and its document are one text of the topic model. Query words are
+    # numbered first, then document words. A word that occurs on both sides
+    # therefore has two numbers.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
@@ -110,9 +111,9 @@ def probable_words(
 ) -> np.ndarray:
     """Lists the most probable words of each topic, int32 `[topics, largest]`.
 
-    Words are listed until their probabilities add up to the share `mass` of a
-    topic's row in `probabilities`, or until there are `largest` words. The rest
-    of the result is 0.
+    Each row of `probabilities` belongs to a topic. Words of the topic are
+    listed until the sum of their probabilities reaches `mass` times the row's
+    sum, or until there are `largest` words. The rest of the result is 0.
     """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     shares = np.take_along_axis(probabilities, order, axis=1).astype("float64")
@@ -158,7 +159,7 @@ class DeepMatch(Matcher):
         z = sigmoid(sum over r of (x' a_r) (y' b_r) + b), r = 1 to `rank`;
         x is 1 for words of the patch that the query contains, else 0; y is 1
         for words of the patch that the document contains, else 0;
-    - layer II, a sigmoid unit for each patch of each level but the last level.
+    - layer II, a sigmoid unit for each patch, except on the last level.
         The unit reads layer I of the patch, and layer I of all patches of the
         next level that overlap the patch;
     - a committee layer of sigmoid units, and a linear output.
@@ -180,11 +181,12 @@ class DeepMatch(Matcher):
         rank: Rank of the bilinear match. Default 3.
         committee: Number of units of the committee layer. Default 50.
         largest: Largest number of words of a patch on one side. Default 200.
-        mass: Share of a topic's probability that the words of a patch cover
-            on each side, unless `largest` is reached. Default 0.9.
-        overlap: Two patches overlap if, on each side, at least this share of
-            the smaller patch's words is in both patches. Default 0.2. With 0,
-            one common word on each side is enough.
+        mass: On each side, a patch gets the topic's most probable words, until
+            the words have this share of the side's probability, or until there
+            are `largest` words. Default 0.9.
+        overlap: Two patches overlap if, on each side, the number of common
+            words is at least this share of the words of the patch with fewer
+            words. Default 0.2. With 0, one common word on each side is enough.
         passes: Number of passes over the pairs that find topics. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 

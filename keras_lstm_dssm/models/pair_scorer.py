@@ -43,7 +43,7 @@ class HashedTriples(NamedTuple):
 
     query: WordBatch  # its `text_index` is `[batch]`
     # The positives and the negatives. The `text_index` of `document`,
-    # `[2 * batch]`, lists the positive of each triple, then the negatives.
+    # `[2 * batch]`, has the positives of all triples, then all negatives.
     document: WordBatch
     weights: tf.Tensor | None = None  # float32 `[batch]`; `None`: all are 1
 
@@ -90,7 +90,7 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of three lists, or checks and returns a dataset x."""
+    """Makes batches of triples from three lists; only checks a dataset."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
@@ -163,7 +163,7 @@ class PairScorer(TextModel):
         matcher: Layer that scores two sequences of word vectors. Its
             `word_dimension` is the `dimension` of `words`. If the matcher's
             `trains_words` is `False`, the table of `words` is frozen.
-        seed: Seed of the order of lists in `fit`. Default 0.
+        seed: Seed of the order of triples, if `fit` gets lists. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
     Call arguments:
@@ -209,7 +209,8 @@ class PairScorer(TextModel):
             # Keras would warn that a trainable table has no gradient.
             words.embedding.trainable = False
         if not matcher.trainable:
-            # Keras does not freeze the layers that a frozen matcher adds.
+            # With `trainable=False`, Keras does not freeze the weights that the
+            # matcher's constructor creates.
             for weight in matcher.weights:
                 weight.trainable = False
         self.words = words
@@ -261,9 +262,9 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of any number of documents for one query.
 
-        If `matcher.scores_by_numpy` is true, representations of documents are
-        cached in up to 256 MB of memory, and words of texts in up to some 200
-        MB. Several threads may call this method.
+        If `matcher.scores_by_numpy` is true, two caches are used: up to 256 MB
+        of memory for the representations of documents, and up to some 200 MB
+        for the words of texts. Several threads may call this method.
 
         Args:
             query: The query's text.
@@ -298,7 +299,7 @@ class PairScorer(TextModel):
     ) -> np.ndarray:
         """Returns the scores of many pairs of texts, float `[pairs]`.
 
-        `queries` and `documents` are iterables of texts, of equal length.
+        `queries` and `documents` are iterables with equal numbers of texts.
 
         Raises:
             InputError: The texts are not strings, or the numbers of queries and

@@ -139,7 +139,8 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    compared: Mapping[str, str],  # modes of further measures to test
+    # Mode of each further measure that is tested for significance.
+    compared: Mapping[str, str],
 ) -> Summary:
     """Collects all results, and tests differences for significance."""
     references = [name for name in references if name in results]
@@ -171,7 +172,7 @@ def summarise(
         if isinstance(row_system, Neural) and not row_system.tuned:
             systems[name]["recipe"] = row_system.recipe.to_dict()
     keys = {mode: (mode, MAIN_MEASURES[mode]) for mode in data.tests}
-    keys.pop(CLUSTER, None)  # a test needs a measure of each query
+    keys.pop(CLUSTER, None)  # clusters have no values by query to test
     keys |= {m: (mode, m) for m, mode in compared.items() if mode in data.tests}
     for key, (mode, measure) in keys.items():
         by_query = {n: r.queries(mode, measure) for n, r in results.items()}
@@ -200,7 +201,7 @@ CHART_MEASURES = {
     "lists": ("p@1", "mrr"),
     CLUSTER: ("ari", "ami"),
 }
-"""For each mode, the measures in charts and in tables of several data sets."""
+"""For each mode, the measures in bar charts and in overviews of data sets."""
 
 MODE_TITLES = {
     "rerank": "Judged documents of each query, reranked",
@@ -231,11 +232,13 @@ class PaperTable(NamedTuple):
     page: str = ""  # heading of the page, by default the title
     # Returns the names of the systems whose dev measure is drawn by epoch.
     curves: Callable[[Results], Sequence[str]] = _all_trained
-    # Returns further pictures by caption, and reasons of failures by name.
+    # Returns further pictures by caption, and the reason of each failure by the
+    # name of what failed.
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    compared: Mapping[str, str] = {}  # modes of further measures to test
+    # Mode of each further measure that is tested for significance.
+    compared: Mapping[str, str] = {}
     # Adds entries to the content of `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
 
@@ -375,7 +378,7 @@ ROBUSTNESS_NOTE = (
 
 
 def write_robustness(output: Path, summary: Mapping[str, Any]) -> list[Table]:
-    """Writes what misspellings cost to `robustness.*`; returns the tables."""
+    """Writes losses by misspellings to `robustness.*`; returns the tables."""
     systems: dict[str, Any] = summary["systems"]
     first = next(iter(systems.values()))
     rates, modes = first["misspelled"], list(first["test"])
@@ -517,7 +520,7 @@ def measure_cells(
 def difference_cells(
     summary: Summary, system: Mapping[str, Any], mode: str
 ) -> list[str]:
-    """Formats differences from the references; * marks significant ones."""
+    """Formats differences from the references; * marks significance."""
     cells = []
     for reference in summary["references"]:
         test = system["significance"][mode].get(reference)

@@ -33,7 +33,7 @@ from keras_lstm_dssm.training.skip_gram import skip_gram_cache
 Hyperparameters = dict[str, Any]
 """Values by name, such as `{"k1": 0.9, "b": 0.5, "tokenizer": "space"}`."""
 
-MODEL_FILE = "model.keras"  # file in the folder of a seed: two towers
+MODEL_FILE = "model.keras"  # file of two towers in the folder of a seed
 
 
 class TrainedSystem(NamedTuple):
@@ -65,7 +65,7 @@ class RowSystem(Protocol):
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial on dev, or `None` after the last trial.
+        """Returns the hyperparameters to try next, or `None` after the last.
 
         `tried` has the earlier trials, each with its dev measure as `dev`.
         """
@@ -95,7 +95,7 @@ class Row(NamedTuple):
     vectors: bool = True
 
     def tests(self, data: TableData) -> dict[str, Any]:
-        """Returns the test tasks by mode. Only vectors are clustered."""
+        """Returns test tasks by mode; without vectors, leaves out clusters."""
         return {
             mode: task
             for mode, task in data.tests.items()
@@ -230,9 +230,10 @@ def run_system(
 def measure_system(
     task: Task | ClusterTask, trained: TrainedSystem
 ) -> tuple[Run | None, QueryMeasures]:
-    """Returns the run of a system, and its measures by query.
+    """Returns the run of a system, and the system's measures by query.
 
-    A random order has no run. A clustering has none, and is measured by seed.
+    The run is `None` for a random order, and for a `ClusterTask`. The measures
+    of a `ClusterTask` are by seed of the clustering.
     """
     if trained.system is None:
         return None, task.random_queries()
@@ -321,7 +322,7 @@ def _run_in_child(arguments: tuple[Any, ...], sender: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when its parent ends, to unlock the files it writes."""
+    """Ends this process when its parent ends, so that no file stays locked."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

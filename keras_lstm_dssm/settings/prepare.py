@@ -46,8 +46,9 @@ class PrepareSettings(Settings):
             catalogue: column of the clicked product's title in the log.
         time: Column of the time in the log: ISO 8601, or seconds, milliseconds
             or microseconds since 1970.
-        time_format: Format of the log's times, if they are neither ISO 8601
-            nor numbers since 1970: %d/%m/%Y %H:%M:%S for 31/12/2026 23:59:00.
+        time_format: Format of the log's times, if the times are neither ISO
+            8601 nor counted from 1970, such as %d/%m/%Y %H:%M:%S for
+            31/12/2026 23:59:00.
         session: Column of the session or of the user in the log.
         weight: Column of a click's weight, or of the number of clicks.
         action: Column of the user's action in the log.
@@ -65,8 +66,9 @@ class PrepareSettings(Settings):
         max_bad_percent: Largest percentage of bad rows: rows that cannot be
             read, rows without a query or an id, and rows with a wrong weight or
             time. If more rows are bad, no folder is written.
-        append: Add the sources to an existing data folder, with its columns,
-            rules and splits. A catalogue replaces the folder's catalogue.
+        append: Add the sources to an existing data folder, and use the folder's
+            columns, rules and splits. A catalogue replaces the folder's
+            catalogue.
 
     Raises:
         InputError: A value is out of bounds, or there is no source.

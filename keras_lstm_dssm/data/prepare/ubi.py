@@ -33,18 +33,18 @@ _IMPRESSIONS = ("impression", "impressions", "view")
 
 def define_functions(con: Any) -> None:
     """Defines SQL functions to read UBI."""
-    # `->>` is put in parentheses, because comparisons bind tighter in DuckDB 1,
-    # which is the version for Python 3.10.
+    # In DuckDB 1, the version for Python 3.10, comparisons bind tighter than
+    # `->>`. Therefore `->>` is put in parentheses.
     con.execute(r"""
         CREATE MACRO present(object, path) AS
           CASE WHEN json_type(object, path) <> 'NULL'
             THEN json_extract(object, path) END;
-        -- An object, or a string that holds one as JSON.
+        -- Reads an object, or a string with an object as JSON.
         CREATE MACRO object_in(object, path) AS
           CASE json_type(object, path) WHEN 'VARCHAR'
             THEN TRY_CAST(json_extract_string(object, path) AS JSON)
             ELSE json_extract(object, path) END;
-        -- A list, a string that holds one as JSON, or "a,b,c".
+        -- Reads a list of ids, a string with a list as JSON, or "a,b,c".
         CREATE MACRO ids_in(x) AS
           CASE json_type(x) WHEN 'ARRAY' THEN from_json(x, '["VARCHAR"]')
             WHEN 'VARCHAR' THEN CASE
@@ -141,7 +141,8 @@ def _make_pages(con: Any, weight: str) -> None:
               FILTER (time IS NOT NULL) AS time,
             first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
           FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
-    # If a query's row lists no shown products, impression events give them.
+    # If a query's row does not list the shown products, the products of the
+    # query's impression events are the shown products.
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (
