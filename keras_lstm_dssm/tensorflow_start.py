@@ -33,7 +33,7 @@ def start_tensorflow() -> None:
 
             backend = keras.config.backend()
         except ModuleNotFoundError as error:
-            # The configuration file may name a backend that is not installed.
+            # Keras's configuration file may name a backend that is missing.
             if error.name not in ("jax", "torch", "openvino"):
                 raise
             backend = error.name
@@ -52,7 +52,7 @@ def usable_cores() -> int:
 
 
 def use_one_intra_op_thread() -> None:
-    """Limits TensorFlow to one intra-op thread on one or two cores."""
+    """Limits TensorFlow to one intra-op thread if there are 1 or 2 cores."""
     # Training and encoding keep two cores busy anyway. Dividing single
     # operations costs more time than it saves (docs/speed.md). TensorFlow must
     # not have run an operation yet.

@@ -138,7 +138,7 @@ class Hybrid:
     def _word_vectors(self, text: bytes) -> tuple[list[str], np.ndarray]:
         """Returns a text's words, and a vector for each word.
 
-        The sum of these vectors is the text's vector in the columns `WORDS`.
+        The sum of these vectors is the part `WORDS` of the text's vector.
         """
         assert self.encoder is not None
         encoder: LocalEncoder = self.encoder.vectors[-1].source

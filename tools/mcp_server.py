@@ -57,7 +57,7 @@ def main(_: list[str]) -> None:
 def open_search(titles: dict[str, str], texts: dict[str, str]) -> Any:
     """Returns a retriever's `search`.
 
-    Adds the documents of --models by id to `titles` and `texts`.
+    Adds id -> title to `titles` and id -> text to `texts`, from --models.
     """
     if FLAGS.models:
         model = open_retriever(FLAGS.models, FLAGS.model)

@@ -36,7 +36,7 @@ from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import tag_name
 
 _CODED_ROWS = 512
-_UNREACHABLE = 127  # more tags than a document can have; fits into int8
+_TOO_MANY_TAGS = 127  # no document has so many tags; fits into int8
 
 
 class DocumentTags(tf.Module):
@@ -74,14 +74,14 @@ class DocumentTags(tf.Module):
             ),
             default_value=len(distinct),
         )
-        # Variables, because a graph with its constants is limited to 2 GiB.
+        # Constants would be part of the graph, which is limited to 2 GiB.
         self.numbers = tf.Variable(numbers, trainable=False)
         self.names = tf.Variable(distinct, trainable=False)
         counts = np.bincount(numbers.ravel(), minlength=len(distinct) + 1)
         self.counts = tf.Variable(np.int32(counts[:-1]), trainable=False)
         self._groups = len(name_numbers)
-        # Item i is the number of the name of tag i. The last item is for the
-        # number `len(distinct)`, which means "no tag" or "unknown tag".
+        # Tags with one name are a group. Item i is the group of tag i. The last
+        # item is for the number `len(distinct)`: "no tag" or "unknown tag".
         self.group_of = tf.Variable(
             [*(name_numbers[name] for name in names), self._groups],
             trainable=False,
@@ -116,8 +116,8 @@ class DocumentTags(tf.Module):
         has_tag = occur(numbers, self._count + 1)
         groups = occur(tf.gather(self.group_of, numbers), self._groups + 1)
         needed = tf.reduce_sum(tf.cast(groups, tf.int32), 1)
-        needed = tf.minimum(needed, _UNREACHABLE)
-        needed = tf.where(has_tag[:, -1], _UNREACHABLE, needed)
+        needed = tf.minimum(needed, _TOO_MANY_TAGS)
+        needed = tf.where(has_tag[:, -1], _TOO_MANY_TAGS, needed)
         needed = tf.cast(needed, tf.int8)[:, tf.newaxis]
         has_tag &= tf.range(self._count + 1) < self._count
 
@@ -146,10 +146,10 @@ TagMask = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 class EqualVectors(NamedTuple):
     """Sorts documents so that documents with equal vectors are adjacent."""
 
-    # The last bits of a product depend on the position of the vector's row. A
-    # vector of several documents is therefore multiplied only once, so that
-    # the documents have equal scores. Distinct vectors are in the order of
-    # their first documents.
+    # The last bits of a cosine depend on the row of the document's vector in
+    # the multiplied matrix. Equal vectors therefore become one row, so that
+    # their documents have equal scores. The rows are the distinct vectors,
+    # sorted by the index of the first document with the vector.
     order: np.ndarray  # the document at each position, integers [n]
     vector_of: np.ndarray  # index of each position's distinct vector, int32 [n]
     first: np.ndarray  # the first document with each distinct vector
@@ -180,7 +180,7 @@ class StoredVectors:
         self.equal = EqualVectors.find(vectors)
         if len(self.equal.first) < len(vectors):
             vectors = vectors[self.equal.first]
-        # A file for `LocalModel` has arrays of these names.
+        # The keys are the names of the arrays in a file for `LocalModel`.
         self.arrays = {"vectors": vectors}
         if kind == "int8":
             codes, scales = int8_codes(vectors)
@@ -258,8 +258,8 @@ class Int8Vectors(DocumentVectors):
     def _cosines(
         self, queries: tf.Tensor, start: tf.Tensor, stop: tf.Tensor
     ) -> tf.Tensor:
-        # CPU kernels multiply only floats. A block of floats fits into the
-        # cache, so only int8 codes are read from memory.
+        # CPU kernels multiply only floats. The floats of a block stay in the
+        # cache, and only the int8 codes are read from memory.
         rows = tf.cast(self.codes[start:stop], tf.float32)
         products = tf.matmul(queries, rows, transpose_b=True)
         return products * self.scales[start:stop]
@@ -277,7 +277,8 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     codes = np.empty(vectors.shape, np.int8)
     lengths = np.empty(len(vectors), np.float32)
-    # Blocks fit into the cache; all vectors at once would take three copies.
+    # A block fits into the cache. Without blocks, NumPy would make three
+    # copies of all vectors.
     for start in range(0, len(vectors), _CODED_ROWS):
         rows = slice(start, start + _CODED_ROWS)
         largest = np.abs(vectors[rows]).max(axis=1, keepdims=True)
@@ -356,7 +357,7 @@ def best_rows(
             block_scores, tf.minimum(width, stop - start)
         )
         # `top_k` keeps the order of equal scores. Results of earlier blocks are
-        # in the first columns, so earlier documents come first.
+        # in the first columns, so documents with equal scores stay in order.
         scores = tf.concat([scores, block_scores], axis=1)
         numbers = tf.concat([numbers, start + columns], axis=1)
         scores, best = tf.math.top_k(
@@ -461,7 +462,7 @@ class SearchModule(ServedModule):
         """Returns the outputs of `serve` or, with tags, of `filtered`."""
 
     def _mask(self, tags: tf.Tensor) -> TagMask:
-        """Returns the mask for tags of queries; documents may have no tags."""
+        """Returns the mask for queries' tags, even if no document has tags."""
         if hasattr(self, "tags"):
             return self.tags.mask(tags)
         all_documents = (tf.strings.strip(tags) == "")[:, tf.newaxis]
@@ -502,7 +503,8 @@ class RetrieverModule(SearchModule):
         super().__init__()
         self.weights = encoder.weights
         self.resources = encoder.resources
-        # Keeps a method: TensorFlow would save the encoder's signatures, too.
+        # If this module kept the encoder instead of a method, TensorFlow would
+        # save the encoder's signatures, too.
         self._encode = encoder.encode
         self._set_vectors(rows, kind, max_k)
 
@@ -532,10 +534,10 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
-    # Makes the function that writes the file for `LocalModel`, if possible.
+    # Returns a function that writes a file for `LocalModel`, or `None`.
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
-    """Returns the function that makes the retriever, if there are documents."""
+    """Returns `{"retriever": function}`, or `{}` if there are no documents."""
     if documents is None:
         return {}
 

@@ -31,7 +31,7 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 DOCUMENTS_FORMAT = 1  # increment when a change of this code changes the data
 MIN_SENTENCES = 8  # least number of sentences in a body
-MAX_REPEATS = 5  # a sentence in more docstrings is boilerplate
+MAX_REPEATS = 5  # a sentence in more than 5 docstrings is boilerplate
 COMPARED_WORDS = 8  # sentences with fewer words may be in two splits
 SHARES = {"test": 0.2, "dev": 0.1}  # largest shares of the documents
 MIN_RELEVANT = 3  # a query needs this many relevant documents in the split
@@ -165,7 +165,8 @@ def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
         text = " ".join(
             s for s in package_sentences if repeats[s] <= MAX_REPEATS
         )
-        # Subpackages of a class's package have the same class, but no query.
+        # Only the package after which a class is named makes the query.
+        # Subpackages of this package have the same class, but make no query.
         is_class = package.module.split(".")[-1] == label.split(".")[-1]
         if is_class and len(text.split()) >= _MIN_QUERY_WORDS:
             queries.setdefault(label, (package.module, text))

@@ -140,10 +140,10 @@ def train_on_ray(
 ) -> None:
     """Trains two towers by several workers that Ray Train starts.
 
-    Up to rounding, a step of all workers changes the weights as a step of one
-    process does on all their batches together. The run folder has the same
-    files as after `train`. When a worker is lost, Ray restarts all workers from
-    the last checkpoint. The final weights have the same bits as without a
+    A step of all workers gives the same weights, up to rounding, as a step of
+    one process on the batches of all workers together. The run folder has the
+    same files as after `train`. When a worker is lost, Ray restarts all workers
+    from the last checkpoint. The final weights have the same bits as without a
     restart. SIGTERM and ctrl-c stop all workers after a step, and a checkpoint
     is saved.
 
@@ -159,8 +159,9 @@ def train_on_ray(
         save_minutes: Minutes between checkpoints within an epoch. Default
             `None`: as in `config`, or 10.
         start_minutes: Minutes to wait for the cores of all workers, and for an
-            answer of each worker. Missing cores are then an error; if an
-            answer is missing, all workers are restarted. Default 5.
+            answer of each worker. If cores are still missing, `InputError` is
+            raised. If a worker still does not answer, all workers are
+            restarted. Default 5.
         max_failures: Largest number of restarts. Default 3.
         verbose: Whether to print the metrics of each epoch. Default `True`.
 
@@ -219,7 +220,7 @@ def train_on_ray(
 
 
 def _train_loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Runs a worker; returns errors, because Ray restarts after exceptions."""
+    """Runs a worker; returns errors: Ray restarts workers after exceptions."""
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:
@@ -314,7 +315,10 @@ def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
 
 @contextmanager
 def stop_by_signal(stop_file: Path) -> Iterator[None]:
-    """Makes SIGTERM and SIGINT create a file; a second signal interrupts."""
+    """Makes SIGTERM and SIGINT create a file.
+
+    A second signal raises `KeyboardInterrupt`.
+    """
 
     def handle(number: int, frame: Any) -> None:
         if stop_file.exists():
@@ -336,7 +340,7 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
 
 
 def last_line(error: BaseException) -> str:
-    """Returns the cause of Ray's error (`_CAUSES`), else its last line."""
+    """Returns the error's cause in `_CAUSES`, or the error's last line."""
     for message, cause in _CAUSES.items():
         if message in str(error):
             return cause

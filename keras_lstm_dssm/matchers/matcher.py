@@ -31,8 +31,8 @@ class Matcher(Configured, keras.layers.Layer):
             or `"float64"`.
 
     Call arguments:
-        query: `WordSequences` of `pairs` queries; lengths in any order.
-        document: `WordSequences` of `pairs` documents; lengths in any order.
+        query: `WordSequences` of `pairs` queries; lengths need no order.
+        document: `WordSequences` of `pairs` documents; lengths need no order.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:
@@ -87,7 +87,7 @@ class Matcher(Configured, keras.layers.Layer):
 
     @property
     def multipliers(self) -> dict[str, float]:
-        """Factors of the learning rate by sublayers' names; see `Adagrad`."""
+        """Name of a sublayer -> factor of the learning rate; see `Adagrad`."""
         return {}
 
     @property
@@ -129,7 +129,7 @@ class Matcher(Configured, keras.layers.Layer):
             texts: The word vectors of distinct texts: `WordSequences`; or
                 `FlatSequences` if `reads_flat` is true.
             side: `"query"` or `"document"`, for matchers with separate
-                weights for the two.
+                weights for queries and documents.
             training: Whether a gradient will be computed. Default `False`.
 
         Returns:

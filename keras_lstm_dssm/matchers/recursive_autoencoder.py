@@ -23,11 +23,11 @@ class Trees(NamedTuple):
     """
 
     # int32 `[texts, time - 1, 2]`: left and right child of each merge. A text
-    # of n words has 0 from merge n - 1 on.
+    # of n words has merges 0 to n - 2; all further children are 0.
     children: tf.Tensor
     # int32 `[texts, 2 * time - 1]`: position of each node in the flattened
-    # `children`, which is 2 k for the left child of merge k and 2 k + 1 for the
-    # right child. A root and an unused node have -1.
+    # `children` of its text. The left child of merge k has position 2 k, the
+    # right child has position 2 k + 1. A root and an unused node have -1.
     slots: tf.Tensor
     # int32 `[texts, 2 * time - 1]`: number of merges above each node.
     depths: tf.Tensor
@@ -45,7 +45,8 @@ class Trees(NamedTuple):
             tf.stack([text_slots[:, 0], child], 1),
             text_slots[:, 1],
         )
-        # All nodes climb to their roots at once, and count the merges.
+        # Each iteration replaces all nodes by their parents, up to the roots,
+        # and counts the merges.
         node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
 
         def climb(
@@ -166,7 +167,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def encode(
         self, vectors: tf.Tensor, trees: Trees, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the nodes of given trees, with a gradient."""
+        """Computes the vectors of all nodes of given trees; has a gradient."""
         merges = tf.shape(vectors)[1] - 1
 
         def merge(k: tf.Tensor, nodes: tf.Tensor) -> tuple[Any, Any]:
@@ -196,7 +197,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
         depths = trees.depths[:, :time]
 
         # Iteration 0 decodes each node from its parent, iteration 1 from its
-        # grandparent, and so on, as far as there is one.
+        # grandparent, and so on. Words without this ancestor add no error.
         def unfold(
             level: tf.Tensor, decoded: tf.Tensor, error: tf.Tensor
         ) -> tuple[Any, Any, Any]:

@@ -121,7 +121,7 @@ def is_row_format(request: Mapping[str, Any]) -> bool:
 
 
 def row_count(request: Mapping[str, Any]) -> int:
-    """Returns the number of rows of the longest input, before conversion."""
+    """Returns the number of rows of the longest input in a JSON request."""
     if is_row_format(request):
         return len(request["instances"])
     value = request["inputs"]
@@ -344,7 +344,7 @@ def _decimal(value: Any, dtype: str) -> float:
         return value
     limits = np.finfo(_NUMPY_DTYPES[dtype])
     if isinstance(value, int) and abs(value) < 2**64:
-        # The dtype represents all integers up to this one exactly.
+        # The dtype represents all integers up to `maximum` exactly.
         maximum: float = 2 ** (limits.nmant + 1) - 1
     else:
         # In JSON, the largest float32 may be rounded up, to 3.40282347e38.
@@ -377,8 +377,8 @@ _BYTES_SUFFIX = "_bytes"  # outputs with this suffix are sent in base64
 def json_from_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
     """Returns the JSON of a reply.
 
-    If `by_row`, the reply has `predictions`, with an item for each row, else
-    `outputs`. A single output is sent without its name.
+    If `by_row`, the reply has `predictions`, with an item for each row.
+    Otherwise the reply has `outputs`. A single output is sent without its name.
     """
     if not outputs:
         raise InvalidError("Cannot convert empty tensor map to JSON")

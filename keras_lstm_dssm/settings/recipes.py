@@ -93,8 +93,8 @@ class Recipe(ModelRecipe):
         shuffle_buffer: Number of pairs that are shuffled in memory; a longer
             log is shuffled in blocks of lines, see `data.training_batches`.
         title_pairs: Number of synthetic pairs to train on for each title. The
-            query of a pair is some words of the title, a fifth of them
-            misspelled, see `data.title_pairs`.
+            query of a pair is some words of the title. A fifth of these words
+            are misspelled, see `data.title_pairs`.
         hard_negatives: Number of mined negatives for each click: titles near
             the query, but not clicked for it, see `HardNegatives`.
         mine_every: Number of epochs after which negatives are mined again. The
@@ -102,7 +102,8 @@ class Recipe(ModelRecipe):
         mine_top: Number of nearest documents to draw mined negatives from.
         mine_clusters: Number of clusters of titles that are searched for each
             query, such as 16 in a log of a million titles. With 0 all titles
-            are searched, or a sample of a large log, see `mine_negatives`.
+            are searched; in a large log, a sample of the titles is searched
+            for a sample of the queries, see `mine_negatives`.
         judged_negatives: Number of negatives for each click, drawn from the
             titles that are judged not relevant for the query in a BEIR folder.
             Cannot be used with `hard_negatives`.
@@ -205,11 +206,11 @@ class Recipe(ModelRecipe):
 
     @property
     def has_word_sum(self) -> bool:
-        """Whether the encoders' word vectors are fitted to a teacher."""
+        """Whether word vectors are fitted to vectors of a sentence encoder."""
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the patience, if `options` have `dev` and no patience."""
+        """Returns the recipe's patience if there is `dev` and no `patience`."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -245,7 +246,8 @@ class KeyVecRecipe(WordsRecipe):
         max_sentences: Number of sentences to read of each document.
         min_count: Least number of occurrences of a word in the training
             documents. Rarer words are left out of all vocabularies.
-        vocabulary_size: Size of the vocabulary, of the most frequent words.
+        vocabulary_size: Largest number of words in the vocabulary. The most
+            frequent words are kept.
         skip_gram: Whether word vectors start from skip-gram vectors of the
             training documents, as in the paper, or are random.
         skip_gram_epochs: Passes over the documents for skip-gram vectors.
@@ -319,11 +321,11 @@ class KeyVecRecipe(WordsRecipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # JSON turns tuples into lists; a recipe read from JSON must be equal.
+        # JSON turns tuples into lists. A copy read from JSON must be equal.
         object.__setattr__(self, "windows", tuple(self.windows))
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the salience; without `dev` also the recipe and patience."""
+        """Returns `salience`; without `dev`, also `patience` and `recipe`."""
         salience = options.salience
         values: dict[str, Any] = {
             "salience": DEFAULT_SALIENCE if salience is None else salience
@@ -363,7 +365,7 @@ class ScorerRecipe(WordsRecipe):
         learning_rate: Learning rate of `Adagrad`.
         epochs: Passes over the triples.
         batch_size: Triples in a batch.
-        mined_negatives: Negatives that are mined for each query of a click
+        mined_negatives: Number of negatives to mine for each query of a click
             log, see `Triples.from_clicks`. Judged lists have negatives already.
 
     Raises:

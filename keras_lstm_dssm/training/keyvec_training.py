@@ -143,7 +143,7 @@ class KeyVecTraining(Training):
         return f"{self.examples:,} documents; {self.targets.counts.describe()}"
 
     def dev_task(self, spec: str) -> Task | ClusterTask:
-        """Opens the documents of dev for the measure `select`."""
+        """Opens the dev documents; returns the task with measure `select`."""
         config = self.config
         folder = open_documents(
             spec, config.max_bad_lines, self.recipe.max_sentences
@@ -194,8 +194,8 @@ class KeyVecTraining(Training):
             return super().best_epoch()
         if not self.folder.count("dev"):
             return None
-        # The validation loss rises long before the vectors stop improving, so
-        # it chooses the epoch only if the user gives a `patience`.
+        # The validation loss rises long before the vectors stop improving. The
+        # loss therefore chooses the epoch only if a `patience` is set.
         documents = DocumentExamples(self.folder.of("dev"), self.targets)
         return ValidationLoss(
             documents.in_order(self.recipe.batch_size),
@@ -241,7 +241,10 @@ class KeyVecTraining(Training):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts training documents with no key word in the vocabulary."""
+        """Counts training documents with no key word in the vocabulary.
+
+        Documents without a summary count only if `key_words_of` is "document".
+        """
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
         known_words = {word for word, i in zip(words, ids, strict=True) if i}
@@ -282,7 +285,7 @@ def _open_folder(config: TrainingConfig) -> tuple[DocumentFolder, str]:
 def targets_of(
     folder: DocumentFolder, salience: Any, key_words_of: str, split: str
 ) -> DocumentTargets:
-    """Computes the targets of train and `split`, with the theta of train."""
+    """Computes targets of train and `split`, with train's threshold theta."""
     train = folder.of("train")
     teacher = salience_teacher(salience, train)
     key_words = KeyWords(train, source=key_words_of)

@@ -34,7 +34,10 @@ COMMON = {
     "action": ("action", "action_name", "event_type", "event_name", "event"),
     "grade": ("grade", "rating", "score", "label", "esci_label", "relevance"),
 }  # fmt: skip
-"""Role -> usual names of its column, in the order in which they are tried."""
+"""Role -> usual names of the role's column, in the order of the search.
+
+A role is a field of `PrepareSettings`.
+"""
 
 
 def find_columns(
@@ -68,7 +71,7 @@ def find_columns(
 
 
 def check_named(table: Table, source: str, role: str, names: Any) -> None:
-    """Raises `InputError` if a column that a role's flag names is missing."""
+    """Raises `InputError` if one of the columns `names` is not in the table."""
     for name in names:
         if table.column(name) is None:
             raise InputError(

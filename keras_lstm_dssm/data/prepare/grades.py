@@ -10,7 +10,7 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 
 
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
-    """Makes the view `row` and table `click`; `split` is SQL for a split."""
+    """Makes view `row` and table `click`; `split` is SQL for a row's split."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
     # A double click follows an equal click of the same client within `seconds`.
     con.execute(f"""
@@ -51,7 +51,10 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks after log `after`."""
+    """Returns the query, id and title of the first `count` clicks.
+
+    Only clicks of the logs after log number `after` are returned.
+    """
     rows: list[tuple[str, ...]] = con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -64,8 +67,9 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Counts the rows of each kind, and the training clicks.
 
-    Returns kind -> (number of rows, an example) in the logs after log `after`,
-    and the number of training clicks in all logs.
+    Returns kind -> (number of rows, an example), and the number of training
+    clicks. The rows are counted in the logs after log number `after`, the
+    training clicks in all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
@@ -86,7 +90,7 @@ def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
 
 
 def joined_files(con: Any, part: int) -> set[int]:
-    """Returns the indices of those files of a log with clicks on products."""
+    """Returns the indices of a log's files that contain clicks on products."""
     rows = con.execute(
         f"SELECT DISTINCT file FROM click WHERE part = {part}"
         " AND kind IN ('clicks', 'double click')"
@@ -100,7 +104,8 @@ def make_grades(con: Any) -> None:
     For a query with shown products, the grade is round(2 * clicks / expected
     clicks), at most 4. The expected clicks are the sum of the click-through
     rates of the positions at which the product was shown. Each client counts
-    once for a product. For other queries see `click_grades`.
+    once for a product, with the position in the client's first row. For other
+    queries see `click_grades`.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks.
@@ -142,7 +147,8 @@ def make_grades(con: Any) -> None:
 def divide_test(con: Any) -> None:
     """Copies the grades of each test query to the split `SEEN` or `UNSEEN`.
 
-    `SEEN` gets a query if a training click has a query of the same words.
+    A test query is in `SEEN` if the query of a training click has the same
+    words.
     """
     con.execute(f"""
         INSERT INTO grade BY NAME
