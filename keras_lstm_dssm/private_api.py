@@ -23,7 +23,7 @@ TRIED_WITH = {"keras": "3.15.1", "tensorflow": "2.21.0"}
 """The releases with which this module was tested."""
 
 _RAY_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-# Ray's module that reads the environment variable when it is imported.
+# This module of Ray reads the variable above when the module is imported.
 _RAY_CONSTANTS = "ray._private.ray_constants"
 
 
@@ -87,7 +87,7 @@ def shares_strategy(
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns the only replica's copy of a variable: rows can be assigned."""
+    """Returns the only replica's copy of a variable, with assignable rows."""
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values
@@ -116,8 +116,8 @@ def session_callable(
 class BuiltModel(keras.Model):
     """Base class of models whose constructor creates all weights."""
 
-    # Under `tf.distribute`, Keras would average the first batches of the
-    # replicas, which fails for strings.
+    # Under `tf.distribute`, Keras's method would average the first batches of
+    # the replicas. The average of strings fails.
     def _maybe_symbolic_build(self, **_: Any) -> None:
         pass
 
@@ -164,7 +164,8 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
                 # A variable of integers has the training step of each row's
-                # last update (`LazyRows`). Most rows have the smallest step.
+                # last update (`LazyRows`). Most rows have the smallest step;
+                # `write_table` leaves these rows out.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:
@@ -185,7 +186,7 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         variables: Sequence[tf.Variable],
         learning_rate: tf.Tensor,
     ) -> None:
-        """Updates all variables; Keras's `update_step` gets only one."""
+        """Updates all variables; Keras's `update_step` updates one variable."""
         raise NotImplementedError(f"{type(self).__name__}.update_variables")
 
     @property

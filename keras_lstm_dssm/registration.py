@@ -22,7 +22,8 @@ def register(cls: T) -> T:
 def added_arguments(instance: Any, base: type) -> dict[str, Any]:
     """Returns constructor arguments of an instance: name -> value.
 
-    Included are the constructors from `base` down to the instance's class.
+    The arguments are from the constructors of `base`, of the instance's class,
+    and of the classes between these two.
     """
     names = [
         name

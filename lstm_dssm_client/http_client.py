@@ -464,7 +464,7 @@ class _HttpTransport:
         sock.end = end
         with suppress(BrokenPipeError, ConnectionResetError):
             # A server may reply with an error and close the connection before
-            # it has read the request. Its reply is read below.
+            # the server has read the request. The reply is read below.
             connection.request(
                 "GET" if body is None else "POST",
                 self._prefix + path,

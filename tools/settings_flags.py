@@ -1,4 +1,4 @@
-"""Makes flags, and the names of `--set`, from the fields of settings."""
+"""Makes flags, and the NAMEs of `--set NAME=VALUE`, from fields of settings."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +14,7 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_SMALLEST = 1e-9  # moves an excluded bound, because absl includes bounds
+_MARGIN = 1e-9  # absl includes bounds: an excluded bound moves by _MARGIN
 _MOST = 1e30  # largest value of a float flag; float32 overflows at 3e38
 
 
@@ -25,11 +25,12 @@ def define_settings(
     defaults: bool = False,
     only: Collection[str] = (),
 ) -> None:
-    """Defines a flag, or a name of `--set`, for each field of the classes.
+    """Defines a flag, or a NAME of `--set`, for each field of the classes.
 
-    The help of a field is in the docstring of the class. The keys of `classes`
-    are names for the help. If `named` is given, other fields are set by
-    `--set`. If `only` is given, other fields are left out.
+    The help of a field is in the docstring of the class. If only some
+    classes have the field, the help starts with the keys of these classes.
+    If `named` is given, fields that are not in `named` are set by `--set`. If
+    `only` is given, fields that are not in `only` are left out.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}
@@ -73,13 +74,13 @@ def define_field(
         program.string(name, default, text)
     elif "below" in bounds:
         below = bounds["below"]
-        program.float(name, default, text, 0.0, below - _SMALLEST)
+        program.float(name, default, text, 0.0, below - _MARGIN)
         expected = f"a number from 0, below {below:g}"
         program.flags[name].parser.syntactic_help = expected
         check_finite(program, name)
     else:
         above = bounds.get("above")
-        least = bounds.get("least", 0.0) if above is None else above + _SMALLEST
+        least = bounds.get("least", 0.0) if above is None else above + _MARGIN
         program.float(name, default, text, float(least), bounds.get("most"))
         if above is not None:
             expected = f"a number above {above:g}"
@@ -98,7 +99,7 @@ def check_finite(program: FlagSet, name: str) -> None:
 
 
 def flag_names(classes: Iterable[type[Settings]]) -> list[str]:
-    """Returns the names of the flags for the fields of these classes."""
+    """Returns the names of the fields that can be set by a flag or `--set`."""
     return list(
         dict.fromkeys(
             field.name

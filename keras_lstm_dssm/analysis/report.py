@@ -50,7 +50,8 @@ def report_data(
 ) -> tuple[str, int, int]:
     """Returns the data to report on, `max_bad_lines` and `min_relevant`.
 
-    By default, they are the run's. The numbers for other data are 0 and 1.
+    By default, the values are from the run. If `settings.data` is set,
+    `max_bad_lines` is 0 by default, and `min_relevant` is 1.
     """
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
@@ -63,7 +64,7 @@ def report_data(
 def measured_sections(
     model: Any, collection: Collection, min_relevant: int, depth: int = 1000
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Measures a model and BM25 on titles, and calls `failing_queries`."""
+    """Measures a model and BM25; returns the result of `failing_queries`."""
     split = "test" if "test" in collection.splits else collection.last_split
     settings = TitleSettings(split, min_relevant, depth=depth)
     measured = measure_titles(model, collection, settings)
@@ -73,7 +74,7 @@ def measured_sections(
 def failing_queries(
     measured: Measured, split: str, clicks: Mapping[str, float]
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Returns `verdict` and `failures`, as `evaluate_run`, and sections."""
+    """Returns `verdict` and `failures` (see `evaluate_run`), and sections."""
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, TitleSettings.queries)
     first, *others = failure_sections(measured, failures)
@@ -87,7 +88,7 @@ def failing_queries(
 def training_sections(
     run: RunFolder,
     picture: Path,
-    labels: Mapping[str, str],  # labels of curves, by column of the history
+    labels: Mapping[str, str],  # column of the history -> label of the curve
     unit: str,  # label of the vertical axis
     title: str = "Training, epoch by epoch",
     caption: str = "Loss by epoch",
@@ -150,17 +151,17 @@ def analyze_run(
 ) -> Report:
     """Writes an HTML page about the model of a run.
 
-    Two towers: Figs. 4 to 7 and Tables I to III of Palangi et al. 2016 for a
-    query and a title, the effect of each word, the nearest titles and a map of
-    titles. MV-LSTM: the words of queries and answers that match best. KeyVec:
-    key sentences and key words of documents, and a map of documents. Other
-    models: the loss by epoch, and the model card.
+    Two towers: Figs. 4 to 7 and Tables I to III of Palangi et al. 2016, made
+    for a query and a title; the effect of each word; the nearest titles; a map
+    of titles. MV-LSTM: the words of queries and answers that match best.
+    KeyVec: key sentences and key words of documents, and a map of documents.
+    Other models: the loss by epoch, and the model card.
 
     Args:
         run: The run folder.
         output: The HTML file to write. The page contains its pictures.
-        settings: What the report is about, with thresholds and sizes. Default:
-            `ReportSettings()`.
+        settings: The texts, the data, the thresholds and the sizes of the
+            report. Default: `ReportSettings()`.
 
     Returns:
         The report; `values` are the results that the page shows. The files of

@@ -117,8 +117,9 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab, so it can only be bad if it is too long, or if
-        # a field is empty or starts with white space.
+        # Each line has one tab. A line can then only be bad if the line is too
+        # long or has an empty field. A field of white space counts as empty.
+        # Therefore a line is parsed if a field starts with white space.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -379,7 +380,8 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # The given order is kept, so that a folder's name changes no batch.
+        # The given order is kept. If all files were sorted by path, the name of
+        # a folder would change the batches.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )
@@ -419,8 +421,8 @@ class ClickLog:
             self._weighted = any(file.weighted for file in self.files())
         return self._weighted
 
-    # In distributed training, a worker reads only a part of the log, and then
-    # sets the value that holds for the whole log.
+    # In distributed training, each worker reads a part of the log. All workers
+    # then set `weighted` to whether any of the parts has a weight.
     @weighted.setter
     def weighted(self, weighted: bool) -> None:
         self._weighted = weighted
@@ -442,7 +444,7 @@ class ClickLog:
         return (pair for pair, _ in self.lines())
 
     def lines(self) -> Iterator[tuple[Pair, bytes]]:
-        """Yields each click and its line, whose weight `weight_of` returns."""
+        """Yields each click and its line; `weight_of(line)` is the weight."""
         bad = BadLines(self.max_bad_lines)
         for path in self.paths:
             for number, line in numbered_lines(_chunks(path, bad)):
@@ -532,7 +534,7 @@ _QUOTED = re.compile(rb'(?:^|[\t\n])"[^\t\n]*""[^\t\n]*"(?=[\t\r\n])')
 
 
 def _refuse_dialect(path: str, chunk: bytes, lines_before: int) -> None:
-    """Raises `InputError` for a header, or for quotes that are doubled."""
+    """Raises `InputError` for a header, or for `""` in a field in quotes."""
     number = lines_before + 1
     problem = "a header" if number == 1 and _HEADER.match(chunk) else ""
     if b'""' in chunk and (match := _QUOTED.search(chunk)):

@@ -110,9 +110,10 @@ def open_log(
         min_relevant: The lowest score that counts as a click in a BEIR folder
             without a click file. Default 1.
         write_to: The click file to write for a folder that has no
-            `clicks.train.tsv`, see `Collection.training_log`. The second data
-            set of `spec` gets a file with a 2 before the suffix, and so on.
-            Default `None`: such a folder raises `InputError`.
+            `clicks.train.tsv`, see `Collection.training_log`. If the folder is
+            the second data set of `spec`, a 2 is added to the name of the click
+            file, before the suffix; and so on. Default `None`: a folder without
+            `clicks.train.tsv` raises `InputError`.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
 
@@ -127,7 +128,11 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the queries of a run's training clicks that can still be read."""
+    """Returns the queries of a run's training clicks.
+
+    If a data set in `data` cannot be read, all queries of `data` are left out.
+    The same holds for `replay`.
+    """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""
     replayed = {
@@ -261,7 +266,10 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 
 
 def _clicks_of(part: str) -> tuple[str | None, str]:
-    """Returns a data set's collection or `None`, and its click file's name."""
+    """Returns the collection of a data set, and the name of the click file.
+
+    For click files, the collection is `None`, the name is `COUNTED_CLICKS`.
+    """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):
         return folder, name

@@ -58,7 +58,8 @@ def drop_contradicted(lists: Iterable[JudgedList]) -> Iterator[JudgedList]:
     )
     words = dict(zip(texts, normalize(texts, "alphanumeric"), strict=True))
     # A query can have several lists, and a title several ids. Therefore the
-    # positives of all lists are collected first, by their words.
+    # positives of all lists are collected first: words of a query -> words of
+    # each positive.
     positives: dict[str, set[str]] = {}
     for judged in lists:
         answers = positives.setdefault(words[judged.query], set())
@@ -98,8 +99,9 @@ def clicked_lists(
         if pair_weights:
             weights.setdefault(query_words, []).append(pair_weights[row])
     # All queries of a block are searched to the same depth: `top` plus the
-    # number of titles clicked for the last query, the largest number in the
-    # block. Sorting keeps most depths small.
+    # largest number of titles clicked for a query of the block. The queries are
+    # sorted by this number. Therefore the last query of a block has the largest
+    # number, and most blocks have a small depth.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
@@ -164,8 +166,8 @@ class Triples:
         held_out_queries: The number of lists left out because of `held_out`.
         shared_answers: The number of distinct positives that are also positives
             in dev or test. These positives are not left out, because a product
-            can answer queries of all splits. For questions with unique answers
-            the number must be 0.
+            can answer queries of all splits. If each answer is for one question
+            only, a number above 0 shows that the splits overlap.
 
     Raises:
         InputError: No list has a positive and a negative.
@@ -332,9 +334,9 @@ class Triples:
         return self._rows_and_positives(numbers)[:, :3]
 
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
-        """Returns `rows` and a fourth column: each positive's index.
+        """Returns the columns of `rows`, and a fourth column.
 
-        It is the index in `_positive` and `_weight`.
+        The fourth column has the positives' indices in `_positive`, `_weight`.
         """
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
         width = np.diff(self._negative_bounds)[lists]
@@ -385,7 +387,8 @@ class Triples:
         check_at_least(1, batch_size=batch_size)
         per_epoch = -(-len(self) // batch_size)
         first_epoch, skipped = divmod(first_step, per_epoch)
-        # An element holds several batches: TensorFlow is slow to call Python.
+        # TensorFlow calls the Python generator for each element, and each call
+        # is slow. Therefore an element holds several batches.
         size = batch_size * max(1, _ROWS_PER_ELEMENT // batch_size)
 
         def elements() -> Iterator[np.ndarray]:

@@ -74,11 +74,12 @@ _WORDS = {
 
 
 def with_mode(settings: TitleSettings, collection: Collection) -> TitleSettings:
-    """Chooses a mode by the judgements, if the settings have none."""
+    """Chooses a mode by the judgements, if `settings.mode` is not set."""
     if settings.mode is not None:
         return settings
-    # If no judged document has grade 0, all judged documents are relevant (with
-    # `min_relevant` 1), and their order has no effect on MRR and MAP.
+    # Reranking is measured only if a judged document has grade 0. Otherwise all
+    # judged documents are relevant (with `min_relevant` 1), and the order of
+    # the documents has no effect on MRR and MAP.
     judged = collection.has_judged_negatives(split=settings.split)
     reranks = judged and not settings.hybrid
     return settings.replace(mode=RERANK if reranks else RETRIEVE)
@@ -133,7 +134,7 @@ def measure_titles(
     settings: TitleSettings,
     report: Report = lambda line: None,
 ) -> Measured:
-    """Measures a model, BM25, a random order, and a mixture if there is one.
+    """Measures a model, BM25, a random order, and a mixture if `mix` is set.
 
     `Measured.about` has `bm25_words`. For a mixture it also has
     `mixture_weights` and, if the weights are fitted to dev, `mixture_dev`.
@@ -238,7 +239,7 @@ def measured_systems(
     report(format_table(means(by_query)))
     if task.depth:
         report(
-            "pages of 10 titles that have the most frequent title (skewness): "
+            "pages (10 titles each) with the most frequent title (skewness): "
             + ", ".join(
                 f"{name} {100 * page.share:.1f} % ({page.skewness:.1f})"
                 for name, page in pages.items()
@@ -254,7 +255,7 @@ def measured_systems(
 def report_choice(
     name: str, chosen: ChosenWeights, dev: Task, measure: str, report: Report
 ) -> dict[str, Any]:
-    """Prints results on dev; returns them, with the key "NAME_dev"."""
+    """Prints results on dev; returns a dict with the key `{name}_dev`."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )

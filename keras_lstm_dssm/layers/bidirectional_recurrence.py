@@ -118,8 +118,9 @@ def loop_forward(
     """Runs the LSTMs of all directions over packed inputs `table[index]`.
 
     Returns the packed y of each direction. Unless `gates` is empty, also
-    returns arrays over time of `gates` and c, with elements `(directions,
-    counts[t], units)`. Element 0 of c is zeros, and element t + 1 is c(t).
+    returns an array for c and for each gate. An array has one element for each
+    time t: `(directions, counts[t], units)`. The array of c starts with an
+    additional element, zeros, so that element t + 1 is c(t).
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype
@@ -132,7 +133,7 @@ def loop_forward(
         first, rows = starts[t], counts[t]
         inputs = tf.gather(table, index[:, first : first + rows])
         z = inputs + _products(y[:, :rows], matrices)
-        # No weights are passed, because the cells have no peepholes.
+        # `activate` gets no peephole weights: the cells have no peepholes.
         now = cell.activate(z, {"c": c[:, :rows]}, {})
         y, c = now["y"], now["c"]
         outputs = [array.write(t, y[d]) for d, array in enumerate(outputs)]

@@ -101,7 +101,7 @@ def windows_of(
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
-    # All earlier sentences together have `shift` more words than windows.
+    # All sentences before sentence s have `shift[s]` more words than windows.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -113,7 +113,7 @@ def windows_of(
 def _largest_sums(
     values: tf.Tensor, rows: tf.Tensor, segment: tf.Tensor, training: bool
 ) -> tf.Tensor:
-    """Sums rows of values for each window w; returns each segment's maximum.
+    """Sums rows of `values` for each window w; returns maxima by sentence s.
 
     y[s, f] = max over w with segment[w] = s of sum_o values[rows[w, o], f]
     """
@@ -200,7 +200,7 @@ class SentenceReader(Configured, keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads the sentences of each document.
 
-        `index` lists rows of `sentences`: first those of the first document,
+        `index` lists rows of `sentences`: first the rows of the first document,
         etc. `lengths` are the documents' numbers of sentences.
         """
         layers = self.forward_lstm, self.backward_lstm

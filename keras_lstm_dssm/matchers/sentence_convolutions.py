@@ -284,8 +284,8 @@ class CNTN(Matcher):
         use_bias: Whether the convolutions have a bias. Default `True`.
         k_top: Number of values of each feature after the last pooling. Default
             10.
-        k_min: Smallest number of values of each feature after the other
-            poolings. Default `None`: `k_top`.
+        k_min: Smallest number of values of each feature after each pooling
+            before the last pooling. Default `None`: `k_top`.
         dimension: Width of the vector of a text, the output of a dense layer
             with tanh (not stated in the paper). Default 200. `None`: no dense
             layer; the vector has the values of the last pooling.
@@ -344,7 +344,7 @@ class CNTN(Matcher):
         self.bias = self.add_weight(
             shape=(slices,), initializer="zeros", name="bias"
         )
-        # With zeros, all scores are 0 at the start.
+        # This weight is u. As u starts with zeros, all scores start with 0.
         self.combination = self.add_weight(
             shape=(slices,), initializer="zeros", name="combination"
         )

@@ -86,7 +86,10 @@ def build_keyvec(
     vectors: np.ndarray | None = None,
     stems: Sequence[str] = (),
 ) -> KeyVec:
-    """Builds a `KeyVec`; `vocabulary` has the possible key words."""
+    """Builds a `KeyVec`; `vocabulary` has the possible key words.
+
+    If `recipe.words` is `"stems"`, `stems` are the words with vectors.
+    """
     with seeded_initializers(seed):
         return KeyVec(
             _new_words(

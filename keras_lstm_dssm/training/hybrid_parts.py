@@ -19,7 +19,7 @@ from keras_lstm_dssm.training.word_fit import fit_words
 from lstm_dssm_client.bm25 import TERM_PARTS
 from lstm_dssm_client.hybrid import HUBNESS
 
-OOV_BUCKETS = 8192  # `oov_buckets` of fitted words if there are no towers
+OOV_BUCKETS = 8192  # `oov_buckets` of `WordSumEncoder` if there are no towers
 
 
 class HybridParts(NamedTuple):
@@ -27,7 +27,8 @@ class HybridParts(NamedTuple):
 
     query: Mapping[str, TextEncoder]  # the query encoder of each part
     document: Mapping[str, TextEncoder]  # the document encoder of each part
-    # The part `"words"` uses a teacher's vectors of whole titles, if given.
+    # If a teacher is given, the part `"words"` uses the teacher's vectors of
+    # whole titles.
     teacher: TeacherVectors | None = None
 
     @classmethod
