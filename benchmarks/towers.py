@@ -50,7 +50,7 @@ TORCH_FORMS = {
 The result `torch` is the faster of these two results.
 """
 
-_COUNTED_BATCHES = 8  # batches whose minimum times are estimated and averaged
+_COUNTED_BATCHES = 8  # batches to estimate the minimum time of a training step
 
 CELL_COUNTS = (48, 96, 192, 384)
 TITLE_WORDS = (3, 6, 12, 24)
@@ -259,7 +259,8 @@ def measure_profile(
 ) -> dict[str, Any]:
     """Times each kind of operation, and training steps, in milliseconds.
 
-    The steps differ in the number of cells, words of a title, or clicks.
+    The steps differ in the number of cells, words of a title or clicks of
+    a batch.
     """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]

@@ -350,7 +350,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    # Writing would follow a link to a file outside the folder.
+    # Checks that no link would lead the writing out of the folder.
     for name in (FACTS, CARD):
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)
@@ -370,9 +370,9 @@ def write_models_card(
     exported: Mapping[str, int],  # name of a model -> its new version
     run: str | os.PathLike[str] | None,
     documents: int | None = None,
-    teacher: str | None = None,  # folder of lstm-dssm-teach
+    teacher: str | None = None,  # folder that lstm-dssm-teach wrote
 ) -> None:
-    """Adds an export to a folder's card; removes the models' old versions."""
+    """Adds an export to a folder's card; replaces the models' old entries."""
     exports: list[dict[str, Any]] = []
     with _reading_facts(folder) as earlier:
         for entry in earlier.get("exports", []):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 program = Program(__doc__, required=["output"])
 FLAGS = program.flags
 program.string("output", "build/demo", "Folder; an earlier demo is replaced.")
-program.integer("epochs", None, "Number of epochs (default: as in `best`).", 1)
+program.integer("epochs", None, "Epochs (default: as in the preset `best`).", 1)
 
 
 QUESTIONS = (

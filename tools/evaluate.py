@@ -14,12 +14,12 @@ With --mix, the program also measures a weighted sum of the scores of the model
 and of other systems (BM25, other runs, third-party sentence encoders), and each
 system alone. The weights are fitted to dev, or given by --mix_weights.
 
-A KeyVec is measured on documents in two ways: by retrieving the documents for
-queries (P@10, MAP, MRR, MRR@10, recall@10), and by k-means with as many
-clusters as classes (pairwise F1, V-measure, ARI, AMI). For comparison, BM25,
-TF-IDF, LSA, averaged word2vec, Doc2Vec, random vectors, random order and random
-clusters are also measured. The V-measure is not corrected for chance: compare a
-V-measure with the V-measure of random clusters.
+A KeyVec, a model of documents, is measured in two ways: by retrieving the
+documents for queries (P@10, MAP, MRR, MRR@10, recall@10), and by k-means with
+as many clusters as classes (pairwise F1, V-measure, ARI, AMI). For comparison,
+BM25, TF-IDF, LSA, averaged word2vec, Doc2Vec, random vectors, random order and
+random clusters are also measured. The V-measure is not corrected for chance:
+compare a V-measure with the V-measure of random clusters.
 
 Example:
     lstm-dssm-evaluate --run=RUN --data=SHOP --html=results.html

@@ -122,8 +122,8 @@ def draw_activations(
 ) -> None:
     """Draws gates, states and outputs (Palangi et al. 2016, Figs. 4 and 5)."""
     arrays, networks = states.arrays, [states, *others]
-    # The pictures of `states` and of `others` have the same range of colours,
-    # and the same number of columns.
+    # This picture shows `states`. Other calls draw the `others`, with the same
+    # range of colours and the same number of columns.
     limit = max(
         np.abs(array).max() for n in networks for array in n.arrays.values()
     )
@@ -177,8 +177,8 @@ def draw_aligned(
 ) -> None:
     """Draws the cosine after each word, and y(t) / |y(T)| of some cells.
 
-    The cells are those that add most to the final cosine. |y(T)| is the norm of
-    the final output of all cells.
+    The chart shows the `cells` cells that add most to the final cosine. |y(T)|
+    is the norm of the final output of all cells.
     """
     sides = (growing.query_words, growing.document_words)
     scaled = []
@@ -234,7 +234,10 @@ def label_words(axis: Any, words: Sequence[str]) -> None:
 
 
 def _lines(growing: Growth) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Returns, by label, the values after each word of query and title."""
+    """Returns label -> values after each word of the query and the title.
+
+    The values are cosines, or what a part of the vector adds to the cosines.
+    """
     lines = {"cosine": (growing.query_cosines, growing.document_cosines)}
     if len(growing.parts) > 1:
         for index, name in enumerate(growing.parts):

@@ -61,7 +61,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
         for bound_name, (source, item) in _bindings(modules, name):
             public = f"{path}.{bound_name}".lstrip(".")
             if item is None:
-                # An imported module is public only if a package imports it.
+                # Packages make imported modules public. Other modules do not.
                 if modules[name].is_package:
                     heapq.heappush(queue, _queue_entry(public, source))
                 continue
@@ -168,7 +168,7 @@ def build_api_search(progress: bool = False) -> Collection:
 def building(
     folder: str | os.PathLike[str], duration: str = ""
 ) -> Iterator[bool]:
-    """Yields whether to build a cached folder; waits for other processes."""
+    """Yields whether the caller must build `folder`. Waits for other builds."""
     if os.path.isdir(folder):
         yield False
         return

@@ -197,9 +197,9 @@ class CombinedEncoder(TextEncoder):
     ) -> None:
         """Computes the IDF of words from titles.
 
-        If p is below 1, `long` is computed, too. Call this before training;
-        `dssm.train` calls it. `texts` are the distinct titles of all documents.
-        `cache` hashes the titles, and can be used again in training.
+        If p is below 1, `adapt` also computes `long`. Call `adapt` before
+        training, as `dssm.train` does. `texts` are the distinct titles of all
+        documents. `cache` hashes the titles, and can be used again in training.
         """
         strings = as_strings(texts)
         distinct = (cache or self.trigrams.cache()).distinct
@@ -276,7 +276,7 @@ class UntrainedColumnCache:
         ).get_concrete_function(*FIELD_SPECS)
 
     def clear_if_stale(self) -> None:
-        """Clears the cache if weights have changed; call it after `adapt`."""
+        """Clears the cache if weights have changed. Call this after `adapt`."""
         variables = [
             variable
             for part in self.encoder.untrained

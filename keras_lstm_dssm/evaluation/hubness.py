@@ -46,7 +46,7 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # skewness, over all titles, of the number of pages
+    skewness: float  # skewness of the page counts of all titles
 
 
 def occurrences(

@@ -29,9 +29,9 @@ def log_q_sums(
     """Sums `log_q` over the occurrences of each title; counts occurrences.
 
     `candidates` are indices of titles, `(batch, 1 + k)`: the clicked title and
-    k negatives. `log_q` has numbers for the clicked titles, `(batch,)`, or for
-    all candidates, `(batch, 1 + k)`. Returns sums and counts, both float32
-    `(titles,)`.
+    k negatives. `log_q` has the logarithms for the logQ correction (see
+    `TwoTower`) of the clicked titles, `(batch,)`, or of all candidates,
+    `(batch, 1 + k)`. Returns sums and counts, both float32 `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
     index = tf.reshape(candidates[:, : tf.shape(log_q)[1]], [-1, 1])

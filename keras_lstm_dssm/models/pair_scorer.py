@@ -90,7 +90,7 @@ def triple_batches(
     shuffle_seed: int | None = None,
     sample_weight: Any = None,
 ) -> tf.data.Dataset:
-    """Makes batches of triples from three lists; only checks a dataset."""
+    """Makes batches of the three lists x, or checks and returns a dataset x."""
     if isinstance(x, tf.data.Dataset):
         if sample_weight is not None:
             raise InputError(
@@ -160,9 +160,9 @@ class PairScorer(TextModel):
     Args:
         words: Layer that turns the texts of queries and documents into word
             vectors.
-        matcher: Layer that scores two sequences of word vectors. Its
-            `word_dimension` is the `dimension` of `words`. If the matcher's
-            `trains_words` is `False`, the table of `words` is frozen.
+        matcher: Layer that scores two sequences of word vectors.
+            `matcher.word_dimension` must equal `words.dimension`. If
+            `matcher.trains_words` is `False`, the table of `words` is frozen.
         seed: Seed of the order of triples, if `fit` gets lists. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
@@ -251,7 +251,7 @@ class PairScorer(TextModel):
         if is_empty(pairs):  # Keras would raise UnboundLocalError
             return np.zeros(0, self.compute_dtype)
         return super().predict(
-            # Without a tuple, Keras would use the documents as labels.
+            # Without the outer tuple, Keras would use the documents as labels.
             pairs.map(lambda *pair: (pair[:2],)).prefetch(tf.data.AUTOTUNE),
             verbose=verbose,
             **kwargs,

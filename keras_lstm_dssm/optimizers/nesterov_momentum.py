@@ -431,8 +431,9 @@ class NesterovMomentum(JointUpdateOptimizer):
         with tf.control_dependencies([g for g in grads if g is not None]):
             if self.weight_decay or self.gradient_accumulation_steps:
                 # Keras decays the weights before the update, so the variables
-                # must be at W. A step that only accumulates gradients does not
-                # run `update_variables`, which moves the variables to W.
+                # must be at W. In a step that only accumulates gradients,
+                # `update_variables` does not run, so the variables are moved
+                # to W here.
                 self._shift(0.0)
             super().apply(grads, variables)
             self._set_mu()
@@ -614,9 +615,8 @@ class NesterovSchedule(keras.callbacks.Callback):
             done, steps = self._done(), self.params["steps"]
             total = steps * (self.params["epochs"] - epoch)
             total //= optimizer.gradient_accumulation_steps or 1
-            # A resumed `fit` may repeat a part of an epoch. The end of a
-            # resumed training is therefore the saved end, or less than an epoch
-            # after the saved end.
+            # A resumed `fit` may repeat a part of an epoch. So `done + total`
+            # is the saved end, or less than an epoch after the saved end.
             *_, end = saved_phases
             resumed = done < end <= done + total < end + steps
             self._phases = (

@@ -78,7 +78,7 @@ def triples(
     batch_size: int,
     seed: int,
 ) -> tf.data.Dataset:
-    """Batches word ids of sentences and of neighbours, which may be empty."""
+    """Batches word ids of sentences and neighbours. Neighbours may be empty."""
     contiguous = [paragraph for paragraph in paragraphs if len(paragraph) > 1]
     texts = {
         "sentence": chain.from_iterable(contiguous),
@@ -117,7 +117,7 @@ def triples(
 def sentence_encoder(
     vocabulary: int, embedding: int, units: int, bidirectional: bool
 ) -> keras.Model:
-    """Makes an encoder from word ids `(batch, words)` to a GRU's last state."""
+    """Makes an encoder: word ids `(batch, words)` -> last state of a GRU."""
     ids = keras.Input((None,), dtype="int64")
     words = keras.layers.Embedding(
         vocabulary,
@@ -375,7 +375,7 @@ class SkipThoughtSystem(DenseSystem):
         """
         if not self.encoders:
             raise not_fitted("SkipThoughtSystem")
-        if not len(texts):  # a GRU needs a time step
+        if not len(texts):  # without texts, there is no time step for the GRU
             return np.zeros((0, self.units * len(self.encoders)), np.float32)
         lines = [mark(text) for text in texts]
         return np.hstack(

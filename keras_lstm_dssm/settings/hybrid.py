@@ -32,8 +32,9 @@ class HybridSettings(Settings):
             largest cosines with training queries. A title near many queries has
             a large hubness.
         base: Log-odds of a title that matches nothing of the query.
-        weak: Probability below which a query's best hit is reported as weak. On
-            dev, nine of ten relevant best hits have a higher probability.
+        weak: Probability below which a query's best hit is reported as weak. A
+            fit to dev sets `weak` so that nine of ten relevant best hits have a
+            higher probability.
         k1: Saturation of the term frequency of BM25.
         b: Influence of a title's length on BM25, from 0 to 1.
         bm25_words: The terms of BM25: words, letter trigrams, or English stems
@@ -75,7 +76,7 @@ class HybridSettings(Settings):
         titles: int,
         clicks: int,  # number of training clicks; 0 if it is not known
     ) -> "HybridSettings":
-        """Returns settings with the default weights for the parts `names`."""
+        """Returns settings with weights that suit the parts and the clicks."""
         # All defaults were fitted to the dev splits of four data sets together.
         vectors = tuple(n for n in ("towers", "words") if n in names)
         settings = self.replace(**_WEIGHTS_WITHOUT_DEV.get(vectors, {}))
@@ -125,5 +126,5 @@ _WEIGHTS_WITHOUT_DEV: dict[tuple[str, ...], dict[str, float]] = {
     ("words",): {"words": 3.5, "bm25": 3.2, "numbers": 1.1, "base": -5.4},
     (): {"bm25": 4.9, "numbers": 0.7, "base": -4.4},
 }
-"""Available parts of "towers" and "words" -> weights that differ from the
-defaults. If both parts are available, all weights are the defaults."""
+"""Which of "towers" and "words" the hybrid has -> weights that differ from the
+defaults. If the hybrid has both parts, all weights are the defaults."""
