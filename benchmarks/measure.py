@@ -86,7 +86,7 @@ def has_library(name: str) -> bool:
 
 
 def memory_megabytes(field: str) -> float:
-    """Returns megabytes of this process: now (`VmRSS`) or peak (`VmHWM`)."""
+    """Returns this process's megabytes: `VmRSS` is now, `VmHWM` the peak."""
     # The peak that getrusage returns may be the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
@@ -208,7 +208,7 @@ def ours(
 
 
 def read_works(path: str) -> dict[str, Callable[[], Any]]:
-    """Calls the function named in a file of `ours`; returns name -> task."""
+    """Calls the function that `ours` wrote to a file; returns name -> task."""
     module, name, arguments = json.loads(Path(path).read_text("utf-8"))
     return getattr(importlib.import_module(module), name)(*arguments)
 
@@ -226,7 +226,7 @@ def peer(
 def compare(
     contenders: Mapping[str, Contender], work: str, rounds: int
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Runs the task named `work` of all contenders, in turn.
+    """Runs the task named `work` once in each contender, in each round.
 
     Each contender runs in its fastest environment. Returns two dicts with the
     names of the contenders as keys: median results, and names of environments.
@@ -246,7 +246,7 @@ def compare(
 
 
 def environments(contender: Contender) -> dict[str, dict[str, str]]:
-    """Returns "THREADS, ALLOCATOR" -> variables, for all combinations."""
+    """Returns name of each environment, "THREADS, ALLOCATOR" -> variables."""
     return {
         f"{threads}, {allocator}": {**THREADS[threads], **variables}
         for threads in contender.threads

@@ -171,7 +171,7 @@ def _recall(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def _overlap(exact: np.ndarray, approximate: np.ndarray) -> float:
-    """Returns the share of `exact` hits, `[queries, k]`, in `approximate`."""
+    """Returns which share of `exact`, `[queries, k]`, is in `approximate`."""
     shared = exact[:, :, np.newaxis] == approximate[:, np.newaxis]
     return float(shared.any(axis=2).mean())
 

@@ -4,8 +4,9 @@
 
 Importing the package registers its Keras classes, so that
 `keras.saving.load_model` finds the classes. The programs of the package import
-`lstm_dssm_programs` first. In a program, TensorFlow is imported and the classes
-are registered later, at the first use of a public name, so that the program
+`lstm_dssm_programs` before the package. In a program, the package imports
+TensorFlow and registers the classes later: when the program calls
+`load_package`, or at the first use of a public name. Therefore the program
 parses its flags quickly.
 """
 
@@ -34,5 +35,5 @@ else:
         return globals()[name]
 
     def __dir__() -> list[str]:
-        """Lists all names, also public names that are not imported yet."""
+        """Imports the public names, and lists all names."""
         return sorted({*__getattr__("__all__"), *globals()})

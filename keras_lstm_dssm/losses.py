@@ -19,12 +19,13 @@ class CosineSoftmax(Configured, keras.losses.Loss):
         l_r = -log( exp(g R(Q,D+)) / sum over D of exp(g R(Q,D)) )
             = log(1 + sum over j of exp(-g (R(Q,D+) - R(Q,D_j-))))
 
-    Palangi et al. 2016, eq. (5). The paper sums l_r over a batch
-    (`reduction="sum"`).
+    Palangi et al. 2016, eq. (5), for a query Q, its clicked document D+, its
+    negatives D_j-, and its candidates D, which are D+ and all D_j-. R is the
+    cosine. The paper sums l_r over a batch (`reduction="sum"`).
 
     Args:
         gamma: The scale g, to be chosen on held-out data. Default 10.
-        reduction, name, dtype: See `keras.losses.Loss`. Default: the mean loss.
+        reduction (default: mean), name, dtype: See `keras.losses.Loss`.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the clicked document, 0 for a
@@ -60,7 +61,7 @@ class CosineSoftmax(Configured, keras.losses.Loss):
     def takes_indices(self) -> bool:
         """Whether `y_true` may have the indices of the clicked documents.
 
-        A subclass whose `call` does not support indices sets this to `False`.
+        A subclass sets `takes_indices = False` if its `call` takes no indices.
         """
         # Keras casts `y_true` to the dtype of the loss; smaller dtypes cannot
         # represent all indices.
@@ -124,7 +125,7 @@ class KeyVecLoss(Configured, keras.losses.Loss):
         word_weight: Factor of L_enc. Default 1.
         normalize: Whether L_read is divided by the number of sentences, and
             L_enc by the number of key words. Default `False`, as in the paper.
-        reduction, name, dtype: See `keras.losses.Loss`. Default: the mean loss.
+        reduction (default: mean), name, dtype: See `keras.losses.Loss`.
 
     Call arguments:
         y_true: Float `(documents, 2)`, the numbers of sentences and of key
@@ -230,7 +231,7 @@ class PairwiseHinge(Configured, keras.losses.Loss):
     Args:
         margin: The loss is 0 if the positive's score is higher than the
             negative's score by `margin` or more. Default 1.
-        reduction, name, dtype: See `keras.losses.Loss`. Default: the mean loss.
+        reduction (default: mean), name, dtype: See `keras.losses.Loss`.
 
     Call arguments:
         y_true: `(batch, candidates)`: 1 for the single positive of a query, 0

@@ -1,8 +1,9 @@
 """The Keras peer of two towers, built from stock Keras layers.
 
-`tf.data` computes trigram ids. `PaddedTower` and `SegmentTower` differ in how
-they sum the rows of an `Embedding` for a word. `keras.layers.LSTM` reads the
-words, and `keras.optimizers.SGD` has Nesterov momentum.
+A `tf.data` pipeline computes trigram ids with `LetterTrigrams`. `PaddedTower`
+and `SegmentTower` differ in how they sum the rows of an `Embedding` for a word.
+`keras.layers.LSTM` reads the words, and `keras.optimizers.SGD` has Nesterov
+momentum.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""Embedding columns for each cell. Our LSTM has three, one for each gate."""
+"""Embedding columns for each cell, as in `LSTMEncoder`: for i, g and o."""
 
 HASHING = LetterTrigrams()
 

@@ -29,9 +29,8 @@ class Index:
     Args:
         encoder: The encoder of the documents: an object with
             `encode(list of n str) -> float array [n, d]`, such as a
-            `TextEncoder`, or a function with this signature. A `TwoTower`
-            encodes documents with its document encoder and queries with its
-            query encoder.
+            `TextEncoder`, or a function with this signature. If
+            `encoder` is a `TwoTower`, its document encoder is used.
         titles: Texts of the documents. Each distinct text is encoded once.
         ids: A distinct id for each document. Default: the title is the id, and
             equal titles are one document.
@@ -40,8 +39,8 @@ class Index:
 
     Attributes:
         ids: The ids of the documents, in the order of the corpus.
-        vectors: float32 `[documents, d]`, vectors of the documents with norm
-            1. A zero vector stays zero; its cosine with all vectors is 0.
+        vectors: float32 `[documents, d]`, unit vectors of the documents. A zero
+            vector stays zero; its cosine with all vectors is 0.
 
     Raises:
         InputError: There is no document, an id occurs twice, the numbers of
@@ -209,7 +208,7 @@ class Index:
         return rows, scores
 
     def rough_cosines(self, vectors: np.ndarray) -> Iterator[np.ndarray]:
-        """Yields each query's cosines with all documents, up to rounding."""
+        """Yields the inexact cosines of each query with all documents."""
         size = max(1, _BLOCK // len(self))
         for start in range(0, len(vectors), size):
             yield from vectors[start : start + size] @ self.vectors.T
@@ -297,7 +296,7 @@ def _encode_function(encoder: Any) -> Encode:
 _SAMPLED_IN_CLUSTER = 32  # k-means reads this many titles for each cluster
 _ROUNDS = 6  # iterations of k-means
 _RESULTS_AT_ONCE = 2**25  # limit of queries x searched clusters x k
-_SCORES_AT_ONCE = 2**24  # 64 MiB in a thread, and 128 MiB to sort the scores
+_SCORES_AT_ONCE = 2**24  # scores in a thread: 64 MiB, and 128 MiB of indices
 _THREADS = 2
 _GROUPS_PER_RESULT = 4  # minimum number of groups per result in `_largest`
 
@@ -421,7 +420,7 @@ class IVFIndex:
         return rows.reshape(len(queries), -1), scores.reshape(len(queries), -1)
 
     def _by_cluster(self, clusters: np.ndarray) -> list[np.ndarray]:
-        """Returns the positions of each cluster's number in `clusters`."""
+        """Returns for each cluster c the positions where `clusters` is c."""
         order = np.argsort(clusters, kind="stable")
         counts = np.bincount(clusters, minlength=len(self._centres))
         return np.split(order, np.cumsum(counts)[:-1])

@@ -17,10 +17,10 @@ def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 
 class RecurrentCell(keras.layers.Layer):
-    """Base of the cells: computes `z(t) = W x(t) + b + W_rec y(t-1)`.
+    """Base of the cells: computes `z(t) = W l(t) + b + W_rec y(t-1)`.
 
-    A subclass computes the activations from z(t) in `activate`, and their
-    gradients in `backpropagate`.
+    l(t) is the input at time step t. A subclass computes the activations from
+    z(t) in `activate`, and the gradients for z(t) in `backpropagate`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class RecurrentCell(keras.layers.Layer):
         )
 
     def project(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Computes `W x(t) + b`, `(..., gates * units)`."""
+        """Computes `W l(t) + b`, `(..., gates * units)`."""
         if self.project_inputs:
             inputs = tf.matmul(inputs, self.kernel)
         return inputs + self.bias
@@ -172,8 +172,8 @@ class RecurrentCell(keras.layers.Layer):
 class RNNCell(RecurrentCell):
     """Computes `y(t) = tanh(W l(t) + W_rec y(t-1) + b)`, an RNN cell.
 
-    Eq. (1) of Palangi et al. 2016. The cell runs in `keras.layers.RNN` and,
-    faster, in `Recurrent`.
+    Eq. (1) of Palangi et al. 2016; l(t) is the input. The cell runs in
+    `keras.layers.RNN` and, faster, in `Recurrent`.
 
     Args:
         units: Width of y.
@@ -218,7 +218,7 @@ class RNNCell(RecurrentCell):
     def backpropagate(
         self, now: Tensors, before: Tensors, errors: Tensors, weights: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """Computes the gradient for z(t), (1 - y) o (1 + y) o dy, eq. (10)."""
+        """Computes the gradient for z(t), (1 - y) * (1 + y) * dy, eq. (10)."""
         return tf.raw_ops.TanhGrad(y=now["y"], dy=errors["y"]), {}
 
 
@@ -232,16 +232,16 @@ class PeepholeLSTMCell(RecurrentCell):
         y_g(t) = tanh(W4 l(t) + W_rec4 y(t-1) + b4)
         i(t) = sigma(W3 l(t) + W_rec3 y(t-1) + W_p3 c(t-1) + b3)
         f(t) = sigma(W2 l(t) + W_rec2 y(t-1) + W_p2 c(t-1) + b2)
-        c(t) = f(t) o c(t-1) + i(t) o y_g(t)
+        c(t) = f(t) * c(t-1) + i(t) * y_g(t)
         o(t) = sigma(W1 l(t) + W_rec1 y(t-1) + W_p1 c(t) + b1)
-        y(t) = o(t) o tanh(c(t))
+        y(t) = o(t) * tanh(c(t))
 
-    The columns of the weights are in the order i, f, g, o, as in
-    `keras.layers.LSTM`; g stands for y_g. Without a forget gate, the order is
-    i, g, o. The bias of f starts at 1, all other biases at 0. Full peepholes
-    start as `glorot_uniform`, diagonal peepholes as zeros;
-    `recurrent_regularizer` also applies to the peepholes. See `RNNCell` for the
-    other arguments.
+    l(t) is the input, and * the elementwise product. The columns of the weights
+    are in the order i, f, g, o, as in `keras.layers.LSTM`; g stands for y_g.
+    Without a forget gate, the order is i, g, o. The bias of f starts at 1, all
+    other biases at 0. Full peepholes start as `glorot_uniform`, diagonal
+    peepholes as zeros. `recurrent_regularizer` also applies to the peepholes.
+    See `RNNCell` for the other arguments.
 
     Args:
         units: Number of cells, the width of y and c.
@@ -249,7 +249,7 @@ class PeepholeLSTMCell(RecurrentCell):
             and (34). `"diagonal"`: each W_p has one weight per cell (Gers et
             al. 2002). `None`: no peepholes. Default `"full"`.
         forget_gate: Whether there is a gate f, default `True`. If `False`,
-            `c(t) = c(t-1) + i(t) o y_g(t)`, as in section V of the paper.
+            `c(t) = c(t-1) + i(t) * y_g(t)`, as in section V of the paper.
 
     Call arguments:
         inputs: `(batch, features)`, or `(batch, gates * units)` without

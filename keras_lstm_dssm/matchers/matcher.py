@@ -31,8 +31,8 @@ class Matcher(Configured, keras.layers.Layer):
             or `"float64"`.
 
     Call arguments:
-        query: `WordSequences` of `pairs` queries; lengths need no order.
-        document: `WordSequences` of `pairs` documents; lengths need no order.
+        query: `WordSequences`, a query for each pair; `lengths` in any order.
+        document: Like `query`: a document for each pair.
         training: Whether a gradient will be computed. Default `False`.
 
     Returns:

@@ -117,10 +117,10 @@ class RAE(Matcher):
     Dynamic minimum pooling reduces the distances to `size` rows and columns.
     Pooled distances are standardised, clipped at three standard deviations, and
     scaled to [0.1, 0.9]. Four features are added: whether both texts have the
-    same set of numbers, such as `12`; whether the sets are the same and not
+    same set of numerals, such as `12`; whether the sets are the same and not
     empty; whether one set contains the other; and the standardised difference
     of lengths |m - n|. Only words in the vocabulary of `VocabularyVectors` can
-    be numbers. The score is a linear function of the pooled distances and the
+    be numerals. The score is a linear function of the pooled distances and the
     features. The programs that Socher et al. published have more features: the
     shares of equal words and phrases.
 
@@ -138,8 +138,8 @@ class RAE(Matcher):
         hidden: Widths of the hidden layers of the head `"root"`. Default
             200.
         max_words: Number of words to read of each text. Default 50.
-        numbers: Maximum size of the list of numbers. The list has the most
-            frequent numbers of the vocabulary. Default 1,000.
+        numbers: Maximum size of the list of numerals. The list has the most
+            frequent numerals of the vocabulary. Default 1,000.
         epochs: Passes of `pretrain` over the texts. Default 5.
         learning_rate: Learning rate of `pretrain`. Default 0.003.
         **kwargs: Arguments of `keras.layers.Layer`.
@@ -238,10 +238,10 @@ class RAE(Matcher):
     ) -> None:
         """Trains the autoencoder, and measures distances of training pairs.
 
-        For the head `"pool"`, the distances of up to 2,000 pairs give the mean
-        and the deviation that standardise distances. Half of the pairs are
-        training pairs. The other half are pairs of a query and the document of
-        the next training pair.
+        For the head `"pool"`, up to 2,000 pairs give the means and the
+        deviations that standardise distances and differences of lengths. Half
+        of the pairs are training pairs. The other half are pairs of a query and
+        the document of the next training pair.
 
         Args:
             words: The word vectors that the matcher will read; `fit` does
@@ -309,7 +309,11 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Computes roots `(texts, word_dimension)`; `Phrases` for `"pool"`."""
+        """Represents texts for the head.
+
+        Returns roots `(texts, word_dimension)` for the head `"root"`, and
+        `Phrases` for the head `"pool"`.
+        """
         vectors, lengths = clip(texts, self.max_words)
         nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))
         time = tf.shape(vectors)[1]

@@ -1,4 +1,4 @@
-"""Models of pairs of texts and of documents, and their recipes."""
+"""The models (two towers, pair scorers and KeyVecs) and their recipes."""
 
 from keras_lstm_dssm.models.builders import build_model, find_recipe
 from keras_lstm_dssm.models.keyvec import KeyVec

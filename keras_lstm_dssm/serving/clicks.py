@@ -36,7 +36,7 @@ UBI = "ubi:"
 """If `--click_log` begins with this prefix, the log has UBI's format."""
 
 LIFETIME_SECONDS = 86_400
-"""Clicks are logged for this many seconds, a day, after their search."""
+"""A click is logged if its search is at most this many seconds (a day) old."""
 
 ROTATE_MB = 64
 """Maximum size of a click log in MiB. If the next line does not fit, the log is

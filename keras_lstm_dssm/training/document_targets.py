@@ -49,7 +49,7 @@ class KeyWords:
         documents: The training documents, which are streamed once.
         count: The largest number of key words of a document. Default 30.
         stop_words: Normalised words that are never chosen. Default: the stop
-            words of scikit-learn, which needs the extra `[analysis]`.
+            words of scikit-learn. This default needs the extra `[analysis]`.
         split: Rule that separates words; it must be the rule of the model's
             vocabulary. Default `"alphanumeric"`. See `normalize_texts`.
         source: The text to choose from: `"summary"` (default, as in Bi and Ma
@@ -157,7 +157,7 @@ class DocumentTargets:
 
     Args:
         targets: The target of each document, by document id.
-        counts: The threshold, and numbers of documents and sentences.
+        counts: The threshold `theta`, and numbers of documents and sentences.
 
     Example:
     >>> train = folder.of("train")
@@ -234,7 +234,10 @@ class DocumentTargets:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "DocumentTargets":
-        """Reads what `write` wrote; `InputError` if missing or damaged."""
+        """Reads the targets that `write` wrote.
+
+        Raises `InputError` if the file is missing or damaged.
+        """
 
         def parse(value: Any) -> "DocumentTargets":
             targets = {

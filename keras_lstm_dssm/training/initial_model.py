@@ -59,7 +59,7 @@ class InitialModel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The value of a recipe's field `words` that describes the model."""
+        """The value that the field `words` has in a recipe of this model."""
         words = self.model.words
         if not hasattr(words, "vocabulary"):
             return "trigrams"
@@ -67,9 +67,9 @@ class InitialModel(NamedTuple):
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """Value of the argument `vocabulary` for a new model with equal words.
+        """Value of the argument `vocabulary` of `build_scorer`, `build_keyvec`.
 
-        `build_scorer` and `build_keyvec` have this argument.
+        A model that is built with this value has this model's vocabulary.
         """
         if hasattr(self.model, "key_vocabulary"):
             return self.model.key_vocabulary
@@ -81,7 +81,7 @@ class InitialModel(NamedTuple):
         return self.model.words.vocabulary if self.words == "stems" else ()
 
     def check(self, recipe: ModelRecipe) -> None:
-        """Checks that a recipe has this model's kind and its `words`."""
+        """Checks that a recipe's kind, and `words` if any, fit this model."""
         expected = kind_of(recipe)
         if kind_of(self.model) is not expected:
             raise InputError(

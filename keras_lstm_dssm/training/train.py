@@ -179,7 +179,7 @@ class Training(ABC):
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and the last epoch (counted from 1) for them."""
+        """Returns batches, and the last epoch (1, 2, ...) to train on them."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
@@ -290,7 +290,7 @@ def open_validation(config: TrainingConfig) -> ClickLog | None:
 def restore(
     training: Training, best: BestEpoch | None, model: Any, saved: bool
 ) -> None:
-    """Restores the metrics of earlier epochs when a run is resumed."""
+    """Gives `best` the metrics of the epochs before a run was resumed."""
     if best is None:
         return
     run, last = training.run, training.recipe.epochs
@@ -391,7 +391,7 @@ def _fit_epochs(
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
         # An uninterrupted run brings all rows of lazily updated tables up to
-        # date at the end of each epoch. The checkpoint may be from just before.
+        # date after each epoch. The checkpoint may precede this update.
         model.sync_weights()
     if done >= end:
         return
@@ -471,8 +471,8 @@ def train(
 ) -> Any:
     """Builds and trains the model that a recipe describes.
 
-    On one kind of processor, with the same settings of TensorFlow, equal data,
-    recipes and seeds give bit-equal weights.
+    Two trainings give bit-equal weights if data, recipes, seeds, kinds of
+    processor and settings of TensorFlow are equal.
 
     Args:
         data: Clicks are given as files (paths or globs, separated by commas), a
