@@ -23,7 +23,7 @@ _FLOAT_BYTES = 4
 
 
 def describe_machine() -> dict[str, Any]:
-    """Describes the machine, and measures the speed of all cores."""
+    """Describes the machine, and the FLOP/s and bytes/s of all its cores."""
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0]  # read before the measurements add to it
     rates = {
@@ -106,8 +106,8 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
     width = gates * cells
     floats = (
         6 * rows * width  # rows of weights, momentum and gradients
-        + 4 * distinct * width  # gates' inputs of words, and their gradients
-        + 4 * steps * width  # gates' inputs of time steps, and their gradients
+        + 4 * distinct * width  # gates' inputs for each word, and the gradients
+        + 4 * steps * width  # gates' inputs for each step, and the gradients
         + 2 * steps * (width + 2 * cells)  # gates, cell states and outputs
     )
     # y are the outputs of the LSTM, W_rec the recurrent weights, and dz the
@@ -122,9 +122,9 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives."""
     towers = [tower_work(words, cells, gates) for words in (query, document)]
-    # The cosines take one matrix product. The gradients of the vectors take
-    # two. The cosines, the softmax values and the gradients of the cosines are
-    # each written once and read once.
+    # The cosines take 1 matrix product. The gradients of the vectors take 2
+    # matrix products. The cosines, the softmax values and the gradients of the
+    # cosines are each written once and read once.
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))
     return StepWork(
         sum(work.flops for work in towers) + 6 * cosines * cells,

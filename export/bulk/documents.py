@@ -40,7 +40,7 @@ class Documents(NamedTuple):
             whole document.
         sentences: The sentences of each document, or empty. A KeyVec encodes
             the sentences instead of `titles`.
-        tags: The tags of each document, by which a search can filter, or empty.
+        tags: The tags of each document, or empty. A search can filter by tags.
         display: For each document, the title that is shown with a hit. If
             empty, `titles` are shown.
         fields: The fields of the documents for BM25; by default BM25 reads
@@ -88,7 +88,7 @@ class DocumentRows(NamedTuple):
 
 
 def check_documents(documents: Documents) -> None:
-    """Raises `InputError` for missing titles or ids, or wrong tags."""
+    """Raises `InputError` for wrong ids, titles, display titles or tags."""
     ids, tags = documents.ids, documents.tags
     titles = len(documents.titles)
     if titles == 0 or len(ids) != titles:
@@ -139,9 +139,10 @@ def read_documents(
 
     If a line has no id, its title is also the id. A third field has the tags,
     separated by commas. Repeated lines of a text file are read once, and blank
-    lines are skipped. Folders, and files that end in `.jsonl`, hold documents
-    of many sentences (see docs/documents.md). The text of such a document is
-    its sentences with empty lines between them; a repeated `_id` is an error.
+    lines are skipped. A folder of documents, or a file that ends in `.jsonl` or
+    `.jsonl.gz`, holds documents of many sentences (see docs/documents.md). The
+    sentences of a document, with empty lines between the sentences, are the
+    document's text. A repeated `_id` is an error.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a

@@ -43,8 +43,8 @@ class GraphEncoder(Protocol):
 class EncoderModule(EncodingModule):
     """The exported module of a trained encoder.
 
-    With a teacher, `encode_all` returns the teacher's vectors of the texts that
-    have one, and the encoder's vectors of all other texts.
+    If `teacher` has a vector of a text, `encode_all` returns the teacher's
+    vector. For all other texts, `encode_all` returns the encoder's vectors.
     """
 
     def __init__(
@@ -55,7 +55,8 @@ class EncoderModule(EncodingModule):
         self._teacher = teacher
         encoder.sync_weights()
         super().__init__(encoder, encoder.resources)
-        # Stores methods, because TensorFlow would also save a stored encoder.
+        # Keeps methods of the encoder. If the encoder were an attribute,
+        # TensorFlow would save the encoder, too.
         self._is_short = encoder.is_short
         self._unit_vector = encoder.unit_vector
         self._unit_vectors = encoder.unit_vectors

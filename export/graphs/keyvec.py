@@ -57,9 +57,10 @@ class KeyVecModule(EncodingModule):
     def keys(self, text: tf.Tensor, n: tf.Tensor) -> dict[str, tf.Tensor]:
         """Signature `keys`: finds key sentences and key words of documents.
 
-        `n` has the number of results of each document. The outputs have shape
-        `[batch, width]`, where width is the largest n, but at most `MAX_N`. The
-        most probable sentence or word is first. The padding is "" or 0.
+        `n`, `[batch]`, is the number of key sentences, and of key words, to
+        return for each document. The outputs have shape `[batch, width]`, where
+        width is the largest n, but at most `MAX_N`. The most probable sentence
+        or word is first. The padding is "" or 0.
         """
         width = tf.reduce_max(tf.concat([n, [0]], axis=0))
         width = tf.minimum(width, MAX_N)
@@ -103,7 +104,7 @@ class KeyVecModule(EncodingModule):
     def _key_sentences(
         self, sentences: tf.RaggedTensor, p: tf.Tensor, width: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns each document's sentences of largest p_i, and their p_i."""
+        """Returns each document's most probable sentences, and their p_i."""
         lengths = sentences.row_lengths()
         if self._max_sentences is not None:
             lengths = tf.minimum(lengths, self._max_sentences)

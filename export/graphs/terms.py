@@ -139,17 +139,17 @@ class TermGraph(tf.Module):
         )
         return tf.reshape(flat, [batch, self.count])
 
-    def shares(self, matches: Matches, numbers: tf.Tensor) -> list[tf.Tensor]:
+    def shares(self, matches: Matches, indices: tf.Tensor) -> list[tf.Tensor]:
         """Returns what the terms of one query add to the scores of k documents.
 
-        `numbers` are the indices of the k documents. The result is an array
+        `indices` are the indices of the k documents. The result is an array
         `[terms, k]` of the BM25 scores, and an array `[terms, k]` of the scores
-        for numbers.
+        for the query's numbers.
         """
-        k = tf.size(numbers)
+        k = tf.size(indices)
         # Columns 0 to k - 1 are the k documents; other documents get column k.
         columns = tf.tensor_scatter_nd_update(
-            tf.fill([self.count], k), numbers[:, tf.newaxis], tf.range(k)
+            tf.fill([self.count], k), indices[:, tf.newaxis], tf.range(k)
         )
         count = tf.size(matches.terms)
         flat = self._cell_sums(
@@ -166,9 +166,9 @@ class TermGraph(tf.Module):
     def _cell_sums(
         self,
         matches: Matches,
-        # Returns the cells of postings: indices of the sums. The arguments are
-        # the indices of the postings' terms in `matches.terms`, and the
-        # postings' documents.
+        # Returns the cell of each posting, an index in the result. The
+        # arguments are, for each posting, the index of the posting's term in
+        # `matches.terms`, and the posting's document.
         cells_of: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         size: tf.Tensor,
     ) -> tf.Tensor:
@@ -211,7 +211,7 @@ class TermGraph(tf.Module):
 def flat_words(
     texts: tf.Tensor, split: str, max_words: int | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Splits strings `[batch]`; returns words, and each word's string index."""
+    """Returns words of strings `[batch]`, and the index of each word's text."""
     words = normalize_and_split(texts, max_words, split)
     # Equals `words.value_rowids()`, with a third of the operations.
     rows = tf.where(tf.sequence_mask(words.row_lengths()))[:, 0]
@@ -254,7 +254,8 @@ def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
     """
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
-    # JSON strings have no plain quotes, backslashes or control characters.
+    # In JSON strings, quotes and backslashes are escaped. Control characters
+    # are not allowed.
     escaped = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
     escaped = tf.strings.regex_replace(escaped, r"[\x00-\x1f]", "")
     entries = tf.strings.join(

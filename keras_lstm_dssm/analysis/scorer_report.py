@@ -294,8 +294,9 @@ class WordMatrix(NamedTuple):
         cells: float `[query words, document words, slices]`.
         score: The score of the pair.
         rest: The part of the score that no cell contributes.
-        strongest: The k largest cells of each slice, the largest first. If a
-            slice has fewer than k cells, all of them.
+        strongest: The k largest cells of each slice, or all cells of a slice
+            with fewer than k cells. The cells are sorted by slice, and the
+            cells of a slice by value, the largest first.
 
     Example:
     >>> words = dssm.layers.TrigramVectors(dimension=4)
@@ -400,9 +401,9 @@ def strongest_words(
         document: The document's text.
 
     Returns:
-        The k largest cells of each slice, the largest first. The paper prints
-        the first three fields of a cell: the query's word, the document's word
-        and the value.
+        `WordMatrix.strongest`, the k largest cells of each slice. The paper
+        prints the first three fields of a cell: the query's word, the
+        document's word and the value.
 
     Raises:
         InputError: The matcher has no interaction matrix.

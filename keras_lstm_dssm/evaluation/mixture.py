@@ -258,7 +258,8 @@ class Mixture(System):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
             # A matrix product may round the cosines of equal vectors
-            # differently. The cosines of the best titles are computed again.
+            # differently. The cosines of the best titles are computed again,
+            # without a matrix product.
             if dense:
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)

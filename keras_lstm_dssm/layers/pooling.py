@@ -118,7 +118,8 @@ class DynamicPooling(Configured, keras.layers.Layer):
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
-        # Smaller regions repeat their last row, which changes no result.
+        # A region with fewer rows than the largest region repeats its last
+        # row. The maximum and the minimum of the region stay the same.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
         )
@@ -269,7 +270,8 @@ def dynamic_k(
 ) -> tf.Tensor:
     """Computes k of dynamic k-max pooling in layer l = 1 .. L, for n words.
 
-    k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top
+    k_l = max(k_min, ceil((L - l) / L * n)) for l < L;  k_L = k_top.
+    If `k_min` is `None`, k_min = k_top.
     """
     if layer == layers:
         return tf.fill(tf.shape(lengths), k_top)

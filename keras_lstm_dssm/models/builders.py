@@ -55,10 +55,11 @@ def build_model(
             words, and `vectors`, the initial word vectors `[words,
             word_dimension]`. Default: random vectors. Recipes with
             `words="trigrams"` ignore `vectors`. If the recipe has
-            `words="stems"`, `vectors` has the vectors of stems. For a pair
-            scorer, `vocabulary` is the list of the stems. A `KeyVec` takes the
-            list as `stems`. Two towers pass each argument, such as
-            `known_words`, to the constructors of both encoders.
+            `words="stems"`, `vectors` has the vectors of stems. A pair scorer
+            then takes the stems as `vocabulary`. A `KeyVec` takes the stems as
+            `stems`, and the possible key words as `vocabulary`. Two towers pass
+            each argument, such as `known_words`, to the constructors of both
+            encoders.
 
     Returns:
         A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
@@ -123,8 +124,8 @@ def check_arguments(
 
 def registered_class(field: str, class_name: str, base: type) -> Any:
     """Returns the registered subclass of `base` with the name `class_name`."""
-    # Names of this package's classes have no prefix. Classes of other packages
-    # have names such as `my_package>GRUEncoder`.
+    # In a recipe, names of this package's classes have no prefix. Names of
+    # other packages' classes have a prefix, such as `my_package>GRUEncoder`.
     classes = {
         full_name.removeprefix(f"{PACKAGE}>"): cls
         for full_name, cls in keras.saving.get_custom_objects().items()

@@ -52,10 +52,10 @@ class KeyVec(TextModel):
     A document is a list of sentences, or a string, which `split_sentences`
     splits. `words.max_words` limits the words of each sentence.
 
-    `fit` takes the sentences of each document, a bool for each sentence, and
-    the key words of each document. Give a tuple of three lists, or a
-    `tf.data.Dataset` of batches `(documents, salient, key_words)`, each a
-    `tf.RaggedTensor` `[batch, None]`.
+    `fit` takes the sentences of each document, whether each sentence is a key
+    sentence (bool), and the key words of each document. Give a tuple of three
+    lists, or a `tf.data.Dataset` of batches `(documents, salient, key_words)`,
+    each a `tf.RaggedTensor` `[batch, None]`.
 
     The metrics are means over documents: loss, read_loss (-L_read of the
     paper), key_word_loss (-L_enc of the paper) and accuracy. Accuracy is the
@@ -77,7 +77,7 @@ class KeyVec(TextModel):
             Default 0.
         max_sentences: Largest number of sentences that are read, from the start
             of a document. Default 250; `None` for all.
-        seed: Seed of dropout, and of how `fit` shuffles lists. Default 0.
+        seed: Seed of dropout and of the shuffling of lists by `fit`. Default 0.
         **kwargs: Arguments of `keras.Model`.
 
     Call arguments:

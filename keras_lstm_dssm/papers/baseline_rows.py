@@ -180,7 +180,8 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            seconds = system.seconds  # training time, also of cached encoders
+            # For cached encoders, the time of the training that made the cache.
+            seconds = system.seconds
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
         return TrainedSystem(system, parameters, dev, seconds)
@@ -191,7 +192,7 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
     With `idf`, word vectors are multiplied by ln(texts / texts with the word).
     """
-    # Pair scorers start from word vectors that are trained for as many epochs.
+    # As many epochs as for the initial word vectors of pair scorers.
     recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
     vectors = skip_gram_vectors(
@@ -227,7 +228,7 @@ class Mixed:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns `{}` once: `train` chooses the weights for each seed."""
+        """Returns `{}`, then `None`: `train` chooses weights for each seed."""
         return None if tried else {}
 
     def train(

@@ -140,7 +140,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     else:
         mode = settings.dev_mode
         if mode is None:
-            # If a query's grades are equal, reranking does not test systems.
+            # If all grades of a query are equal, every order is equally good.
             can_rerank = _rerankable(collection, "dev") >= 0.5
             mode = "rerank" if can_rerank else "retrieve"
         dev = task("dev", mode, _DEV_DEPTH)
@@ -168,8 +168,8 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
         "dev_queries": len(dev.queries),
         **{f"{m}_queries": len(t.queries) for m, t in tests.items()},
     }
-    # The last task is "lists", or "retrieve" with all queries that have a
-    # relevant title.
+    # The last task is "lists" or "retrieve". The task "retrieve" has all test
+    # queries with a relevant title.
     *_, last_task = tests.values()
     return TableData(
         settings, folder, texts, examples, training, dev, measure, tests, sizes,

@@ -26,7 +26,7 @@ SPACES = r"[\s\pZ\p{Cc}\x{FEFF}\x{200B}]+"
 
 
 def decode_entities(text: str) -> str:
-    """Decodes HTML entities, even those that were escaped several times.
+    """Decodes HTML entities, up to 3 times: `&amp;amp;` becomes `&`.
 
     >>> decode_entities("AT&amp;amp;T 12&quot; pen&notebook")
     'AT&T 12" pen&notebook'
@@ -98,9 +98,9 @@ def read_catalogue(
         text = f"trim(concat_ws(' ', {', '.join(texts.values())}))"
     pairs = [f"{named(normal(name))} := {sql}" for name, sql in texts.items()]
     by_name = f", struct_pack({', '.join(pairs)}) AS fields" if pairs else ""
-    # Logs are joined by `id`, in which 655.0 has become 655. The data folder
-    # has `key` instead. If any `id` is a decimal number, such as 1.10, all keys
-    # are spelled as in the catalogue. Otherwise `key` equals `id`.
+    # In `id`, 655.0 has become 655. Logs are joined by `id`. The data folder
+    # takes its ids from `key`. If any `id` is a decimal number, such as 1.10,
+    # all keys are spelled as in the catalogue. Otherwise `key` equals `id`.
     con.execute(rf"""
         CREATE TABLE product AS
         SELECT n AS number, id, CASE WHEN (
