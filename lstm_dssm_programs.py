@@ -73,7 +73,8 @@ def load_package() -> None:
     """Imports TensorFlow and the package; raises `InputError` if this fails."""
     if "keras_lstm_dssm.public" in sys.modules:
         return
-    # With level 3, TensorFlow logs only fatal errors; it raises all others.
+    # With level 3, TensorFlow logs only fatal errors. All errors that are not
+    # fatal are raised as exceptions.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Garbage collections would take a fifth of the time of the imports. After
     # `gc.freeze`, later collections do not scan the imported objects.
@@ -131,7 +132,8 @@ def call_received(connection: "Connection") -> None:
 
 
 if __name__ == "__main__":
-    import lstm_dssm_programs  # the package looks for the module by this name
+    # `keras_lstm_dssm` looks in `sys.modules` for this name, not `__main__`.
+    import lstm_dssm_programs
 
     if sys.argv[1:2] not in [[name] for name in PROGRAMS]:
         sys.exit(f"error: expected the name of a program: {[*PROGRAMS]}")

@@ -64,7 +64,7 @@ def export_portable(
     hybrid: HybridSettings | None = None,
     queries: Iterable[str] = (),
 ) -> HybridSettings | None:
-    """Writes both encoders and the documents into one file.
+    """Writes the encoders and the documents into one file.
 
     `lstm_dssm_client.LocalModel` searches and encodes with the file, without
     TensorFlow. Documents are encoded with the model's full weights, even if the
@@ -164,8 +164,9 @@ def portable_part(
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
-    """Returns a function that writes `PORTABLE_PART` into a version's folder.
+    """Returns a function that writes the file `PORTABLE_PART` for `LocalModel`.
 
+    The function's argument is the folder of one version of an exported model.
     Returns `None` if `LocalModel` cannot compute the encoder's vectors.
     """
     towers = [encoder]
@@ -189,7 +190,7 @@ class _Contents(NamedTuple):
     postings: Postings | None
     title_hubness: np.ndarray | None = None
     weights: str = "float32"
-    texts: Sequence[str] = ()  # that the encoder reads; users see titles
+    texts: Sequence[str] = ()  # the encoder reads texts; hits show titles
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
@@ -276,11 +277,18 @@ def _check_encoder(tower: TextEncoder) -> None:
 
 
 def _store_encoder(
-    arrays: Arrays, path: str, tower: TextEncoder, layers: list[Any], kind: str
+    arrays: Arrays,
+    path: str,
+    tower: TextEncoder,
+    layers: list[Any],
+    table_type: str,
 ) -> dict[str, Any]:
-    """Adds weights of layers as `PATH/NAME`; returns class and config."""
+    """Adds layers' weights to `arrays`; returns the tower's class and config.
+
+    The name of each array begins with `path`.
+    """
     _check_encoder(tower)
-    for weight, values in _stored_weights(tower, layers, kind):
+    for weight, values in _stored_weights(tower, layers, table_type):
         arrays[f"{path}/{weight}"] = values
     name = type(tower).__name__
     part = f"{name}/{path.partition('/')[2]}"
@@ -291,14 +299,14 @@ def _store_encoder(
 
 
 def _stored_weights(
-    tower: TextEncoder, layers: Iterable[Any], kind: str
+    tower: TextEncoder, layers: Iterable[Any], table_type: str
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields (name, array) for all arrays that store the weights of layers."""
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # A weight that is in no inner layer is named without its path, which
-        # contains the encoder's name.
+        # The path of a weight that is in no inner layer contains the encoder's
+        # name. The file therefore names this weight without the path.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):
@@ -309,10 +317,10 @@ def _stored_weights(
             rows = rows if len(rows) else np.array([0])
             # int8 is too coarse for rows whose sum is a part of the vector.
             is_sum = layer is getattr(tower, "bag_embedding", None)
-            dtype = "float16" if is_sum and kind == "int8" else kind
+            dtype = "float16" if is_sum and table_type == "int8" else table_type
             yield from stored_table(name, values, rows, start, dtype).items()
         elif values.dtype.kind in "iu":
-            # Signs of a word sketch, or keys and codes of word vectors.
+            # The values are signs of a word sketch, or keys or codes of words.
             yield name, values
         else:
             yield name, np.asarray(values, np.float32)

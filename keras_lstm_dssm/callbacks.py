@@ -74,7 +74,10 @@ def explain_failure(
     logs: Iterable[ClickLog],  # as they were when the training began
     batches: Callable[[int], tf.data.Dataset],  # n -> batches from step n on
 ) -> None:
-    """Raises an `InputError` that says what to do, if the cause is known."""
+    """Raises an `InputError` that says what to do, if the cause is known.
+
+    Returns if the cause is not known, or if the connection to a worker is lost.
+    """
     if isinstance(error, _LOST):
         return
     if isinstance(error, DeadNetwork):
@@ -111,7 +114,7 @@ def _diverged(
     what: str, run: RunFolder | None, step: int, batches: tf.data.Dataset
 ) -> FailedTraining:
     batch = next(iter(batches))
-    if isinstance(batch[0], tf.RaggedTensor):  # the sentences of documents
+    if isinstance(batch[0], tf.RaggedTensor):  # sentences, for a KeyVec
         columns = [[text[0] for text in batch[0][:_TEXTS].to_list()]]
     else:
         columns = [column[:_TEXTS].numpy().tolist() for column in batch[:2]]
@@ -254,9 +257,9 @@ class RankingEvaluation(BestEpoch):
     this callback before callbacks that read the logs.
 
     Args:
-        collection: A `Collection`, whose dev queries search the whole corpus;
-            a `Task` with other queries and documents; or a `ClusterTask`, to
-            cluster documents by their vectors.
+        collection: A `Collection`, a `Task` or a `ClusterTask`. The dev queries
+            of a `Collection` search the whole corpus. A `Task` has queries, and
+            documents to rank. A `ClusterTask` clusters documents by vectors.
         measure: The measure that decides which epoch is best, from
             `evaluation.MEASURES` or from the task's `measures`. Default
             `"mrr@10"`.
@@ -363,7 +366,7 @@ class ValidationLoss(BestEpoch):
 
     def metrics(self) -> dict[str, float]:
         """Computes the loss and the metrics of the validation data."""
-        # Each new dataset would trace the hashing again.
+        # The dataset is kept: a new dataset would trace the hashing again.
         if self._hashed is None:
             self._hashed = self.model.hasher.dataset(self.batches)
         values = self.model.evaluate(self._hashed, verbose=0, return_dict=True)
@@ -375,11 +378,11 @@ class ValidationLoss(BestEpoch):
 
 
 _QUICK = 0.5
-"""If saving takes fewer seconds than this, every epoch is saved."""
+"""If saving takes fewer than `_QUICK` seconds, every epoch is saved."""
 
 _MIN_INTERVAL = 50
-"""An epoch is saved if the time since the last checkpoint is more than this
-multiple of the time that saving takes."""
+"""An epoch is saved if the age of the last checkpoint is more than
+`_MIN_INTERVAL` times the time that saving takes."""
 
 
 class Checkpoint(keras.callbacks.Callback):
@@ -401,7 +404,11 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Saves a checkpoint if it is needed, or if saving is quick enough."""
+        """Saves a checkpoint, unless saving would take too much of the time.
+
+        The last epoch, and each epoch for which `needed` is true, are saved in
+        any case.
+        """
         if (
             self._seconds < _QUICK
             or time.monotonic() - self._saved > _MIN_INTERVAL * self._seconds
@@ -412,7 +419,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_interrupt(self) -> None:
-        """Saves a checkpoint when `TwoTower.fit` is interrupted by ctrl-c."""
+        """Saves a checkpoint when ctrl-c interrupts `TextModel.fit`."""
         self._save()
 
     def _save(self) -> None:

@@ -1,4 +1,4 @@
-"""Computes scores of query terms in NumPy: BM25 and matching numbers.
+"""Computes the scores of query terms in NumPy: BM25, and a score for numbers.
 
 A term is an entry of the inverted index `Postings`: a word, a stem, a letter
 trigram or a number. A table maps forms of words to terms: with stems, the forms
@@ -91,8 +91,8 @@ def letter_grams(word: str) -> list[str]:
 def number_forms(word: str) -> list[str]:
     """Lists the forms by which a word may match as a number.
 
-    A word without digits may be a Roman numeral, and has a form, too:
-    `Postings.term_of` maps "=iv" to the term of the number 4.
+    A word without digits also has a form, because the word may be a Roman
+    numeral: `Postings.term_of` maps "=iv" to the term of the number 4.
 
     Example:
     >>> number_forms("2k12"), number_forms("007"), number_forms("iv")
@@ -122,7 +122,7 @@ def word_forms(
 
 
 def idf(frequency: Any, count: int) -> np.ndarray:
-    """Returns Lucene's IDF of terms that `frequency` of `count` texts have."""
+    """Returns Lucene's IDF of terms in `frequency` of `count` texts."""
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -221,12 +221,11 @@ TERM_PARTS = ("bm25", "numbers")
 class TermScores:
     """Computes the weighted scores of documents for the terms of a query.
 
-    For the terms t of a query and a document D, the parts are
+    A score is the weighted sum of two `TERM_PARTS`. For the terms t of a query
+    and a document D, the parts without weights are
 
         bm25     sum_t BM25(t, D) / sum_t IDF(t)
         numbers  share of the query's numbers that occur in D
-
-    before they are multiplied by their weights.
     """
 
     def __init__(
@@ -241,7 +240,8 @@ class TermScores:
         self.idf[: postings.words] = idf(
             frequency[: postings.words], postings.size
         )
-        self.idf[UNKNOWN] = idf(0, postings.size)  # the last item
+        # `UNKNOWN` is -1, the index of the last item.
+        self.idf[UNKNOWN] = idf(0, postings.size)
         first = postings.bounds[postings.words]
         scores = bm25_weight * postings.scores
         scores[first:] = number_weight
@@ -258,9 +258,9 @@ class TermScores:
                 term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
-        # The sum of the IDFs is an upper bound of BM25. It includes terms that
-        # no document has, so that a document with only one of several words of
-        # the query has a low score.
+        # The sum of the IDFs is an upper bound of BM25. The sum includes terms
+        # that no document has. Therefore a document with only one of several
+        # words of the query has a low score.
         max_bm25 = np.float32(sum(self.idf[term] for _, term in words))
         return [
             Match(word, term, np.float32(1) / np.float32(total))
@@ -281,7 +281,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns the name of a match's part, and its scores in `documents`."""
+        """Returns the name of a match's part, and scores of `documents`."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

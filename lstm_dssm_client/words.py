@@ -46,8 +46,8 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters that rules below name. Only the `ORDINALS` among them are also in
-the ranges `signs` of `unicode_tables`."""
+"""Characters that rules below name. Of these characters, only `ORDINALS` are
+also in the ranges `signs` of `unicode_tables`."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -112,7 +112,7 @@ _AREA = (
 def _without_thousands(
     separators: str,  # characters that separate thousands
     decimal: str,  # decimal separators
-    end: str,  # pattern of the text after a number with such separators
+    end: str,  # pattern of the text after a number with separators
     prefix: str = "",  # pattern of the text before an unchanged number
 ) -> Rule:
     """Returns the rule that removes separators from numbers below 10^15."""
@@ -121,8 +121,8 @@ def _without_thousands(
         f"([{_FIRST_DIGITS}][{_DIGITS}]{{0,2}}){group}"
         f"(?:{group})?(?:{group})?(?:{group})?"
         f"((?:[{decimal}][{_DIGITS}]*)?(?:{end}))"
-        # Matches also each number that stays unchanged, as a whole. Therefore
-        # no match begins inside of such a number.
+        # The second alternative matches all characters of an unchanged number.
+        # Therefore no match begins inside of an unchanged number.
         f"|({prefix}[{_DIGITS}][{_DIGITS}.]{{0,20}}"
         f"[{_IN_NUMBERS[1:]}][{_DIGITS}{_IN_NUMBERS}]*)",
         r"\1\2\3\4\5\6\7",
@@ -134,15 +134,15 @@ _WITHOUT_COMMAS = _without_thousands(
 )
 # A no-break space may also stand between two different numbers: `12 330ml`,
 # `iPhone 5 128 GB`. The space is therefore kept in two cases: a letter directly
-# follows the numbers; or a letter precedes them, with or without a no-break
-# space between.
+# follows the last number; or a letter precedes the first number, directly or
+# with a no-break space between the letter and the number.
 _WITHOUT_FIXED_SPACES = _without_thousands(
     _FIXED_SPACES,
     ".,",
     f"[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
     f"|[{_IN_NUMBERS}]+(?:[^{_DIGITS}{_IN_NUMBERS}{_LETTERS}]|$"
-    # The match includes a number after this letter, so that no later match
-    # changes that number.
+    # The match includes a number after the letter. Therefore no later match
+    # changes the number.
     f"|[{_LETTERS}](?:[{_FIXED_SPACES}]?[{_DIGITS}][{_DIGITS}{_IN_NUMBERS}]*)?)",
     f"(?:[{_LETTERS}][{_FIXED_SPACES}]?)?",
 )
@@ -183,20 +183,20 @@ class SignRules:
             ),
             Rule(
                 f"[{IGNORED_MARKS}{_ZERO_WIDTH_SPACE}]"
-                # The marks at the end belong to decomposed Greek accents.
+                # A decomposed Greek accent has marks after its first character.
                 f"|[{classes[0]}][\u0300\u0301\u0342]*",
                 " ",
             ),
             # Surrounds signs, and subscripts after a digit, by zero-width
-            # spaces, of which the last rule makes spaces. A subscript after a
-            # letter belongs to the word, as in CO₂.
+            # spaces. The last rule turns zero-width spaces into spaces. A
+            # subscript after a letter belongs to the word, as in CO₂.
             Rule(
                 f"({'|'.join(signs)})|([0-9])({_SUBSCRIPT})",
                 rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
             ),
             Rule(f"{_ZERO_WIDTH_SPACE}([{_TYPED_SIGNS}])", r"\1"),
-            # Removes spaces after ASCII signs, except before superscripts that
-            # are no part of a fraction: these are footnotes.
+            # Removes zero-width spaces after ASCII signs. Keeps a zero-width
+            # space before a footnote: a superscript outside of fractions.
             Rule(
                 f"([{_TYPED_SIGNS}]){_ZERO_WIDTH_SPACE}"
                 f"([^{_RAISED}]|[{_RAISED}]+\u2044)",
@@ -280,15 +280,16 @@ LETTER_CODES = np.zeros(128, np.int64)
 for _code, _letter in enumerate(LETTERS):
     LETTER_CODES[ord(_letter)] = _code
 
-# The hash of a trigram is the sum of its three code points (of 21 bits) times
-# these factors, modulo the Mersenne prime 2**31 - 1. The sum stays below 2**63.
+# To hash a trigram, each code point (21 bits) is multiplied by one of the three
+# factors. The hash is the sum of the products, modulo the Mersenne prime
+# 2**31 - 1. The sum stays below 2**63.
 TRIGRAM_FACTORS = (815_730_721_573, 678_223_072_849, 1_004_195_369_209)
 PRIME = 2**31 - 1
 
 SKETCH_ROWS, SKETCH_BUCKETS, SKETCH_START = 2048, 2**17, 3
-"""The layer `WordSketch` has two tables of 2,048 rows, whose entries are +1
-or -1, and 2^17 counters of document frequencies. What this layer calls the
-start of a word is its first 3 trigrams."""
+"""The layer `WordSketch` has two tables of 2,048 rows. The tables' entries are
++1 or -1. The layer also has 2^17 counters of document frequencies. For this
+layer, the start of a word is the first 3 trigrams of the word."""
 
 SKETCH_FACTORS = (
     1_557_985_959, 2_028_178_513, 48_271, 742_938_285, 950_706_376,
@@ -303,7 +304,7 @@ Shift = Callable[[Any, Any], Any]
 
 
 def sketch_mix(numbers: Any, shift: Shift) -> Any:
-    """Hashes int64 numbers to [0, PRIME); sums of several rarely collide."""
+    """Hashes int64 numbers to [0, PRIME); sums of hashes rarely collide."""
     numbers = (numbers + 1) * SKETCH_FACTORS[0] % PRIME
     numbers = numbers ^ shift(numbers, 15)
     return numbers * SKETCH_FACTORS[1] % PRIME
@@ -398,8 +399,8 @@ class Normalizer:
     def _compose(self, text: str) -> str:
         """Converts a decomposed text to Unicode's form NFC."""
         result: list[str] = []
-        # The index in `result` of the last letter, and the rank of the last of
-        # its marks (0 if it has none).
+        # `starter` is the index in `result` of the last letter. `last_rank` is
+        # the rank of the last mark after the letter, or 0 without a mark.
         starter, last_rank = -1, 0
         for char in self._ordered(text):
             rank = self._rank.get(char, 0)
@@ -429,7 +430,7 @@ class Normalizer:
 
 
 class _Filled(dict[int, str]):
-    """Maps code points to texts; `function` computes those that are missing."""
+    """Maps code points to texts; `function` computes missing texts."""
 
     def __init__(
         self,
@@ -457,7 +458,8 @@ def _inside(bounds: list[int], char: str) -> bool:
 @functools.cache
 def normalizer() -> Normalizer:
     """Reads the Unicode tables at the first call."""
-    # The tables are a module: tools that freeze programs collect no data files.
+    # The tables are a module and no data file, because tools that freeze
+    # programs leave out data files.
     from lstm_dssm_client.unicode_tables import TABLES
 
     return Normalizer(_Tables(**json.loads(TABLES)))

@@ -51,7 +51,7 @@ class Activations(NamedTuple):
 
     @property
     def directions(self) -> tuple["Activations", ...]:
-        """This network and the backward network, if any."""
+        """These activations, and the backward network's activations, if any."""
         return (self, self.backward) if self.backward else (self,)
 
     @property
@@ -90,8 +90,9 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        This is the text's vector before scaling to unit length. For a
-        `CombinedEncoder`, this is only the columns of the LSTM.
+        For a `CombinedEncoder`, the result is only the columns of the LSTM.
+        For all other encoders, the result is the text's vector. The result is
+        not scaled to unit length.
         """
         return np.concatenate([network.final_y for network in self.directions])
 

@@ -40,8 +40,8 @@ from keras_lstm_dssm.text.word_hashing import (
 )
 
 TOWERS, WORDS, SKETCH = "towers", "words", "sketch"
-"""The values of `Part.kind`. Columns of the kind `TOWERS` are trained on
-clicks, `WORDS` are fitted to a teacher, and `SKETCH` are not trained."""
+"""The values of `Part.kind`. `TOWERS`: the columns are trained on clicks.
+`WORDS`: the columns are fitted to a teacher. `SKETCH`: nothing is trained."""
 
 
 def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
@@ -50,12 +50,12 @@ def sum_words(layer: Any, words: WordBatch, training: bool = False) -> Any:
     return gather_sum(rows, *words.flat(), training=training)
 
 
-@dataclass(frozen=True)  # Keras would track the layers in a `NamedTuple`
+@dataclass(frozen=True)  # no `NamedTuple`: Keras would track the layers
 class Part:
     """Describes columns of an encoder's vectors and how to compute them."""
 
     kind: str  # `TOWERS`, `WORDS` or `SKETCH`
-    widths: Mapping[str, int]  # name of a group of columns -> their number
+    widths: Mapping[str, int]  # name of a group -> number of columns
     layers: Sequence[Any]  # the first arguments of `compute`
     length: float = 1.0  # Euclidean length of these columns in each vector
     compute: Callable[..., tf.Tensor] = sum_words
@@ -243,8 +243,8 @@ class TextEncoder(SyncedWeights, keras.Model):
     def unit_vector(self, text: tf.Tensor) -> tf.Tensor:
         """Encodes one short text `(1,)` into a unit vector `(1, dimension)`.
 
-        The text must be one for which `is_short` is true. This is faster than
-        `unit_vectors`, and gives equal vectors up to rounding.
+        `is_short` must be true for the text. `unit_vector` is faster than
+        `unit_vectors`. Both methods give equal vectors up to rounding.
         """
         return unit(self.compose(self.trigrams.single(text)))
 
@@ -254,9 +254,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # In an export, tables may read other variables than in
-            # `self._graph` (see `TrigramEmbedding.read_rows`). Therefore the
-            # call is traced anew.
+            # In an export, `TrigramEmbedding.read_rows` may read variables
+            # that `self._graph` does not read. The call is thus traced anew.
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(
@@ -359,7 +358,7 @@ class TextEncoder(SyncedWeights, keras.Model):
         return (Part(kind, {WHOLE_VECTOR: self.dimension}, [self], 1, compose),)
 
     def parts(self) -> dict[str, int]:
-        """Returns name -> number of columns, for each part of the vectors."""
+        """Returns the number of columns of each group, by the group's name."""
         return widths(self.vector_parts)
 
     @property
@@ -437,8 +436,8 @@ class RNNEncoder(TextEncoder):
 
     Args:
         units: Width of the state and of the vector, default 288.
-        truncate: Number of words that the gradient goes back from the last
-            word, T in eq. (7). Default `None` for all.
+        truncate: Number of words before the last word that the gradient
+            reaches, T in eq. (7). Default `None` for all.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:
@@ -484,8 +483,8 @@ class LSTMEncoder(TextEncoder):
         peephole: `None`, the default, `"diagonal"` or `"full"`; see
             `PeepholeLSTMCell`.
         forget_gate: Whether the cells have a forget gate, default `False`.
-        truncate: Number of words that the gradient goes back from the last
-            word, T in eq. (7). Default `None` for all.
+        truncate: Number of words before the last word that the gradient
+            reaches, T in eq. (7). Default `None` for all.
         **kwargs: Arguments of `TextEncoder`.
 
     Example:

@@ -35,7 +35,7 @@ CLUSTER, LISTS = "cluster", "lists"
 MAIN_MEASURES = {
     RERANK: "ndcg@10", RETRIEVE: "mrr@10", LISTS: "p@1", CLUSTER: "ari",
 }  # fmt: skip
-"""Mode -> the measure for significance tests and for choices on dev."""
+"""Mode -> the measure for significance tests and for tuning on dev."""
 
 
 class Task(NamedTuple):
@@ -81,11 +81,12 @@ class Task(NamedTuple):
         min_relevant: int = 1,
         depth: int = 1000,
     ) -> Task:
-        """Selects the queries of a split that can distinguish systems.
+        """Makes the task to rank documents for the queries of a split.
 
-        Queries without a relevant document are left out. The modes `"rerank"`
-        and `"lists"` also leave out queries with a single judged document,
-        because the order of one document is always perfect.
+        Queries that cannot show differences between systems are left out. A
+        query needs a relevant document. For the modes `"rerank"` and `"lists"`,
+        a query needs two or more judged documents, because the order of one
+        document is always perfect.
 
         Args:
             collection: The collection. `Collection.graded_qrels` replaces
@@ -332,7 +333,8 @@ def document_tasks(
     split: str = "test",
     min_relevant: int = 1,
     seeds: int = K_MEANS_SEEDS,
-    clustered: Sequence[str] = (),  # splits to cluster; by default `split`
+    # Splits of the documents to cluster; by default `split`.
+    clustered: Sequence[str] = (),
 ) -> dict[str, AnyTask]:
     """Makes the tasks that the data allows: name -> task.
 

@@ -30,7 +30,7 @@ class ModelKind:
     The attributes `model` to `table` are strings "package.module:name".
 
     Attributes:
-        name: The `kind` of the models and recipes.
+        name: The value of the attribute `kind` of the models and recipes.
         noun: What messages and cards call a model.
         plural: What messages and flags call several models.
         recipe: The class of the recipes, a `ModelRecipe`.
@@ -40,7 +40,8 @@ class ModelKind:
         build: Function (recipe, seed) -> model.
         training: The `Training` that opens the data and compiles the model.
         graphs: Function (model, documents, `vectors`, `max_k`, `progress`) ->
-            what is exported, see `export_models`.
+            `Graphs`: functions that make the exported models, see
+            `export_models`.
         check: Function that checks the class names in a recipe. Default: none.
         report: Function that reports on a run. Default: `report_on_run`.
         table: Function that prepares the row of a paper's table. Default: none.
@@ -79,7 +80,7 @@ class ModelKind:
     joint: bool = False
 
     def load(self, piece: str) -> Any:
-        """Imports what the attribute `piece` names; `None` if it is empty."""
+        """Imports what an attribute names; an empty name gives `None`."""
         name = getattr(self, piece)
         return pkgutil.resolve_name(name) if name else None
 
@@ -219,7 +220,7 @@ def kind_of(model: Any) -> ModelKind:
 
 
 def named_recipe(recipe: str | ModelRecipe) -> ModelRecipe:
-    """Returns the preset with this name; returns a recipe unchanged."""
+    """Returns the preset that a string names; returns a recipe unchanged."""
     if isinstance(recipe, ModelRecipe):
         return recipe
     presets = all_presets()

@@ -141,7 +141,7 @@ class ScorerTraining(Training):
         return model
 
     def warn(self, model: PairScorer) -> None:
-        """Warns of mined negatives, and of positives that dev or test has."""
+        """Warns of mined negatives, and of positives also in dev or test."""
         if self.log is not None and is_collection(self.spec):
             self.print_warning(
                 "no document of the training split is judged not relevant:"
@@ -170,7 +170,7 @@ def mine_lists(
 ) -> list[JudgedList]:
     """Mines negatives for each query, and writes the lists to a file."""
     towers = open_towers(towers, "negatives_from")
-    # `clicked_lists` looks up titles in the form that `one_line` gives them.
+    # `clicked_lists` compares titles in the form that `one_line` returns.
     index = Index(towers, map(one_line, log.documents()))
     lists = list(clicked_lists(log, top, index, seed))
     write_json_gz(path, {"lists": lists})
