@@ -300,10 +300,10 @@ class RAE(Matcher):
             entries.append(self._pooled(query, document))
             differences.append(tf.abs(query.lengths - document.lengths))
         return [
+            statistic
+            for values in map(np.concatenate, (entries, differences))
             # `match` divides by the deviations, so none may be 0.
-            statistic(np.concatenate(values)) or 1.0
-            for values in (entries, differences)
-            for statistic in (np.mean, np.std)
+            for statistic in (np.mean(values), np.std(values) or 1.0)
         ]
 
     def represent(

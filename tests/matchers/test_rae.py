@@ -216,6 +216,13 @@ def test_pretraining_measures_numbers_and_distances():
     np.testing.assert_allclose(matcher.statistics, expected, rtol=1e-5)
 
 
+def test_lengths_that_never_differ():
+    matcher = rae.RAE(4, size=4, epochs=1)
+    texts = ["wood glue", "door hinge"]
+    matcher.pretrain(layers.TrigramVectors(4), texts, texts)
+    assert np.array(matcher.statistics)[2:].tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("head", rae.HEADS)
 def test_what_pretraining_found_is_saved(head, tmp_path):
     scorer = pretrained(head)
