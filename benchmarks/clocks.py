@@ -1,4 +1,7 @@
-"""Clocks and medians. Peers import this module, so it needs only NumPy."""
+"""Clocks and medians.
+
+The module needs only NumPy, because the peers in `benchmarks.peers` import it.
+"""
 
 import statistics
 import time

@@ -1,11 +1,11 @@
 """Compares embeddings of TensorFlow Serving with embeddings of this process.
 
-The program starts the TensorFlow Serving image that MODELS/README.md names,
-with a folder of exported models. The program asks the server for embeddings of
-`query_encoder` and `document_encoder`, through the stubs of
-`tensorflow_serving.apis`, and runs the same SavedModels in this process. The
-exit code is 1 if a number differs by more than 1e-5. The program needs Docker,
-or a server that serves the folder (`--server`).
+MODELS is a folder of exported models. The program serves MODELS with the
+TensorFlow Serving image that MODELS/README.md names. The program asks the
+server for embeddings of `query_encoder` and `document_encoder`, through the
+stubs of `tensorflow_serving.apis`, and runs the same SavedModels in this
+process. The exit code is 1 if a number differs by more than 1e-5. The program
+needs Docker, or a server that serves MODELS (`--server`).
 
 Example:
   make demo

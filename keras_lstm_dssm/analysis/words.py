@@ -47,8 +47,9 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
     Vectors of a `CombinedEncoder` have four parts: the final output of the
     LSTM, the sum of trained trigram rows, the sketch of the words, and one
-    number. The sketch and the number together have a fixed norm. Vectors of
-    other encoders have one part.
+    number. The sketch and this number together have a fixed norm. With four
+    `shares`, the sum of the word vectors is the fifth part. Vectors of other
+    encoders have one part.
 
     Example:
     >>> encoder = dssm.CombinedEncoder(cells=32, bag=32, sketch=63)
@@ -312,8 +313,8 @@ class Keyword(NamedTuple):
         word: The word.
         counts: The number of active cells that the word is assigned to, for
             each direction of reading; None if the word is the first word read.
-        keyword: Whether every count exceeds the threshold of `keywords`. A word
-            without a count is not a keyword.
+        keyword: Whether every count exceeds `share` times the number of active
+            cells, see `keywords`. A word without a count is not a keyword.
 
     Example:
     >>> from keras_lstm_dssm.analysis import activations

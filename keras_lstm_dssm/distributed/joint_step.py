@@ -17,7 +17,7 @@ _BITS = 32  # number of bits of an int32, see `_pack_rows`
 
 
 class JointRows(NamedTuple):
-    """Table rows of a tower. At least one worker's batch reads each row."""
+    """The rows of a tower's tables that at least one worker's batch reads."""
 
     rows: tf.Tensor  # indices of these rows, int32 `(rows,)`, ascending
     # int32 `(rows of the table,)`: for each row that is read, its index in
@@ -42,8 +42,8 @@ class JointBatch(NamedTuple):
     """
 
     rows: list[JointRows]  # for each tower, the table rows that batches read
-    # int32, indices in this worker's distinct titles: the titles that no worker
-    # of lower rank has
+    # int32: the titles of this worker that no worker of lower rank has, as
+    # indices in this worker's distinct titles
     contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     # int32 `(all pairs,)`: index of each clicked title in all distinct titles

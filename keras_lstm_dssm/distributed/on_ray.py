@@ -70,7 +70,7 @@ def _connect(
             try:
                 ray.init(
                     # With the address `None`, Ray would connect to the cluster
-                    # in RAY_ADDRESS, or to one that runs on this machine.
+                    # in RAY_ADDRESS, or to a cluster on this machine.
                     address=address or "local",
                     log_to_driver=False,
                     logging_level="ERROR",
@@ -123,7 +123,7 @@ _CAUSES = {
     "health check has been hanging": "a worker did not answer for "
     "--start_minutes, or waited as long for another worker",
 }
-"""Maps a part of Ray's message to the cause, in terms of our flags."""
+"""Maps a part of Ray's message to the cause, which names a flag."""
 
 
 def train_on_ray(
@@ -220,7 +220,10 @@ def train_on_ray(
 
 
 def _train_loop(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Runs a worker; returns errors: Ray restarts workers after exceptions."""
+    """Runs a worker; returns a `JointError` or a stop as a dict.
+
+    Ray restarts all workers after any other exception.
+    """
     options = arguments.pop("config")
     config = options and TrainingConfig.from_dict(options)
     try:

@@ -58,7 +58,7 @@ def _serialise(layer: keras.layers.Layer) -> Any:
 def _without_names(
     value: Any, names: Container[str], index_of: Mapping[str, int]
 ) -> Any:
-    """Removes layer names; between connected layers, indices replace names."""
+    """Removes layer names; a connection gets a layer's index, not its name."""
     if isinstance(value, Mapping):
         if "input_layers" in value and "layers" in value:
             index_of = {
@@ -105,7 +105,7 @@ def _name_of(value: Any) -> str:
 
 
 class TextBatch(NamedTuple):
-    """Distinct texts of a batch. Other encoders use a `WordBatch` instead."""
+    """Distinct texts of a batch, for `LayerEncoder` in place of `WordBatch`."""
 
     texts: tf.Tensor  # the distinct texts, strings `[distinct]`
     text_index: tf.Tensor  # int32 `[batch]`, index in `texts` of each row
@@ -117,7 +117,7 @@ class TextBatch(NamedTuple):
 
 
 class DistinctTexts:
-    """Finds distinct texts. Other encoders use `LetterTrigrams` instead."""
+    """Finds distinct texts, for `LayerEncoder` in place of `LetterTrigrams`."""
 
     rules = ("distinct",)
     """Encoders with equal `rules` may share a `TextBatch`."""
@@ -144,7 +144,7 @@ class DistinctTexts:
 
 @register
 class LayerEncoder(TextEncoder):
-    """Makes an encoder of a Keras layer or model that maps strings to vectors.
+    """Encodes texts by a Keras layer or model that maps strings to vectors.
 
     `TwoTower(layer, layer)` wraps its arguments, unless they are encoders. Each
     distinct text of a batch is encoded once. Words are not hashed. Each

@@ -95,8 +95,8 @@ class Reliability(NamedTuple):
     """How well predicted probabilities agree with relevance."""
 
     error: float  # expected calibration error, from 0 to 1
-    # For each bin: the mean probability, the share of relevant documents, and
-    # the number of documents.
+    # For each bin that has documents: the mean probability, the share of
+    # relevant documents, and the number of documents.
     bins: list[tuple[float, float, int]]
 
 

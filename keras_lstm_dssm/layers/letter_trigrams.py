@@ -190,7 +190,7 @@ class SyncedWeights(keras.layers.Layer):
     """
 
     before_read: Callable[[], None] | None = None
-    """Brings all rows up to date; a lazy optimizer sets this function."""
+    """Brings all rows up to date; `None` without a lazy optimizer."""
 
     def sync_weights(self) -> None:
         """Brings lazily updated rows up to date."""
@@ -345,9 +345,9 @@ class TrigramEmbedding(SyncedWeights):
             initializer or HashedUniform()
         )
         self.read_rows: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """If set, reads the rows of the table while an export is traced."""
+        """Reads rows of the table; set only while an export is traced."""
         self.read_ahead: Callable[[tf.Tensor], tf.Tensor] | None = None
-        """If set by a lazy optimizer, reads the table's rows in training."""
+        """Reads rows of the table in training, for a lazy optimizer."""
         self.table = self.add_weight(
             shape=(size, units), initializer=self.initializer, name="table"
         )
@@ -385,8 +385,8 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # `.value` is TensorFlow's variable, from which a gather copies only the
-        # gathered rows.
+        # `.value` is a `tf.Variable`. `tf.gather` of a `tf.Variable` copies
+        # only the gathered rows.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:

@@ -26,7 +26,7 @@ class PackedSequence(NamedTuple):
 
     values: tf.Tensor  # the packed values, `(sum of counts, ...)`
     counts: tf.Tensor  # int32 `(time,)`: number of values at each time
-    lengths: tf.Tensor  # int32 `(rows,)`: numbers of values, descending
+    lengths: tf.Tensor  # int32 `(rows,)`: length of each row, descending
 
     @property
     def starts(self) -> tf.Tensor:
@@ -65,7 +65,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Steps per loop iteration, whose overhead takes the time of two steps."""
+"""Steps per loop iteration. The overhead of an iteration costs two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -99,7 +99,8 @@ def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
         (
             tf.constant(0),
             {name: now[name] for name in cell.state_names},
-            tf.repeat(now["y"], _STEPS, axis=0),  # the result for one step
+            # The result if the sequence has only one step.
+            tf.repeat(now["y"], _STEPS, axis=0),
         ),
     )
     last = tf.math.floormod(remaining - 1, _STEPS)
@@ -261,9 +262,9 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # A row that ends at t has no error from later steps. The row's first
-        # error is the error of its last y, or 0 with `at_all_steps`, where the
-        # error of each y is added below.
+        # `errors` has no rows yet for the sequences that end at t. The rows
+        # appended to `errors["y"]` are the errors of the last y. With
+        # `at_all_steps` these rows are 0; the error of each y is added below.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]
@@ -283,8 +284,8 @@ def backpropagate_through_time(
         start = first - all_rows  # `before` starts at t = 1
         earlier = {n: y[start : start + rows] for n, y in before.items()}
         dz, errors = backpropagate(t, first, rows, earlier, errors)
-        # `cell.backpropagate` does not compute the error of y(t-1), which comes
-        # through W_rec y(t-1).
+        # z(t) contains W_rec y(t-1). `cell.backpropagate` leaves the error of
+        # y(t-1) to its caller.
         errors["y"] = tf.matmul(dz, transposed)
         if truncate is not None:
             # The gradient goes back `truncate` steps from a row's last step.

@@ -70,11 +70,11 @@ class Reply(NamedTuple):
 
     status: int
     body: bytes  # JSON
-    version: str = ""  # version of the model, "" if no model answered
+    version: str = ""  # version of the model that was run, or ""
 
 
 class RestApi:
-    """Answers requests for TF Serving's REST API and for `ROUTES`.
+    """Answers requests in TF Serving's REST API and other protocols (`ROUTES`).
 
     Threads may share the object.
     """
@@ -92,8 +92,8 @@ class RestApi:
     def known(self, method: str, path: str) -> tuple[str, str] | None:
         """Returns the names of the gRPC method and of the model.
 
-        Returns None if TF Serving's API has no such path, or if the model is
-        not served.
+        Returns None if the request is for no gRPC method of this server, or if
+        the model is not served.
         """
         try:
             name, spec = _method_and_model(method, path)
@@ -102,7 +102,7 @@ class RestApi:
         return (name, spec.name) if self._models.versions(spec.name) else None
 
     def answer(self, method: str, path: str, body: bytes = b"") -> Reply:
-        """Answers a request; `path` is percent-encoded, without a query."""
+        """Answers a request; `path` is percent-encoded and has no URL query."""
         start = time.perf_counter()
         label = model = signature = version = ""
         code = "OK"
@@ -138,8 +138,8 @@ class RestApi:
         """Returns the states of a model's versions.
 
         If the protocol `openai` is allowed and the path has no version or
-        label, the reply for a served model also has the fields of OpenAI's
-        models. The reply for the model `TOWERS` has only the fields of OpenAI.
+        label, the reply for a served model also has OpenAI's fields of a model.
+        The reply for the model `TOWERS` then has only OpenAI's fields.
         """
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(

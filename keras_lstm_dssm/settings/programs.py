@@ -34,8 +34,9 @@ class TitleSettings(Settings):
             The default is `rerank` if the split has judgements of grade 0 and
             --hybrid is not set; otherwise `retrieve`.
         depth: Number of documents retrieved for each query.
-        run_file: TREC run file to which rankings are also written: with --mix
-            the mixture's rankings, otherwise the model's.
+        run_file: TREC run file to which rankings are also written: the rankings
+            of the mixture (--mix), of the search by all parts (--hybrid) or of
+            the model (without these flags).
         bm25_words: The words of BM25. Without --hybrid: the model's words
             (model, the default), words between white space (space), runs of
             letters and digits (alphanumeric), or stems of these runs without
@@ -59,9 +60,9 @@ class TitleSettings(Settings):
             weights are fitted. A BEIR folder, or `api` (documentation of the
             installed packages). By default --data.
         select: With --mix or --hybrid: the measure that is printed for dev.
-            With --hybrid, the measure also chooses the parameters of BM25
-            alone. By default mrr@10 with --mode=retrieve and ndcg@10 with
-            --mode=rerank.
+            With --hybrid, the measure also chooses the parameters of the BM25
+            that is measured alone. By default mrr@10 with --mode=retrieve and
+            ndcg@10 with --mode=rerank.
         queries: Number of queries in the list of the worst queries, and in the
             list of the most frequent queries. With 0 the lists and the
             comparison with BM25 are left out.
@@ -130,9 +131,9 @@ class ReportSettings(Settings):
     """Holds the texts, the data, the thresholds and the sizes of a report.
 
     Attributes:
-        query: A query, by default from an example in Palangi et al. 2016. A
-            pair scorer's report has a query and a title only if one of the two
-            is given.
+        query: A query, by default from an example in Palangi et al. 2016. The
+            report of a pair scorer compares a query and a title only if at
+            least one of the two is given.
         document: A title to compare with the query, by default from an example
             in Palangi et al. 2016.
         data: Data with titles and queries: `api` (documentation of the
@@ -360,8 +361,8 @@ class ServerBounds(Settings):
     """Limits the sizes and the number of requests, and allows protocols.
 
     Attributes:
-        max_rows: Maximum number of rows in a request, by default the
-            max_batch_size of the exported batching.config.
+        max_rows: Maximum number of rows in a request. The default is 512, the
+            max_batch_size of a new batching.config.
         max_text_kb: Maximum size of a text in a request, in KiB.
         max_k: Maximum number of results for a text: `k` of a retriever and `n`
             of a KeyVec. A retriever also has the limit of its export
