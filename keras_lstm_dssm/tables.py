@@ -105,7 +105,7 @@ def write_table(
 def read_table(
     store: Any, key: str, shape: Any, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Reads a table of `write_table`; give `start` again if it was an array."""
+    """Reads a table of `write_table`; an array `start` must be given again."""
     if key in store.keys():
         return np.asarray(store[key])
     rows = np.asarray(store[f"{key}_rows"])
@@ -115,7 +115,7 @@ def read_table(
     ):
         raise ValueError(
             f"{key}: found rows of shape {values.shape[1:]} with indices up to"
-            f" {rows.max(initial=0)}, expected those of a table {tuple(shape)}"
+            f" {rows.max(initial=0)}, expected rows of a table {tuple(shape)}"
         )
     if start is None:
         is_stored = f"{key}_start" in store.keys()

@@ -139,7 +139,7 @@ def test_counts_of_one_number_are_stored_by_it(start):
 @pytest.mark.parametrize(("rows", "values", "message"), [
     ([0, 10], np.ones((2, 3)), "with indices up to 10"),
     ([-1, 2], np.ones((2, 3)), "with indices up to 2"),
-    ([0], np.ones((2, 3)), "expected those of a table"),
+    ([0], np.ones((2, 3)), "expected rows of a table"),
     ([0], np.ones((1, 4)), r"found rows of shape \(4,\)"),
 ])  # fmt: skip
 def test_rows_of_another_table(rows, values, message):
