@@ -1,9 +1,10 @@
 """Runs the tests with several versions of Python and of the requirements.
 
 `nox -l` lists the sessions. A version of Python that is not installed is
-skipped. `oldest` installs the lowest version of each direct requirement that
-pyproject.toml allows, `newest` the latest allowed versions, and `pinned` the
-versions in constraints.txt.
+skipped. The word in parentheses selects the versions of the requirements.
+`oldest` installs the lowest version of each direct requirement that
+pyproject.toml allows. `newest` installs the latest allowed versions. `pinned`
+installs the versions in constraints.txt.
 
 Example:
   nox -s "tests-3.12(newest)" -- -k recipe

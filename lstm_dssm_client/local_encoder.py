@@ -27,8 +27,9 @@ class Words(NamedTuple):
     """The distinct words and the trigrams of texts, the longest text first."""
 
     ids: np.ndarray  # trigram ids of all distinct words, word after word
-    bounds: np.ndarray  # index of each word's first id; then the number of ids
-    flat: np.ndarray  # index of the distinct word of each word, text after text
+    bounds: np.ndarray  # index of each word's first id; at the end, len(ids)
+    # index of each word among the distinct words, text after text
+    flat: np.ndarray
     lengths: np.ndarray  # number of words of each text, descending
 
     def table_sums(self, table: Table) -> np.ndarray:
@@ -159,7 +160,7 @@ def by_time(
         return values[:: -1 if reverse else 1], [1] * len(values)
     mask = np.arange(lengths[0]) < lengths[:, np.newaxis]
     padded = np.zeros(mask.shape, np.int64)
-    if reverse:  # fills the last row first, each row with a reversed sequence
+    if reverse:  # `values[::-1]` begins with the last sequence, reversed
         padded[::-1][mask[::-1]] = values[::-1]
     else:
         padded[mask] = values
@@ -252,7 +253,7 @@ def lstm_step(
     signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
 
     def add_peephole(gate: str, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds W_p c to a gate's input x; z holds -x, so it is subtracted."""
+        """Adds W_p c to a gate's input x: subtracts W_p c, because z has -x."""
         start, p = order.index(gate) * cells, peepholes[gate]
         z[:, start : start + cells] -= c @ p.T if p.ndim == 2 else c * p
 
@@ -351,7 +352,7 @@ def _sketch(config: Mapping[str, Any], weights: Weights) -> Compose:
         np.cumsum(sketch_mix(words.ids, np.right_shift), out=sums[1:])
         starts, ends = words.bounds[:-1], words.bounds[1:]
         start_sums = sums[np.minimum(starts + SKETCH_START, ends)]
-        # Each word has two keys: one of the whole word, and one of its start.
+        # A word has two keys: a key of the whole word, and a key of its start.
         keys = np.array([sums[ends], start_sums + SKETCH_START_OFFSET])
         keys = (keys - sums[starts]) % PRIME
         hashed = sketch_mix(keys * _KEY_FACTORS % PRIME, np.right_shift)

@@ -50,7 +50,7 @@ from lstm_dssm_client.signatures import (
     tags_from_outputs,
 )
 
-_ATTEMPTS = 3  # to encode or score all texts with one version of a model
+_ATTEMPTS = 3  # for all texts of a call; each attempt uses one version
 
 
 class Predict(NamedTuple):
@@ -90,8 +90,8 @@ class PredictReply(Protocol):
     ) -> dict[str, np.ndarray] | None:
         """Returns the decoded outputs, by name.
 
-        Returns None if the outputs are not those of `signature`. Only replies
-        over HTTP need the signature.
+        Returns None if the reply and `signature` have different outputs. Only
+        replies over HTTP need the signature.
         """
 
 
@@ -158,9 +158,9 @@ class AsyncTextClient:
                 newest version.
             tags: Searches only documents with these tags, by default all
                 documents. A document must have every listed tag without a
-                colon. Of the tags `name:value` with the same name, a document
-                must have at least one. The retriever must have been exported
-                with tags.
+                colon. For each name of the listed tags `name:value`, a document
+                must have at least one of the tags with this name. The retriever
+                must have been exported with tags.
 
         Returns:
             n lists of `Hit`.
@@ -275,8 +275,9 @@ class AsyncTextClient:
             scorer computes all scores. Only the order of scores has a meaning.
 
         Raises:
-            InputError: `query` is not one text, `documents` are no texts, the
-                model is no scorer, or several versions answer in turn.
+            InputError: `query` is not one text, `documents` is no list of
+                texts, the model is no scorer, or several versions answer in
+                turn.
 
         Example:
             >>> client.score("angle bracket", ["steel angle", "wood glue"])
@@ -318,9 +319,9 @@ class AsyncTextClient:
 
         Args:
             texts: Documents, each as one string.
-            n: Number of sentences, and of words, to return for each document,
-                by default 5; the server returns at most 250. A short document
-                has fewer sentences.
+            n: Number of sentences to return for each document, and number of
+                words. Default 5; the server returns at most 250. A short
+                document has fewer sentences.
             model: The name of the KeyVec on the server.
             version: Number or label of the KeyVec's version, by default the
                 newest version.
@@ -377,8 +378,8 @@ class AsyncTextClient:
                 raise InputError(
                     f"input {key!r} has no rows; expected one or more"
                 )
-        # The inputs are checked here, because on a server that batches a wrong
-        # request makes other requests fail, too.
+        # The inputs are checked here. If the server batches requests, a wrong
+        # request makes the other requests of the batch fail, too.
         cached = self._cache.get((model, version))
         if not cached or describe_misfit(arrays, cached.signatures.get(name)):
             # A new version may have other inputs.

@@ -24,7 +24,7 @@ class Packed(NamedTuple):
 
     trigrams: torch.Tensor  # trigram ids of all words
     word_starts: torch.Tensor  # position of each word's first trigram
-    word_order: PackedSequence  # indices of the words of each text, packed
+    word_order: PackedSequence  # indices in `word_starts` of each text's words
 
 
 def packed(texts: Texts) -> Packed:
@@ -63,7 +63,7 @@ class TorchTower(torch.nn.Module):
 
 
 class TorchTowers:
-    """Trains two towers and encodes titles, in hashed and packed batches."""
+    """Trains two towers and encodes titles; each input is a `Packed`."""
 
     def __init__(self, trigrams: int, cells: int) -> None:
         self.query = TorchTower(trigrams, cells)

@@ -50,20 +50,22 @@ def training_batches(
 
     Args:
         log: The click log to read.
-        batch_size: The number of pairs in a batch. An epoch has
-            ceil(log.count() / batch_size) batches; the last one may be smaller.
+        batch_size: The number of pairs in a batch. The last batch of an epoch
+            may be smaller.
         epochs: The number of passes over the log.
         seed: Any int; another seed gives another order.
         first_step: The number of batches to skip at the start. Default 0.
         shuffle_buffer: The number of lines shuffled in memory. Default 100,000.
         steps_per_epoch: The number of batches in an epoch. Each epoch then
-            reads a new random part of the log. Default `None`: the whole log.
+            reads a new random part of the log. Default `None`: the whole log,
+            in ceil(log.count() / batch_size) batches.
 
     Returns:
-        A dataset of (query, document), string tensors of shape [batch], without
-        surrounding white space. If the log has weights (`ClickLog.weighted`), a
-        dataset of (query, document, {"sample_weight": float32 [batch]}). The
-        cardinality over all epochs is known. Allowed bad lines are left out.
+        A dataset of (query, document), string tensors of shape [batch]. The
+        strings have no surrounding white space. If the log has weights
+        (`ClickLog.weighted`), a dataset of (query, document, {"sample_weight":
+        float32 [batch]}). The cardinality over all epochs is known. Bad lines
+        that `ClickLog` allows are left out.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`), or
@@ -108,8 +110,8 @@ def evaluation_batches(
     """Batches pairs in their order; a `ClickLog` is streamed from disk.
 
     Returns:
-        A dataset of (query, document), string tensors of shape [batch]; with
-        weights if the log has weights, see `training_batches`.
+        A dataset of (query, document), string tensors of shape [batch]. If the
+        log has weights, the dataset has weights too, see `training_batches`.
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`).
@@ -186,9 +188,9 @@ def _pair_batches(
     count: int,
     weighted: bool,
 ) -> tf.data.Dataset:
-    """Makes `count` batches; each epoch consists of arrays of lines."""
+    """Makes `count` batches; `epochs()` yields each epoch's arrays of lines."""
     columns = 3 if weighted else 2
-    # An element holds several batches: TensorFlow is slow to call Python.
+    # Calls from TensorFlow to Python are slow: an array has several batches.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
@@ -284,9 +286,9 @@ def _row_table(keys: Iterable[str | bytes]) -> tf.lookup.StaticHashTable:
 class GivenNegatives(DrawnNegatives):
     """Adds negatives, drawn from titles that you give for each query.
 
-    The titles are, for example, judged not relevant, or mined from the log
-    (`mine_negatives`). `TwoTower` compares the clicked title with the drawn
-    negatives and with the negatives from the batch.
+    For example, give titles that people judged not relevant, or titles that
+    `mine_negatives` found in the log. `TwoTower` compares the clicked title
+    with the drawn negatives and with the negatives from the batch.
 
     For each click, k titles of the click's query are drawn with replacement. If
     a query has no titles, k copies of the clicked title are taken; the loss
@@ -340,7 +342,7 @@ class GivenNegatives(DrawnNegatives):
             tf.int32,
         )
         self._titles = as_strings(list(index))
-        # Item 0 of the next two is for unknown queries, which have no titles.
+        # In `_counts` and `_starts`, item 0 is for queries without titles.
         self._counts = tf.constant([0, *counts], tf.int32)
         self._starts = tf.constant(np.cumsum([0, 0, *counts[:-1]]), tf.int32)
         self._rows = _row_table(groups)
@@ -374,7 +376,8 @@ class CorpusNegatives(DrawnNegatives):
     query can be drawn. The draw depends only on the seed and the batch's index.
 
     Args:
-        titles: Titles to draw from. Equal normalised words count as one title.
+        titles: Titles to draw from. Titles that have equal normalised words
+            count as one title.
         k: The number of negatives for each click, n in the paper. Default 4.
         seed: Any int; another seed gives another draw. Default 0.
         split: How words are separated (`normalize_texts`). Default `"space"`.
@@ -423,7 +426,7 @@ class CorpusNegatives(DrawnNegatives):
         bits = tf.random.stateless_uniform(
             [tf.size(row), self.k], [self.seed, step], None, None, tf.int64
         )
-        # The remainders of 64 random bits are almost uniform.
+        # A random 64-bit integer modulo `count` is almost uniform.
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )
@@ -439,7 +442,7 @@ _TITLES_AT_ONCE = 100_000
 
 
 class ClickFrequencies:
-    """Adds `log_q` to batches: the log of each title's share of the clicks.
+    """Adds `log_q`, the logarithm of each title's share of clicks, to batches.
 
     Popular titles are in-batch negatives more often than other titles, so
     training would lower their scores. To correct this, `TwoTower` subtracts
@@ -459,7 +462,7 @@ class ClickFrequencies:
     Attributes:
         counts: int64 `[buckets]`, the number of clicks in each bucket. With
             `weights`: float64 `[buckets]`, the sum of the clicks' weights.
-        log_q: float32 `[buckets]`, log of each bucket's share of the clicks.
+        log_q: float32 `[buckets]`, logarithm of each bucket's share of clicks.
 
     Example:
     >>> frequencies = ClickFrequencies.from_log(log)

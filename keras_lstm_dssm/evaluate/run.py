@@ -41,8 +41,8 @@ from keras_lstm_dssm.settings.kinds import kind_of
 from keras_lstm_dssm.settings.programs import TitleSettings
 
 Baselines = Callable[[list[str]], Mapping[str, System]]
-"""Function from the texts of the training documents to the baselines, as a
-mapping name -> system."""
+"""Function that makes baselines from the texts of the training documents. The
+result maps the name of each baseline to its system."""
 
 
 def evaluate_run(
@@ -87,10 +87,11 @@ def evaluate_run(
             `difference` of the means; `interval`, half the width of the 95 %
             interval; `p` of a paired randomisation test; and a `sentence`.
         `failures`: `measure` is the name of the measure. `worst` lists the
-            worst queries. An entry has `query`; the value of the measure;
-            `rank` of the first relevant title; `clicks`; relevant titles, as
-            `clicked`; and the first results, as `found`. With numbers of
-            clicks, `frequent` lists the most frequent queries. `head` has
+            worst queries. An entry has `query`; the value of the measure, under
+            the measure's name; `rank` of the first relevant title; `clicks`;
+            `clicked`, the relevant titles; and `found`, the first results. If
+            the data has numbers of clicks, there are also `frequent`, `head`
+            and `tail`. `frequent` lists the most frequent queries. `head` has
             results on the most frequent queries, which have half of all
             clicks: the number of `queries`, and the mean of each system.
             `tail` has the same for all other queries. In retrieval, `on_pages`
@@ -180,8 +181,8 @@ def measure_documents(
 ) -> tuple[dict[str, AnyTask], dict[str, dict[str, QueryMeasures]]]:
     """Measures a `KeyVec`, and baselines trained on the split `train`.
 
-    Returns name -> task, and name of a task -> system -> query id -> measure ->
-    value. For clustering, seeds replace query ids.
+    Returns two dictionaries: task name -> task; and task name -> system ->
+    query id -> measure -> value. Clustering has seeds in place of query ids.
     """
     tasks = document_tasks(folder, split, min_relevant)
     texts = [document_text(doc.sentences) for doc in folder.of("train")]

@@ -41,9 +41,10 @@ def expected_measures(
     """Computes each measure's exact mean over all orders of tied documents.
 
     A group has n documents, and r of them are relevant. At each rank of the
-    group, NDCG uses the mean gain of the group, and P and recall use r/n.
+    group, NDCG uses the mean gain of the group. Precision and recall use r/n.
 
-    - RR: the sum over all ranks i of P(first relevant document at i) / i.
+    - RR: the sum of p_i / i over all ranks i. p_i is the probability that the
+      first relevant document is at rank i.
     - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
       divided by the number of relevant documents. Rank i is the j-th rank of
       its group. R is the number of relevant documents in earlier groups.
@@ -60,7 +61,7 @@ def expected_measures(
         relevance.append(np.full(last, relevant / size))
         relevant_above = position * (relevant - 1) / max(size - 1, 1)
         precision.append(relevance[-1] * (relevant_before + 1 + relevant_above))
-        # Element j - 1 is the probability that no relevant document of the
+        # `above[j - 1]` is the probability that no relevant document of the
         # group is above the group's rank j.
         remaining = size - position
         above = np.concatenate(
@@ -307,8 +308,8 @@ def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:
     comparable.
 
     Args:
-        clicks: Document id -> number of clicks for the query, or sum of the
-            weights of its clicks.
+        clicks: Document id -> number of clicks on the document for the query,
+            or the sum of the weights of these clicks.
 
     Returns:
         Document id -> grade, in the order of `clicks`.

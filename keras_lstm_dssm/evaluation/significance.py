@@ -58,8 +58,8 @@ def randomisation_test(
 
     # SciPy flips the signs of an array of ones; `absolute_sums` applies the
     # signs to the differences of all systems.
-    # SciPy 1.15, the last version for Python 3.10, computes the number of sign
-    # patterns, 2^n. For many queries, this overflows, with a warning.
+    # SciPy 1.15, the last version for Python 3.10, computes 2^n, the number of
+    # sign patterns of n queries. For large n, 2^n overflows, with a warning.
     with np.errstate(over="ignore"):
         return stats.permutation_test(
             (np.ones(len(differences)),),
@@ -96,10 +96,11 @@ def compare_systems(
         System -> reference -> `difference`, the system's mean value minus the
         reference's; `p` of a two-sided randomisation test; and `p_holm`, which
         is p corrected for the number of systems compared with the reference.
-        p is the probability that the mean of differences with random signs is
-        at least as far from zero as `difference`. p is exact if there are at
-        most 100,000 assignments of signs. Otherwise p is estimated from 100,000
-        random assignments and the observed one.
+        The test gives the difference of each query a random sign. p is the
+        probability that the mean is then at least as far from zero as
+        `difference`. p is exact if there are at most 100,000 assignments of
+        signs. Otherwise p is estimated from 100,000 random assignments and the
+        observed assignment.
 
     Reference: Smucker, Allan and Carterette 2007, "A Comparison of
         Statistical Significance Tests for Information Retrieval Evaluation";

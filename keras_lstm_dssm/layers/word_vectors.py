@@ -29,8 +29,8 @@ class WordSequences(NamedTuple):
         lengths: int32 `[texts]`, the number of words of each text, at least
             1; descending.
         words: int32 `[texts, time]`, ids of the words, 0 past the end of a
-            text. `VocabularyVectors` gives ids of the vocabulary,
-            `TrigramVectors` indices of the distinct words of the batch.
+            text. `VocabularyVectors` returns ids of the vocabulary.
+            `TrigramVectors` returns indices of the batch's distinct words.
 
     Example:
     >>> from keras_lstm_dssm.layers import TrigramVectors
@@ -104,7 +104,7 @@ class WordVectors(Configured, keras.layers.Layer):
         self.dimension = dimension
         self.max_words = max_words
         self.split = split
-        accept_any_inputs(self)  # strings must reach `distinct` untouched
+        accept_any_inputs(self)  # Keras must not convert `words`
         self.supports_jit = False  # XLA has no string ops
 
     def build(self, input_shape: Any) -> None:
@@ -156,7 +156,7 @@ class WordVectors(Configured, keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor arguments as a dict, for `from_config`."""
-        # `PairScorer` may freeze `embedding` alone.
+        # If `PairScorer` froze only `embedding`, a copy must be frozen, too.
         trainable = self.trainable and self.embedding.trainable
         return {**super().get_config(), "trainable": trainable}
 
@@ -169,10 +169,10 @@ class TrigramVectors(WordVectors):
     trigrams in common, such as inflections, have similar vectors even before
     training.
 
-    The table starts uniform in [-0.05, 0.05). The sum of four rows, the vector
-    of a word of four trigrams, then has the variance of [-0.1, 0.1), where
-    `VocabularyVectors` start. See `WordVectors` for the other arguments, the
-    results and the errors.
+    The initial values of the table are uniform in [-0.05, 0.05). A word of four
+    trigrams starts with the sum of four rows. The sum has the same variance as
+    the initial values of `VocabularyVectors`, uniform in [-0.1, 0.1]. See
+    `WordVectors` for the other arguments, the results and the errors.
 
     Args:
         oov_buckets: Number of ids for trigrams with a letter outside the

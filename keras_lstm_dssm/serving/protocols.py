@@ -1,8 +1,8 @@
 """Answers requests in the protocols of OpenAI, Cohere and Jina.
 
-`ROUTES` maps each path to a function from the JSON of a request to the JSON of
-the reply. `RestApi` calls the function. docs/clients.md lists the differences
-from the three services.
+`ROUTES` maps each path to a `Route`. `RestApi` calls `Route.answer`, a function
+from the JSON of a request to the JSON of the reply. docs/clients.md lists the
+differences from the three services.
 """
 
 import json
@@ -37,12 +37,13 @@ MAX_TEXTS = 2048
 _CHUNK_CHARS = 1 << 19
 
 TOWERS = "towers"
-"""Model name for both encoders. To encode, `input_type` or `task` picks one."""
+"""Model name for both encoders. In a request to encode, `input_type` or `task`
+selects the encoder."""
 
 _TOWERS = ("query_encoder", "document_encoder")
 _SIDE_FIELDS = ("input_type", "task")
 _SIDE = re.compile(r"(?:\w+[._])?(?:(query)|document|passage)")
-"""Matches a kind of texts to encode, such as query, search_query (Cohere) or
+"""Matches values of `_SIDE_FIELDS`, such as query, search_query (Cohere) or
 retrieval.passage (Jina). The first group matches only for queries."""
 
 _PAIR = {"query": "string", "document": "string"}
@@ -156,8 +157,8 @@ def embed(
 ) -> Any:
     """Encodes texts: `POST /v1/embed` and `/v2/embed` of Cohere."""
     model = str(request.get("model"))
-    # LlamaIndex can send only the names of Cohere's models, so such a name
-    # stands for both encoders.
+    # LlamaIndex can send only the names of Cohere's models. Therefore a
+    # name `embed-...` that is not served stands for both encoders.
     if model.startswith("embed-") and model not in models.names():
         request = {**request, "model": TOWERS}
     texts = _texts("texts", request.get("texts"), bounds)
@@ -258,7 +259,7 @@ def _scores(
     query: str,
     documents: Sequence[str],
 ) -> tuple[Servable, np.ndarray]:
-    """Returns the model, and its scores (cosines of encoders), `[n]`."""
+    """Returns the model and the scores, `[n]`; encoders give cosines."""
     spec = spec_of(models, name)
     if spec.name in _TOWERS:  # the name of either encoder means both
         name = TOWERS + name.removeprefix(spec.name)
@@ -302,8 +303,8 @@ def _run(
 ) -> np.ndarray:
     """Runs a model on texts; returns the value of `output` for each row.
 
-    `columns` has the texts of each input, one for each row. At most `max_rows`
-    rows run at once.
+    `columns` has the texts of each input: one text for each row. At most
+    `max_rows` rows run at once.
     """
     rows = list(zip(*columns.values(), strict=True))
     # Equal rows must have equal results, but a row's position in a batch may

@@ -35,7 +35,7 @@ CLUSTER_MEASURES = ("f1", "v", "ari", "ami")
 adjusted mutual information."""
 
 MODES = ("rerank", "retrieve")
-"""Modes of an evaluation: order the judged documents, or search all."""
+"""Modes of an evaluation: order judged documents, or search all documents."""
 
 RANDOM_ORDER = "random"
 """The name of the random baseline in results."""
@@ -62,8 +62,8 @@ TOKENIZERS = ("space", "alphanumeric", "stemmed")
 """How BM25 and other word-based systems split texts into words."""
 
 BM25_TERMS = ("stems", "words", "trigrams")
-"""Terms of a hybrid retriever's BM25: English stems without stop words, words,
-or letter trigrams of words (letter pairs of Chinese words)."""
+"""Terms of a hybrid retriever's BM25. `stems` are English, without stop words.
+`trigrams` are letter trigrams of words, and letter pairs of Chinese words."""
 
 HYBRID_PARTS = ("towers", "words", "bm25", "numbers", "hubness")
 """The parts of a hybrid retriever's score that have a weight, in the order of
@@ -92,8 +92,9 @@ _Self = TypeVar("_Self", bound="Settings")
 
 def setting(default: Any, **facts: Any) -> Any:
     """Declares a field of `Settings`; `_check` reads most of the `facts`."""
+    # Three facts that `_check` does not read:
     # `unused_if`: name of another field -> value that makes this field unused.
-    # `names`: the values that the flag accepts. Python accepts others, too.
+    # `names`: the values that the flag accepts. Python accepts other values.
     # `flag`: the name of the flag; `False` for a field without a flag.
     return dataclasses.field(default=default, metadata=facts)
 
@@ -238,7 +239,7 @@ def help_of(cls: type) -> dict[str, str]:
     texts = {}
     for name, description in entry.findall(text):
         line = " ".join(description.split())
-        # Users of programs cannot follow references, or pass Python objects.
+        # A flag's help leaves out references, and sentences about Python.
         line = re.sub(r", see `[^`]*`| In Python [^.]*\.", "", line)
         texts[name] = re.sub(r'`"([^"`]*)"`', r"`\1`", line)
     return texts
