@@ -175,7 +175,8 @@ class Program(FlagSet):
         self._parse_settings(values.set if "set" in values else [])
         if self._positional and not self.arguments:
             raise InputError(
-                f"unexpected argument {self._positional[0]!r}; quote globs"
+                f"unexpected argument {self._positional[0]!r}; quote globs, as"
+                " in --data='*.tsv'"
             )
         for name in self.required:
             if not values[name].value:
@@ -345,7 +346,7 @@ def printable(text: str) -> str:
 
 
 def _names_file(text: str, path: str) -> bool:
-    """Returns whether `text`, such as "A,B*", includes the file `path`."""
+    """Returns whether a flag's paths or globs, such as "A,B*", name a file."""
     patterns = {text, *text.split(",")} - {""}
     files = {file for p in patterns for file in (p, *glob.glob(p))}
     return os.path.realpath(path) in map(os.path.realpath, files)

@@ -56,7 +56,7 @@ def tables() -> dict[str, Any]:
 def _signs(
     compatible: Mapping[str, str],  # character -> different NFKC form
 ) -> dict[str, set[str]]:
-    """Returns name of a `SignRules` argument -> the argument's characters."""
+    """Returns the characters of each argument of `SignRules`, by its name."""
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))
     letter_numbers = set(_matching(r"\p{Nl}"))
@@ -74,7 +74,7 @@ def _signs(
         if categories == {"M", "Z"}:
             result["accents"].add(char)
         elif categories.isdisjoint("LN"):
-            continue  # an NFKC form without letters and digits joins no word
+            continue  # such a character is never part of a word
         elif char in general["L"]:
             if "Z" in categories:  # NFKC turns it into several words
                 result["apart"].add(char)

@@ -42,8 +42,8 @@ class JointBatch(NamedTuple):
     """
 
     rows: list[JointRows]  # for each tower, the table rows that batches read
-    # int32: the titles of this worker that no worker of lower rank has, as
-    # indices in this worker's distinct titles
+    # int32: indices in this worker's distinct titles, only of the titles that
+    # no worker of lower rank has
     contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     # int32 `(all pairs,)`: index of each clicked title in all distinct titles
@@ -55,8 +55,8 @@ class JointBatch(NamedTuple):
 class JointStep(OneProcess):
     """Connects the training steps of all workers to one joint step.
 
-    The negatives of a query come from the titles of all workers. A title that
-    several workers have counts once.
+    The negatives of a query come from the titles of all workers. A title counts
+    once, even if several workers have it.
 
     Workers exchange data four times in a step: in `join`, in `share_titles`, in
     the gradient of `share_titles`, and in `sum`. The weights are bit-equal on

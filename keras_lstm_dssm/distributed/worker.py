@@ -261,7 +261,7 @@ class Workers(Processes):
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
         # An epoch ends when some worker has no pairs left. The other workers
-        # leave out their remaining pairs. Each epoch leaves out other pairs.
+        # leave out their remaining pairs, in each epoch different pairs.
         steps = min(
             -(-log["pairs"] // share)
             for log, share in zip(logs, shares, strict=True)

@@ -123,7 +123,7 @@ class DistinctTexts:
     """Encoders with equal `rules` may share a `TextBatch`."""
 
     split = "space"
-    """Rule that separates words, for `words` and to compare titles."""
+    """Rule that splits texts into words, to show words and compare titles."""
 
     def distinct(self, texts: Any) -> TextBatch:
         """Returns the distinct texts of strings `(batch,)`."""

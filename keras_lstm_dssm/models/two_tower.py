@@ -118,7 +118,7 @@ class EpochBounds(keras.callbacks.Callback):
     """Clears outdated caches before an epoch, and syncs weights after it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Clears the caches of untrained columns if weights have changed."""
+        """Clears the cached parts of vectors if these parts may be outdated."""
         # Callbacks such as `BackupAndRestore` set weights when training begins.
         # The caches may then already have rows of the previous weights.
         self.model.hasher.clear_if_stale()
@@ -176,9 +176,9 @@ class TwoTower(SyncedWeights, TextModel):
 
     Training delays updates of rows of the trigram tables (`LazyRows`).
     `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and direct
-    calls apply the updates first. Within an epoch, a callback must call
-    `sync_weights()` first if the callback reads a variable, or runs an encoder
-    in your own `tf.function` or functional model.
+    calls apply the updates first. A callback that reads a variable within an
+    epoch must call `sync_weights()` before. So must a callback that runs an
+    encoder in your own `tf.function` or functional model.
 
     Args:
         query_encoder: Encoder of queries, with the parameters Lambda_Q. Give a
@@ -336,7 +336,7 @@ class TwoTower(SyncedWeights, TextModel):
             x: `tf.data.Dataset` of batches `(query, document)`, or a list
                 of queries.
             y: List of clicked titles if x is a list.
-            batch_size: Pairs in a batch of lists, by default 256.
+            batch_size: Number of pairs in a batch if x is a list. Default 256.
             epochs: See `keras.Model.fit`.
             verbose: See `keras.Model.fit`.
             callbacks: See `keras.Model.fit`.

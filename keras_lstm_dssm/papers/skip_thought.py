@@ -455,8 +455,9 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
             paragraphs.append([])
     if max(map(len, paragraphs)) < 2:
         raise InputError(
-            f"{os.fspath(path)}: found no two lines of text in a row, expected"
-            " a sentence on each line, and blank lines between paragraphs only"
+            f"{os.fspath(path)}: found a blank line between all sentences,"
+            " expected blank lines only between paragraphs, and each sentence"
+            " on its own line"
         )
     return [paragraph for paragraph in paragraphs if paragraph]
 

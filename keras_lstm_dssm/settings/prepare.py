@@ -24,8 +24,8 @@ class PrepareSettings(Settings):
     """Holds the sources, the columns and the rules of a data folder.
 
     A source is a path, a glob or a folder, or several of these, separated by
-    commas. The formats are parquet, and CSV, TSV, JSON lines and JSON arrays,
-    which may be compressed (.gz).
+    commas. The format is parquet, CSV, TSV, JSON lines or a JSON array. All
+    formats but parquet may be compressed (.gz).
 
     Attributes:
         catalogue: The products: one or more rows for each product. In Python
@@ -55,8 +55,8 @@ class PrepareSettings(Settings):
         actions: The actions that count as clicks, and their weights, such as
             click:1,add_to_cart:2,purchase:3.
         grade: Column of the grade in the judgements.
-        double_click_seconds: Number of seconds after a click in which an equal
-            click (same product, query and session) is left out.
+        double_click_seconds: A click is left out if an equal click (same
+            product, query and session) came at most so many seconds before.
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
         seed: Seed of the division of queries into splits.

@@ -101,9 +101,9 @@ class Recipe(ModelRecipe):
             first `mine_every` epochs have no mined negatives.
         mine_top: Number of nearest documents to draw mined negatives from.
         mine_clusters: Number of clusters of titles that are searched for each
-            query, such as 16 in a log of a million titles. With 0 all titles
-            are searched; in a large log, a sample of the titles is searched
-            for a sample of the queries, see `mine_negatives`.
+            query, such as 16 in a log of a million titles. With 0 there
+            are no clusters: all titles are searched. In a large log, only a
+            sample is searched, for a sample of queries; see `mine_negatives`.
         judged_negatives: Number of negatives for each click, drawn from the
             titles that are judged not relevant for the query in a BEIR folder.
             Cannot be used with `hard_negatives`.
@@ -251,9 +251,9 @@ class KeyVecRecipe(WordsRecipe):
         skip_gram: Whether word vectors start from skip-gram vectors of the
             training documents, as in the paper, or are random.
         skip_gram_epochs: Passes over the documents for skip-gram vectors.
-        key_words_of: The text whose words of highest TF-IDF become a document's
-            key words: `"summary"`, as in the paper, or `"document"`, the body
-            and the summary. Without summaries, use `"document"`.
+        key_words_of: Text that a document's key words are from: the words with
+            the highest TF-IDF. `"summary"` is as in the paper. `"document"` is
+            body and summary; use this choice if there are no summaries.
         key_word_start: Scale of the initial output vectors of the key words
             (W_v). The vectors start from the skip-gram vectors, scaled to unit
             length, centred, and multiplied by this number; with 0 they start
@@ -269,8 +269,9 @@ class KeyVecRecipe(WordsRecipe):
         dropout: Share of sentence vectors' components that training sets to 0.
         normalize: Whether L_read is a mean over sentences and L_enc a mean over
             key words. With `False` they are sums, as in the paper.
-        excerpt: Largest number of sentences of an excerpt to train on, see
-            `DocumentExamples.batches`; 0 for whole documents, as in the paper.
+        excerpt: Training reads only an excerpt of at most so many sentences of
+            a document, see `DocumentExamples.batches`. 0 for whole documents,
+            as in the paper.
         learning_rate: Learning rate of Adam.
         decay: Whether the learning rate falls to 0 during the training, along
             half a cosine (Loshchilov and Hutter 2017,

@@ -143,7 +143,7 @@ class KeyVecTraining(Training):
         return f"{self.examples:,} documents; {self.targets.counts.describe()}"
 
     def dev_task(self, spec: str) -> Task | ClusterTask:
-        """Opens the dev documents; returns the task with measure `select`."""
+        """Opens the dev documents; returns the task for the flag `select`."""
         config = self.config
         folder = open_documents(
             spec, config.max_bad_lines, self.recipe.max_sentences
