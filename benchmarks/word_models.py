@@ -1,4 +1,4 @@
-"""Times pair scorers (suite `matching`), KeyVec (suite `documents`), peers."""
+"""Times pair scorers (suite `matching`) and KeyVec (suite `documents`)."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -120,7 +120,7 @@ def measure_matching(
 def _scoring(
     contenders: Mapping[str, Contender], candidates: int, rounds: int
 ) -> dict[str, Any]:
-    """Returns model -> milliseconds to score the candidates of a query."""
+    """Times how models score the candidates of a query, in milliseconds."""
     taken, fastest = compare(contenders, "score", rounds)
     times = {name: numbers[:3] for name, numbers in taken.items()}
     times["ours_new"] = taken["ours"][3:6]
@@ -148,9 +148,9 @@ def scorer_works(
     """Returns name -> task, for the tasks `train` and `score`."""
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # The documents after the candidates serve as new documents. If fewer than
-    # `CANDIDATES` documents follow, the candidates serve as new documents.
-    # `score` empties the caches before it scores new documents.
+    # `score` empties the caches, and then scores each list in `new`. The lists
+    # have the documents after the candidates. If fewer than `CANDIDATES`
+    # documents follow, the only list has the candidates themselves.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -172,7 +172,8 @@ def scorer_works(
         # Empties the caches of hashed texts and of represented documents.
         scorer.hasher.cache = scorer.words.cache()
         del scorer._documents
-        score_texts(["one"])  # the new cache reads the vocabulary, untimed
+        # An untimed call, in which the new cache reads the vocabulary.
+        score_texts(["one"])
         new_times = percentiles_and_cpu(score_texts, new)
         score_texts(candidates)
         if not exported:
@@ -295,7 +296,7 @@ def _document_rates(
     documents: int,
     sentences: float,
 ) -> dict[str, Any]:
-    """Returns each model's rates and times, and ratios to the fastest peer."""
+    """Returns each model's rates and times, and the `torch_ratios`."""
     return {
         "documents": documents,
         "sentences": sentences,
@@ -420,7 +421,7 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Returns length of documents -> times for a sentence, in microseconds.
+    """Returns length of documents -> microseconds for a sentence.
 
     The entry `ratio` has the times with the longest documents, divided by the
     times with the shortest documents.
@@ -469,7 +470,7 @@ def _sentences_of(documents: Sequence[Document]) -> list[str]:
 
 
 def torch_ratios(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Returns the fastest peer's times divided by ours; {} without a peer."""
+    """Returns the peers' best times divided by our times; {} without peers."""
     ours = times["ours"]
     peers = [taken for model, taken in times.items() if model != "ours"]
     return {

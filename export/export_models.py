@@ -86,8 +86,8 @@ def export_models(
             larger k in a request counts as `max_k`.
         progress: Whether to show a progress bar.
         run: Folder of the model's training run, for the record of the export
-            in `card.json` and `CARD.md` of `output`. By default nothing is
-            recorded.
+            in `card.json` and `CARD.md` of `output`. With neither `run` nor
+            `teacher`, nothing is recorded.
         teacher: A teacher's vectors of titles. With a `word_sum` model, the
             retriever uses these vectors. A title that has no vector of the
             teacher gets a sum of word vectors. With `hybrid`, word vectors are
@@ -99,7 +99,7 @@ def export_models(
         queries: Training queries, for `hybrid`. Without queries, hubness (the
             mean cosine of a title with its nearest queries) has no weight. If
             BM25 compares stems, the retriever stores the stems of the words in
-            titles and queries, because graphs cannot compute stems.
+            titles and queries, because graphs cannot compute Porter2 stems.
 
     Returns:
         The folders of the new versions.

@@ -10,7 +10,7 @@ from typing import Any
 from lstm_dssm_client.errors import InputError
 
 NOT_FINITE = "the loss is NaN or infinite; lower the learning rate"
-"""Message of the `InvalidArgumentError` that `fit` raises for such a loss."""
+"""Message of the `InvalidArgumentError` of `fit` if the loss is not finite."""
 
 PRECISIONS = ("float32", "float64")
 """Allowed dtypes of weights."""

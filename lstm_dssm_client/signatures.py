@@ -540,7 +540,10 @@ def tags_as_bytes(tags: Any) -> bytes:
 def slices_of_size(
     sizes: Sequence[int] | np.ndarray, max_rows: int, max_size: int
 ) -> Iterator[slice]:
-    """Divides rows into non-empty slices of limited length and total size."""
+    """Divides rows into non-empty slices of at most `max_rows` rows.
+
+    The total size of a slice is at most `max_size`, or the slice has one row.
+    """
     start, total = 0, 0
     for row, size in enumerate(sizes):
         full = row - start == max_rows or total + size > max_size
@@ -570,7 +573,7 @@ def check_count(count: Any, name: str) -> None:
 
 
 def rows_for(k: int, name: str = "k") -> int:
-    """Returns the maximum number of texts in a request for k results each."""
+    """Returns the maximum number of texts in a request for k results a text."""
     check_count(k, name)
     return min(_ROWS, max(1, _HITS // k))
 

@@ -57,12 +57,12 @@ program.string(
     "--documents. Each word of all texts is encoded, too, as with --words.",
 )  # fmt: skip
 program.bool(
-    "words", False, "With --data: also encode each word, for --preset=word_sum."
+    "words", False, "With --data: also encode each word, to fit word vectors."
 )
 program.integer(
     "spans", 0,
-    "For --preset=word_sum: number of spans, of 3 to 9 words, that are drawn "
-    "from each title and also encoded.", 0,
+    "Number of spans, of 3 to 9 words, that are drawn from each title and also "
+    "encoded, to fit word vectors.", 0,
 )  # fmt: skip
 define_settings(
     program, {"": TrainingConfig}, defaults=True,

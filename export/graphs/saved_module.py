@@ -234,7 +234,7 @@ class EncodingModule(ServedModule):
         # the layers are not saved.
         self._served = ServedWeights(*getattr(encoder, "encoders", [encoder]))
         self.weights = self._served.variables
-        # A server cannot load a graph without the graph's vocabulary tables.
+        # Vocabulary tables: a server cannot load a graph without these tables.
         self.resources = list(resources)
         extra = getattr(encoder, "extra_state", ())
         self.fingerprint = weights_hash([*encoder.weights, *extra])
@@ -267,7 +267,7 @@ class EncodingModule(ServedModule):
         """Encodes distinct texts, for `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint, for output parts of `lstm-dssm-encode`."""
+        """Writes the fingerprint that `lstm-dssm-encode` writes to parts."""
         path = version / FINGERPRINT_FILE
         path.parent.mkdir(exist_ok=True)
         write_json(path, {"sha256": self.fingerprint})
@@ -296,7 +296,7 @@ def save_module(module: ServedModule, folder: Path) -> None:
 
 
 def signature_defs(folder: str | os.PathLike[str]) -> dict[str, SignatureDef]:
-    """Reads all signatures of a SavedModel, also signatures of TensorFlow."""
+    """Reads a SavedModel's signatures, also signatures that TensorFlow adds."""
     path = Path(folder, "saved_model.pb")
     check_plain_file(path)
     try:

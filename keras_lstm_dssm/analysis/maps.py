@@ -27,7 +27,7 @@ class TextMap(NamedTuple):
     """The positions of texts on a plane, and the group of each text."""
 
     positions: np.ndarray  # `[texts, 2]`
-    groups: np.ndarray  # int `[texts]`: index in `names`; -1, -2: no group
+    groups: np.ndarray  # int `[texts]`: index in `names`, or no group: -1, -2
     names: list[str]  # the names of the groups
     others: tuple[str, str] = ("", "")  # legend for -1 and for -2 in `groups`
 
@@ -168,7 +168,7 @@ def write_projector(
     tensors, labels = folder / "titles.tsv", folder / "titles.labels.tsv"
     with replacing(tensors) as partial:
         np.savetxt(partial, vectors, fmt="%.5g", delimiter="\t")
-    # For TensorBoard, a tab starts a second column. Empty lines are skipped.
+    # TensorBoard starts a second column at a tab, and skips empty lines.
     lines = (" ".join(title.split()) or '""' for title in titles)
     write_text(labels, "".join(f"{line}\n" for line in lines))
     config = projector.ProjectorConfig()

@@ -32,8 +32,9 @@ def split_by_groups(
 ) -> list[str]:
     """Assigns each item to "train" or to a split that `shares` names.
 
-    Items of one module get the same split, and so do items with equal or nearly
-    equal texts. `shares` has the maximum share of the items for each split.
+    Each item has a Python module, texts, and a key (a string). Items of one
+    module get the same split, and so do items that have an equal or a nearly
+    equal text. `shares` has the maximum share of the items for each split.
     """
     first_of_module: dict[str, int] = {}
     first_of_text: dict[str, int] = {}

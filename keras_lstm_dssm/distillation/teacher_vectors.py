@@ -62,13 +62,14 @@ def teach(
         encoder: Name of the encoder, see `open_outside_encoder`.
         output: Folder for `teacher.json`, `texts.jsonl.gz` and the vectors.
         titles: Further titles. Default: none.
-        words: Whether to encode each word of the texts as a further text, as
-            the preset `word_sum` needs. Default `False`.
+        words: Whether to encode each word of the texts as a further text, for
+            `fit_words`. Default `False`.
         spans: Largest number of random spans of each title that are encoded as
             further texts. Spans have 3 to 9 words, like queries. Default 0.
         min_relevant: Smallest grade with which a judged title of a BEIR folder
             counts as clicked. Default 1.
-        max_bad_lines: Largest number of bad lines of click files. Default 0.
+        max_bad_lines: How many bad lines of click files may be skipped. Default
+            0.
         progress: Whether to show a progress bar. Default `False`.
 
     Returns:

@@ -455,9 +455,9 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
             paragraphs.append([])
     if max(map(len, paragraphs)) < 2:
         raise InputError(
-            f"{os.fspath(path)}: found a blank line between all sentences,"
-            " expected blank lines only between paragraphs, and each sentence"
-            " on its own line"
+            f"{os.fspath(path)}: found no paragraph of two lines, expected"
+            " each sentence on its own line, and blank lines only between"
+            " paragraphs"
         )
     return [paragraph for paragraph in paragraphs if paragraph]
 

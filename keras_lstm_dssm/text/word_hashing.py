@@ -456,7 +456,8 @@ does not cut words. Normalising turns three bytes into at most 18 letters
 def is_single_short_text(texts: tf.Tensor, max_words: int | None) -> tf.Tensor:
     """Returns whether a batch is one text that `hash_single_text` can hash."""
     limit = _MOST_BYTES
-    if max_words is not None:  # three bytes become at most four words (U+FDFA)
+    if max_words is not None:
+        # U+FDFA becomes 4 words, so n bytes become at most 4 n / 3 + 1 words.
         limit = min(limit, 3 * (max_words - 1) // 4)
     lengths = tf.strings.length(texts)
     return tf.equal(tf.size(texts), 1) & tf.reduce_all(lengths <= limit)

@@ -143,7 +143,7 @@ class KeyVecTraining(Training):
         return f"{self.examples:,} documents; {self.targets.counts.describe()}"
 
     def dev_task(self, spec: str) -> Task | ClusterTask:
-        """Opens the dev documents; returns the task for the flag `select`."""
+        """Opens the dev documents; returns the task that measures `select`."""
         config = self.config
         folder = open_documents(
             spec, config.max_bad_lines, self.recipe.max_sentences
@@ -160,7 +160,7 @@ class KeyVecTraining(Training):
         return tasks[kind]
 
     def new_model(self, initial: InitialModel | None = None) -> KeyVec:
-        """Builds and compiles the model, from `initial` or random weights."""
+        """Builds and compiles the model, with weights of `initial` if given."""
         recipe, seed = self.recipe, self.config.seed
         if initial is not None:
             initial.check(recipe)
@@ -205,12 +205,12 @@ class KeyVecTraining(Training):
         )
 
     def warn(self, model: KeyVec) -> None:
-        """Warns of missing summaries, key words, salient sentences, or dev."""
+        """Warns if documents lack summaries or targets, or if dev is empty."""
         counts = self.targets.counts
-        consequence, source = "", "no word"
+        consequence = source = ""
         if self.recipe.key_words_of == "summary":
             consequence = ", and they have no key words"
-            source = "a summary without a word"
+            source = " of the summary"
         for number, problem in (
             (
                 counts.no_summary,
@@ -219,8 +219,8 @@ class KeyVecTraining(Training):
             ),
             (
                 self._without_key_words(model),
-                f"have {source} that is in the vocabulary and can be a key"
-                " word: they have no key words",
+                f"have no key words: no word{source} is in the vocabulary and"
+                " can be a key word",
             ),
             (
                 counts.none,
@@ -243,7 +243,7 @@ class KeyVecTraining(Training):
     def _without_key_words(self, model: KeyVec) -> int:
         """Counts training documents with no key word in the vocabulary.
 
-        Documents without a summary count only if `key_words_of` is "document".
+        Ignores documents without a summary if `key_words_of` is "summary".
         """
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()

@@ -344,7 +344,7 @@ def test_read_paragraphs(name, tmp_path):
 
 @pytest.mark.parametrize(("data", "message"), [
     (b"\n \n", "found an empty file"),
-    (b"One.\n\nTwo.\n", "no two lines of text in a row"),
+    (b"One.\n\nTwo.\n", "found no paragraph of two lines, expected"),
     (b"One.\n\xff.\n", "expected UTF-8"),
 ])  # fmt: skip
 def test_wrong_files(data, message, tmp_path):

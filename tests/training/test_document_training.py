@@ -196,7 +196,7 @@ def test_what_documents_lack_is_told(tmp_path, capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     start = f"warning: {tmp_path / 'data'}: 12.5% of 8 documents to train on"
     assert lines[0].startswith(f"{start} have no summary: their first")
-    assert lines[1].startswith(f"{start} have a summary without a word that")
+    assert lines[1].startswith(f"{start} have no key words: no word of the")
     assert lines[2].startswith(f"{start} have no sentence above theta (0.99")
     assert "found no document of the split dev: without" in lines[3]
     assert "all 3 epochs" in lines[3]
