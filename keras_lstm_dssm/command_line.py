@@ -129,7 +129,7 @@ class Program(FlagSet):
             sys.exit(code)
         # `app.run` reads absl's global flags. Verbosity -1 logs no INFO.
         flags.FLAGS([argv[0], "--verbosity=-1"])
-        # TensorFlow logs to this logger.
+        # Modules of TensorFlow and Keras log to this logger.
         logging.getLogger("absl").setLevel(logging.ERROR)
         return [argv[0], *self._positional]
 
@@ -306,7 +306,7 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens the model `name` in `models`, a portable file or a folder.
+    """Opens the model `name`; `models` is a portable file or a folder.
 
     Returns a `LocalModel` for a portable file, and for a model whose served
     version has a portable file. Otherwise returns a `SavedRetriever`.
@@ -346,7 +346,7 @@ def printable(text: str) -> str:
 
 
 def _names_file(text: str, path: str) -> bool:
-    """Returns whether a flag's paths or globs, such as "A,B*", name a file."""
+    """Returns whether a flag's value `text`, such as "A,B*", names `path`."""
     patterns = {text, *text.split(",")} - {""}
     files = {file for p in patterns for file in (p, *glob.glob(p))}
     return os.path.realpath(path) in map(os.path.realpath, files)

@@ -1,9 +1,9 @@
 """Writes a requirements file with the SHA-256 of each package's file.
 
-pip resolves the requirements in pyproject.toml, with the extra `dev`, under the
-pins of constraints.txt, and reports which file it would install for each
-package. The files depend on the version of Python and on the kind of machine:
-run this program for each version and each kind of machine.
+pip resolves the requirements in pyproject.toml, with the extra `dev`.
+constraints.txt pins the versions. pip's report names the file to install for
+each package. The files depend on the version of Python and on the kind of
+machine: run this program for each version and each kind of machine.
 
 Example:
   python release/hashed_requirements.py build/requirements-hashed.txt
@@ -38,7 +38,7 @@ def requirement_lines(report: Mapping[str, Any]) -> list[str]:
 
 
 def main(output: Path) -> int:
-    """Asks pip, and writes the file."""
+    """Gets a report from pip, and writes the requirements file."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         done = subprocess.run(

@@ -113,12 +113,12 @@ def _write_drawn(
     all_answers: Mapping[str, Sequence[str]],
     splits: Sequence[str],
 ) -> Collection:
-    """Draws negatives from the split of each query; writes the collection."""
-    answer_texts: dict[str, str] = {}  # normalised words -> first spelling
+    """Writes lists; draws the negatives from the answers of the same split."""
+    answer_texts: dict[str, str] = {}  # normalised answer -> first original
     for answer, pair in lists.values():
         answer_texts.setdefault(answer, pair.answer)
     rows = {words: row for row, words in enumerate(answer_texts)}
-    titles = list(answer_texts.values())
+    texts = list(answer_texts.values())
     split_of_row = [""] * len(rows)
     for split, (answer, _) in zip(splits, lists.values(), strict=True):
         split_of_row[rows[answer]] = split
@@ -129,10 +129,11 @@ def _write_drawn(
                 f"found {sizes[split]} answers for {split}, expected"
                 f" {2 + NEGATIVES} or more: give more pairs"
             )
-    # As in Wan et al. 2016, negatives are drawn from the k nearest answers.
-    k = max(50, min(1000, math.ceil(0.007 * len(titles))))
+    # As in Wan et al. 2016, negatives are drawn from the k answers that are
+    # nearest to the positive answer.
+    k = max(50, min(1000, math.ceil(0.007 * len(texts))))
     # k + 1, because for each answer BM25 usually ranks the answer itself first.
-    nearest = list(bm25_neighbours(titles, titles, k + 1))
+    nearest = list(bm25_neighbours(texts, texts, k + 1))
     split_array = np.array(split_of_row)
     qrels: dict[str, dict[str, dict[str, int]]] = {s: {} for s in SPLITS}
     for number, (query, (answer, _)) in enumerate(lists.items()):
@@ -142,7 +143,7 @@ def _write_drawn(
             for words in (query, *all_answers[query])
             if words in rows
         }
-        candidates = _drawable(titles, split_array, nearest, positive, excluded)
+        candidates = _drawable(texts, split_array, nearest, positive, excluded)
         drawn = permutation(len(candidates), SEED, number)[:NEGATIVES]
         list_rows = [positive, *(candidates[index] for index in drawn)]
         qrels[splits[number]][f"q{number + 1}"] = {
@@ -151,7 +152,7 @@ def _write_drawn(
         }
     return write_collection(
         folder,
-        {f"d{row + 1}": title for row, title in enumerate(titles)},
+        {f"d{row + 1}": text for row, text in enumerate(texts)},
         {
             f"q{number}": pair.query
             for number, (_, pair) in enumerate(lists.values(), 1)
@@ -188,13 +189,13 @@ def _lists(
 
 
 def _drawable(
-    titles: list[str],
+    texts: list[str],
     splits: np.ndarray,
     nearest: Sequence[np.ndarray],
     positive: int,
     excluded: set[int],
 ) -> list[int]:
-    """Returns the rows in `titles` from which a list's negatives are drawn."""
+    """Returns the rows in `texts` from which a list's negatives are drawn."""
 
     def allowed(rows: np.ndarray) -> list[int]:
         same_split = rows[splits[rows] == splits[positive]].tolist()
@@ -202,9 +203,9 @@ def _drawable(
 
     candidates = allowed(nearest[positive])
     if len(candidates) < NEGATIVES:
-        (ranked,) = bm25_neighbours([titles[positive]], titles, len(titles))
+        (ranked,) = bm25_neighbours([texts[positive]], texts, len(texts))
         # `bm25_neighbours` leaves out answers that share no word with the
         # positive.
-        unranked = np.setdiff1d(np.arange(len(titles)), ranked)
+        unranked = np.setdiff1d(np.arange(len(texts)), ranked)
         candidates = allowed(np.concatenate([ranked, unranked]))[:NEGATIVES]
     return candidates

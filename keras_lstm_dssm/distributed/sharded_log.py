@@ -64,7 +64,8 @@ def _copy_share(
     for number_of, chunk in read_share(path, rank, workers, bad):
         lines = chunk.split(b"\n")[:-1]
         for index, problem in reversed(list(find_bad(chunk))):
-            # The line number is slow to find, and only the error needs it.
+            # Only the error that `bad.add` may raise needs the line number.
+            # The line number is slow to find.
             raises = bad.counts.total() >= bad.allowed
             bad.add(path, number_of(index) if raises else None, problem)
             del lines[index]
@@ -78,7 +79,7 @@ _NumberOf = Callable[[int], int]
 
 
 def _line_number(path: str, position: int, index: int) -> int:
-    """Converts an index in the chunk at byte `position` to a line number."""
+    """Returns the number of line `index` of the chunk at byte `position`."""
     lines, remaining = 0, position
     with reading(path) as file:
         while remaining and (data := file.read(min(_CHUNK, remaining))):

@@ -46,9 +46,8 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     if len(queries) == 1 or widths[0] != widths[1]:
         return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
     # The blocks of a text together form a vector of norm 1, so the sum of the
-    # blocks' products is the cosine. The untrained blocks have a product of
-    # their own: this product needs no gradient, and can be computed in parallel
-    # with the recurrence.
+    # blocks' products is the cosine. The product of the untrained columns needs
+    # no gradient, and can be computed in parallel with the recurrence.
     return tf.add_n(
         [
             tf.matmul(query_block, title_block, transpose_b=True)
@@ -70,18 +69,19 @@ def random_negatives(
 
     Negatives are clicked titles of other rows of the batch. `candidates`,
     `(batch, 1 + k)`, has the clicked title and k further negatives of each
-    query. `all_clicked` has the clicked titles of all workers. The titles of
-    this worker begin at `first_row`. `candidates` and `all_clicked` have
-    indices of rows of `document`, `(titles, d)`. Cosines and labels are
-    `(batch, 1 + n + k)`, the clicked title first.
+    query. `all_clicked` has the clicked titles of all workers. In
+    `all_clicked`, the titles of this worker begin at index `first_row`.
+    `candidates` and `all_clicked` have indices of rows of `document`,
+    `(titles, d)`. Cosines and labels are `(batch, 1 + n + k)`, the clicked
+    title first.
     """
-    batch = tf.shape(all_clicked)[0]
-    # Row i takes the title of row (i + offset) % batch. With offsets from 1 to
-    # batch - 1, this is never the title of row i itself.
+    clicks = tf.shape(all_clicked)[0]
+    # Row i takes the title of row (i + offset) % clicks. With offsets from 1 to
+    # clicks - 1, this is never the title of row i itself.
     offset = tf.random.stateless_uniform(
-        [batch, n], seed, 1, tf.maximum(batch, 2), tf.int32
+        [clicks, n], seed, 1, tf.maximum(clicks, 2), tf.int32
     )
-    rows = (tf.range(batch)[:, tf.newaxis] + offset) % tf.maximum(batch, 1)
+    rows = (tf.range(clicks)[:, tf.newaxis] + offset) % tf.maximum(clicks, 1)
     rows = rows[first_row : first_row + tf.shape(candidates)[0]]
     clicked, further = candidates[:, :1], candidates[:, 1:]
     negatives = tf.concat([tf.gather(all_clicked, rows), further], axis=1)
@@ -120,7 +120,7 @@ class EpochBounds(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Clears the cached parts of vectors if these parts may be outdated."""
         # Callbacks such as `BackupAndRestore` set weights when training begins.
-        # The caches may then already have rows of the previous weights.
+        # The caches may then already have columns from the previous weights.
         self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -164,9 +164,9 @@ class ZeroLossWarning(keras.callbacks.Callback):
 class TwoTower(SyncedWeights, TextModel):
     """Trains a query encoder and a document encoder on clicks.
 
-    Palangi et al. 2016, Fig. 3. `fit` takes a `tf.data.Dataset` of batches
-    `(query, document)`, string tensors `(batch,)`, or two lists of texts.
-    A batch may have a third part, a dict with these keys:
+    Palangi et al. 2016, Fig. 3. `fit` takes two lists of texts, or a
+    `tf.data.Dataset` of batches `(query, document)`. Both parts of a batch are
+    strings `(batch,)`. A batch may have a third part, a dict with these keys:
 
     - `negatives`, strings `(batch, k)`: further negatives for each query; see
       `GivenNegatives`.
@@ -484,7 +484,8 @@ class TwoTower(SyncedWeights, TextModel):
         if self.negatives == "in_batch":
             return all_cosines(queries, titles), batch.candidates[:, 0]
         # The seed depends on the training step, so that a resumed run draws the
-        # same negatives. All evaluations draw the same negatives.
+        # negatives of an uninterrupted run. All evaluations draw the same
+        # negatives.
         step = tf.cast(self.optimizer.iterations.value, tf.int32)
         return random_negatives(
             tf.concat(queries, axis=1),
@@ -498,11 +499,11 @@ class TwoTower(SyncedWeights, TextModel):
     def _correct_log_q(
         self, cosines: tf.Tensor, batch: HashedPairs
     ) -> tf.Tensor:
-        """Subtracts log(share of clicks) / gamma from each title's cosines.
+        """Subtracts log_q / gamma from each title's cosines.
 
-        In-batch negatives are sampled in proportion to their clicks. The logQ
-        correction gives the loss of uniformly sampled negatives (Yi et al.
-        2019).
+        log_q is the log of the title's share of the clicks, because in-batch
+        negatives are sampled in proportion to their clicks. The logQ correction
+        gives the loss of uniformly sampled negatives (Yi et al. 2019).
         """
         if batch.log_q is None:
             return cosines
@@ -563,7 +564,7 @@ class TwoTower(SyncedWeights, TextModel):
         """Makes each training step use the batches of all workers.
 
         Workers must have equal weights, and equal numbers of batches in `fit`.
-        `exchange` is a `JointStep`.
+        `exchange` is a `JointStep`, a subclass of `OneProcess`.
         """
         self.exchange = exchange
         self.hasher.fingerprints = True

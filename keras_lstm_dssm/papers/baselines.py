@@ -203,7 +203,7 @@ class UnigramLMSystem(CorpusSystem):
         prior = self.mu * total / total.sum()  # mu p(w|C)
         lengths = counts.sum(axis=1, dtype=np.float64)
         # Each word of the query adds log(mu p(w|C) / (|d| + mu)) to the score.
-        # If the title has the word, it also adds log(1 + tf / (mu p(w|C))).
+        # A query word in the title also adds log(1 + tf / (mu p(w|C))).
         norms = np.log(lengths + self.mu)
         for query in queries:
             ids = [
@@ -320,7 +320,7 @@ class Doc2VecSystem(_GensimSystem):
         tags: list[list[int | str]] = [[row] for row in range(len(titles))]
         for row, name in enumerate(classes):
             if name:
-                # gensim reads an int tag as a text's index: class tags are str.
+                # gensim reads an int tag as a text's index, so this tag is str.
                 tags[row].append(f"class {name}")
         tagged = [
             gensim.TaggedDocument([words[i] for i in ids], text_tags)

@@ -69,7 +69,7 @@ def uniform_mixtures(titles: int, topics: int) -> np.ndarray:
 
 
 def _blocks(counts: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields blocks: all B titles of a block have L different words.
+    """Yields blocks of B titles that have L different words each.
 
     A block consists of the indices of the titles, `[B]`, and of the indices of
     their counts in `counts.data`, `[B, L]`. Titles without words are left out.

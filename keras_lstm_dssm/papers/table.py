@@ -56,7 +56,7 @@ def run_learning_curve(
     seeds: int,
     pairs: Sequence[int],  # numbers of clicks to train on
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Trains on fewer clicks, and draws measures by the number of clicks.
+    """Trains on fewer clicks; plots measures against the number of clicks.
 
     Returns the pictures by caption, and the reasons of failures by name.
     """
@@ -81,7 +81,7 @@ def run_learning_curve(
     failed: dict[str, str] = {}
     for size in sorted(pairs):
         folder = output / "pairs" / str(size)
-        # Training on fewer clicks makes as many updates as on all clicks.
+        # Neural systems make as many updates as in training on all clicks.
         size_settings = dataclasses.replace(
             settings, pairs=size, updates_of=clicks
         )

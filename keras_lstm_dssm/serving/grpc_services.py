@@ -108,7 +108,7 @@ def _checked_spec(request: Any) -> ModelSpec:
 
 
 def _spec(request: Any) -> ModelSpec:
-    """Returns a request's `ModelSpec`; an empty `ModelSpec` if it has none."""
+    """Returns `request.model_spec`, or an empty `ModelSpec` by default."""
     return getattr(request, "model_spec", ModelSpec())
 
 

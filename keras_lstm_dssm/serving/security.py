@@ -250,7 +250,7 @@ class Security(NamedTuple):
     def admits(self, authorizations: Sequence[str | bytes]) -> bool:
         """Returns whether a request with these headers `authorization` may run.
 
-        If the server has tokens, there must be exactly one such header.
+        With `tokens`, a request needs exactly one header `authorization`.
         """
         if self.tokens is None:
             return True

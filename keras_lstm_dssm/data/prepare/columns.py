@@ -1,4 +1,4 @@
-"""Finds the columns of a catalogue or a log by common names or by flags."""
+"""Finds columns of a catalogue or a log, by settings or by usual names."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ COMMON = {
     "action": ("action", "action_name", "event_type", "event_name", "event"),
     "grade": ("grade", "rating", "score", "label", "esci_label", "relevance"),
 }  # fmt: skip
-"""Role -> usual names of the role's column, in the order of the search.
+"""Role -> usual names of the role's column; earlier names are preferred.
 
 A role is a field of `PrepareSettings`.
 """

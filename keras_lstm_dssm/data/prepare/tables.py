@@ -1,4 +1,4 @@
-r"""Opens files of any dialect, and DataFrames, as relations of DuckDB.
+r"""Opens CSV, TSV, JSON and parquet files and DataFrames as DuckDB relations.
 
 All values are read as text: `007` stays `007`. DuckDB 2.0.1 misreads UTF-16 and
 Windows-1252 without an error, and may take the first row for a header. This
@@ -31,7 +31,7 @@ _BUFFER = 1 << 25  # DuckDB's default is 16 times `_LONGEST_LINE`
 _REJECTED_BYTES = 10_000  # DuckDB cuts a longer rejected row to this length
 _FEW = 50  # this many records at the start of a file are inspected
 _DELIMITERS = "\t,;|"
-_NO_DELIMITER = "'\x01'"  # SQL; this character is too rare to split a line
+_NO_DELIMITER = "'\x01'"  # SQL literal; very few lines have this character
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
 _OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line with a JSON object
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
@@ -45,7 +45,7 @@ class BadRows(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file or its copy in UTF-8, and the form of its content."""
+    """A file, or the UTF-8 copy of a file, and the form of the content."""
 
     path: str
     # "parquet"; "json": JSON objects; "array": one JSON array of all rows;
@@ -59,14 +59,14 @@ class File(NamedTuple):
 class Table(NamedTuple):
     """A relation of DuckDB, and its columns."""
 
-    sql: str  # the relation, to put after FROM; has the column `FILE`
+    sql: str  # to put after FROM; the relation has the column `FILE`
     columns: dict[str, str]  # name -> SQL expression for the column's text
     sample: list[dict[str, str]]  # the first rows: name -> text
     files: tuple[str, ...] = ()  # paths of files with rows
     has_header: bool = True  # whether the first line names the columns
     is_plain: bool = False  # TSV of two or three columns, without a header
     form: str = "parquet"  # see `File`; "parquet" for a DataFrame, too
-    lines: str = ""  # if JSON: SQL for all lines, bad lines included
+    lines: str = ""  # JSON only: a relation like `sql`, plus bad lines
 
     def column(self, name: str) -> str | None:
         """Returns SQL for a column, or `None` if the column is missing.
@@ -136,8 +136,8 @@ def open_table(
 ) -> Table:
     """Opens files of one form, a DataFrame, or a relation of DuckDB.
 
-    A first line with one of the `known` names of columns is a header. Files
-    that are not in UTF-8 are copied to `folder`, in UTF-8.
+    If the first line of a text file has a column name in `known`, the line is
+    a header. Files that are not in UTF-8 are copied to `folder`, in UTF-8.
     """
     if not isinstance(source, str | os.PathLike):
         name = f"frame_{next(_NUMBERS)}"
@@ -257,7 +257,8 @@ def _recode(path: str, copy: Path, encoding: str) -> None:
 def _records(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Finds the delimiter of fields; returns the delimiter and the rows.
 
-    With this delimiter, the largest share of rows has equally many fields.
+    The best delimiter splits the largest share of rows into equally many
+    fields. If two shares are equal, the delimiter with more fields is better.
     """
     records: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, int]] = {}
@@ -313,8 +314,9 @@ def _text_table(files: list[File], known: Collection[str]) -> Table:
 def _select_delimited(
     file: File, number: int, header: list[str], has_header: bool
 ) -> str:
-    # Fields of TSV rarely contain tabs, but often unpaired quotes. Therefore
-    # DuckDB reads quotes as text, and `_unquoted` removes paired quotes.
+    # Fields of TSV rarely contain tabs, but often contain unpaired quotes.
+    # Therefore DuckDB reads the quotes of TSV as text, and `_unquoted` removes
+    # paired quotes.
     is_tsv = file.delimiter == "\t" and not any(
         "\n" in value for row in file.first for value in row
     )
