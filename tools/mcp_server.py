@@ -57,7 +57,7 @@ def main(_: list[str]) -> None:
 def open_search(titles: dict[str, str], texts: dict[str, str]) -> Any:
     """Returns a retriever's `search`.
 
-    Adds id -> title to `titles` and id -> text to `texts`, from --models.
+    With --models, adds id -> title to `titles` and id -> text to `texts`.
     """
     if FLAGS.models:
         model = open_retriever(FLAGS.models, FLAGS.model)

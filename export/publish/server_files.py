@@ -49,8 +49,8 @@ from keras_lstm_dssm.pages import Cell, Table, render
 from keras_lstm_dssm.plain_files import read_array
 from lstm_dssm_client.signatures import EXPLAINED_K, FILTERED, KEYS, TensorInfo
 
-# Servers from 2.12 to 2.19 load the models. But their Unicode tables are older,
-# so they can normalise a text to other words.
+# Servers from 2.12 to 2.19 load the models. But these servers have older
+# Unicode tables, and can normalise a text to other words than server 2.20 does.
 IMAGE = "tensorflow/serving:2.20.0"
 
 ROOT = "/models"  # in the container; TF Serving needs an absolute path
@@ -111,7 +111,7 @@ def server_readme(folders: Mapping[str, Path]) -> str:
             signature = by_name[key]
             signatures.append([f"`{name}`", f"`{key}`", *map(_cell, signature)])
             example = _EXAMPLES.get((key, frozenset(signature.inputs)))
-            if example is None:  # a model of another program
+            if example is None:  # such as for the signature `explained`
                 continue
             call, inputs = example
             prefix = "" if key == SIGNATURE else f'"signature_name": "{key}", '
@@ -201,7 +201,7 @@ def publish_models(
 def check_server_files(
     models_dir: str | os.PathLike[str], names: Collection[str] = ()
 ) -> None:
-    """Checks `models.config` and the models that an export of `names` keeps."""
+    """Checks `models.config` and the models whose names are not in `names`."""
     read_models_config(Path(models_dir, MODELS_CONFIG))
     unchanged = {
         name: base

@@ -148,9 +148,9 @@ class WordSumEncoder(TextEncoder):
     The encoder is not in the papers. docs/few_clicks.md has results.
 
     Args:
-        known_words: Number of words with a vector. Default 1. After
-            `fit_words`, `FittedWords.config` has this argument,
-            `known_trigrams` and `units`.
+        known_words: Number of words with a vector. Default 1. `fit_words`
+            returns a `FittedWords`. `FittedWords.config` has the values of
+            `known_words`, `known_trigrams` and `units` for the fitted vectors.
         known_trigrams: Number of trigrams with a vector. Default 1.
         units: Width of the vectors, equal to the teacher's width. Default 1.
         split: `"alphanumeric"` (default), `"space"` or `"stems"`, the rule that

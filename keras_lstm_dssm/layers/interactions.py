@@ -59,6 +59,7 @@ class Interaction(keras.layers.Layer):
     ) -> tf.Tensor:
         """Computes chosen cells only, `(pairs, slices, k)`.
 
+        `query` and `document` are vectors `(rows, d)` that are not prepared.
         Cell [p, s, i] compares row `query_index[p, s, i]` of `query` with row
         `document_index[p, s, i]` of `document`, in slice s.
         """
@@ -338,7 +339,7 @@ class PhraseSimilarity(Configured, keras.layers.Layer):
         return tf.matmul(phrases, tf.convert_to_tensor(self.kernel))
 
     def call(self, query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-        """Computes the argument of f or exp; `project` has computed `query`."""
+        """Computes the argument of f or exp; `query` comes from `project`."""
         if self.kind == "direct":
             products = tf.matmul(query, document, transpose_b=True)
             return (products - sums_of_squares(query, document) / 2) / 2

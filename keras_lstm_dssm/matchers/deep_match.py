@@ -182,12 +182,14 @@ class DeepMatch(Matcher):
         committee: Number of units of the committee layer. Default 50.
         largest: Largest number of words of a patch on one side. Default 200.
         mass: On each side, a patch gets the topic's most probable words, until
-            the words have this share of the side's probability, or until there
-            are `largest` words. Default 0.9.
-        overlap: Two patches overlap if, on each side, the number of common
-            words is at least this share of the words of the patch with fewer
-            words. Default 0.2. With 0, one common word on each side is enough.
-        passes: Number of passes over the pairs that find topics. Default 10.
+            the sum of the words' probabilities reaches this share of the sum
+            over all words of the side, or until there are `largest` words.
+            Default 0.9.
+        overlap: Least share of common words for two patches to overlap. On each
+            side, the share is the number of common words, divided by the number
+            of words of the patch with fewer words. Default 0.2. With 0, one
+            common word on each side is enough.
+        passes: Number of passes of the topic model over the pairs. Default 10.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Raises:

@@ -133,7 +133,7 @@ def _add_published(
 def _tables(summary: Summary) -> list[Table]:
     """Returns Tables 3 and 5 as one table, and Table 2.
 
-    Table 2 has no rows if the summary has k = 5 only.
+    Table 2 has rows only if the summary has a row of `POOLING_ROWS`.
     """
     data, systems = summary["settings"]["data"], summary["systems"]
     pooling = [name for name in TABLE_2_ROWS if name in systems]

@@ -2,7 +2,7 @@
 
 `Servable` holds the version and replays warm-up requests. `SignatureCall`
 checks requests and converts messages to arrays and back. The order of checks,
-the codes and the messages are TF Serving's.
+the codes and most messages are TF Serving's.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -115,7 +115,7 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses inputs of any dtype, if their shapes fit the signature."""
+        """Parses the inputs whose shapes fit the signature, of any dtype."""
         specs = self._specs
         if len(protos) != len(specs):
             raise InvalidError(

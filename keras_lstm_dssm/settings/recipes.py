@@ -101,9 +101,10 @@ class Recipe(ModelRecipe):
             first `mine_every` epochs have no mined negatives.
         mine_top: Number of nearest documents to draw mined negatives from.
         mine_clusters: Number of clusters of titles that are searched for each
-            query, such as 16 in a log of a million titles. With 0 there
-            are no clusters: all titles are searched. In a large log, only a
-            sample is searched, for a sample of queries; see `mine_negatives`.
+            query, such as 16 in a log of a million titles. With 0 there are no
+            clusters: all titles are searched for all queries or, in a large
+            log, a sample of titles for a sample of queries; see
+            `mine_negatives`.
         judged_negatives: Number of negatives for each click, drawn from the
             titles that are judged not relevant for the query in a BEIR folder.
             Cannot be used with `hard_negatives`.
@@ -173,9 +174,9 @@ class Recipe(ModelRecipe):
         """Returns a copy with some attributes changed.
 
         `judged_negatives` above 0 also sets `hard_negatives` to 0, unless
-        `changes` has `hard_negatives`. `oov_buckets` is set in
-        `encoder_config`. Raises `InputError` for an unknown attribute or a
-        wrong value.
+        `changes` has `hard_negatives`. `changes` may have `oov_buckets`, which
+        is then set in `encoder_config`. Raises `InputError` for an unknown
+        attribute or a wrong value.
         """
         if changes.get("judged_negatives"):
             changes.setdefault("hard_negatives", 0)
@@ -196,7 +197,7 @@ class Recipe(ModelRecipe):
 
     @property
     def oov_buckets(self) -> int:
-        """Number of embedding rows for letters other than a-z and 0-9."""
+        """Number of ids for trigrams with a letter other than a-z and 0-9."""
         return self.encoder_config.get("oov_buckets", 0)
 
     @property
@@ -210,7 +211,7 @@ class Recipe(ModelRecipe):
         return self.fitted or len(self.encoder_config.get("shares", ())) == 4
 
     def completed(self, options: Any) -> dict[str, Any]:
-        """Returns the recipe's patience if there is `dev` and no `patience`."""
+        """Returns `self.patience` if `options` has `dev`, but no `patience`."""
         if options.patience is None and options.dev is not None:
             return {"patience": self.patience or None}
         return {}
@@ -245,15 +246,17 @@ class KeyVecRecipe(WordsRecipe):
         max_words: Number of words to read of each sentence.
         max_sentences: Number of sentences to read of each document.
         min_count: Least number of occurrences of a word in the training
-            documents. Rarer words are left out of all vocabularies.
+            documents. Rarer words are left out of the vocabularies of the
+            word vectors and of the key words.
         vocabulary_size: Largest number of words in the vocabulary. The most
             frequent words are kept.
         skip_gram: Whether word vectors start from skip-gram vectors of the
             training documents, as in the paper, or are random.
         skip_gram_epochs: Passes over the documents for skip-gram vectors.
-        key_words_of: Text that a document's key words are from: the words with
-            the highest TF-IDF. `"summary"` is as in the paper. `"document"` is
-            body and summary; use this choice if there are no summaries.
+        key_words_of: Text from which a document's key words are taken. Key
+            words are the words with the highest TF-IDF. `"summary"` is as in
+            the paper. `"document"` is body and summary; use this choice if
+            there are no summaries.
         key_word_start: Scale of the initial output vectors of the key words
             (W_v). The vectors start from the skip-gram vectors, scaled to unit
             length, centred, and multiplied by this number; with 0 they start
@@ -269,9 +272,9 @@ class KeyVecRecipe(WordsRecipe):
         dropout: Share of sentence vectors' components that training sets to 0.
         normalize: Whether L_read is a mean over sentences and L_enc a mean over
             key words. With `False` they are sums, as in the paper.
-        excerpt: Training reads only an excerpt of at most so many sentences of
-            a document, see `DocumentExamples.batches`. 0 for whole documents,
-            as in the paper.
+        excerpt: Largest number of sentences in the excerpt of a document that
+            training reads, see `DocumentExamples.batches`. With 0 training
+            reads whole documents, as in the paper.
         learning_rate: Learning rate of Adam.
         decay: Whether the learning rate falls to 0 during the training, along
             half a cosine (Loshchilov and Hutter 2017,

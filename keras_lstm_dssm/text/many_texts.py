@@ -371,8 +371,8 @@ def _unique(values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Does what `tf.unique` does, for int32 numbers below `size`."""
     positions = np.arange(len(values), dtype=np.int32)
     first = np.empty(size, np.int32)
-    # For a repeated value NumPy keeps the position that is assigned last. In
-    # reverse order, that is the first position of the value.
+    # For a repeated value NumPy keeps the position that is assigned last. The
+    # positions are reversed, so the value's first position is assigned last.
     first[values[::-1]] = positions[::-1]
     first = first[values]
     is_first = first == positions
@@ -422,7 +422,7 @@ class NormalizedTextCache:
                 self._bytes_left = max(0, self._bytes_left - sum(map(len, new)))
                 if self._bytes_left:
                     cached.update(fresh)
-            # `or` works because a normalised text is never empty.
+            # `or` works: a text without words is normalised to `#`, not to "".
             return np.array([cached.get(k) or fresh[k] for k in keys], object)
 
 

@@ -176,15 +176,15 @@ class _Builder:
         work: Path,
         settings: PrepareSettings,
         report: Callable[[str], Any],
-        before: Path | None = None,
+        output: Path | None = None,
         data: dict[str, Any] | None = None,
     ) -> None:
         import duckdb
 
         self.settings, self.report, self.work = settings, report, work
-        # `before`: the output folder. `data`: content of `data.json` before an
-        # `--append`; {} for a new folder.
-        self.before, self.data = before, data or {}
+        # `output`: the data folder; `None` if nothing is written. `data`:
+        # content of `data.json` before an `--append`; {} for a new folder.
+        self.output, self.data = output, data or {}
         self.con = duckdb.connect()
         self.con.execute(
             f"SET memory_limit = '{_MEMORY}'; SET TimeZone = 'UTC';"
@@ -249,9 +249,9 @@ class _Builder:
 
     @property
     def name(self) -> str:
-        """Name in messages: of the log, or else of the folder or catalogue."""
+        """Name in messages: of the log, else the folder, else the catalogue."""
         settings = self.settings
-        sources = settings.clicks, settings.ubi, self.before, settings.catalogue
+        sources = settings.clicks, settings.ubi, self.output, settings.catalogue
         return _name(next(s for s in sources if s is not None))
 
     @property
@@ -260,7 +260,7 @@ class _Builder:
         return self.old_logs + self.new_logs > 0
 
     def write(self, folder: Path) -> None:
-        """Writes the data folder; with `--append`, leaves out the old logs."""
+        """Writes all files of the folder, except the logs of earlier runs."""
         folders.write_folder(self.con, folder, self.settings)
         (self.work / folders.LOGS).rename(folder / folders.LOGS)
         if self.is_judged:
@@ -353,8 +353,8 @@ class _Builder:
 
     def _read_products(self, opened: list[logs.Log]) -> None:
         titles = [log.titles for log in opened]
-        if self.before is not None and self.data:
-            catalogues.read_products(self.con, self.before, self.settings)
+        if self.output is not None and self.data:
+            catalogues.read_products(self.con, self.output, self.settings)
             if self.products == CATALOGUE:
                 return
             key = "id" if self.products == IDS else "title"
@@ -378,8 +378,8 @@ class _Builder:
                 self.con, list(map(self._open, sources)), name, self.settings
             )
             self._report_columns(name, columns)
-        elif self.before is not None:
-            stored = self.before / folders.LOGS / judgements.STORED
+        elif self.output is not None:
+            stored = self.output / folders.LOGS / judgements.STORED
             if not stored.exists():
                 return
             judgements.read_stored(self.con, stored)
@@ -395,9 +395,10 @@ class _Builder:
     def _read_rows(self, opened: list[logs.Log]) -> tables.BadRows:
         """Makes the view `entry` of the rows of all logs; counts bad lines."""
         con = self.con
-        stored = folders.stored_logs(self.before, self.old_logs)
+        stored = folders.stored_logs(self.output, self.old_logs)
         folder = self.work / folders.LOGS
-        # `n` is computed from a row's position in a file, so rows go to files.
+        # `n` is computed from `file_row_number`. Only rows of a parquet file
+        # have this number, so each log's rows are written to a parquet file.
         for part, log in enumerate(opened, self.old_logs + 1):
             stored.append(folders.write_rows(con, folder, part, log.rows))
         self.new_logs = len(opened)
@@ -431,15 +432,16 @@ class _Builder:
 
     def _check_distinct(self, opened: list[logs.Log]) -> None:
         has_times = all(log.has_time for log in opened)
-        # Times are rounded down to hours, as UBI has only times of searches.
+        # Rows of UBI usually have the time of the search, not of the click.
+        # Times are rounded down to hours, so these two times are often equal.
         hour = "floor(time / 3600)" if has_times else "NULL"
         first, second = (
             f"coalesce(sum(clicks) FILTER (part = {self.old_logs + n}), 0)"
             for n in (1, 2)
         )
-        # The number of equal clicks is compared with the size of the smaller
-        # log. Without times, clicks are often equal by chance, so the number is
-        # compared with the size of the larger log.
+        # With times, the number of equal clicks is compared with the size of
+        # the smaller log. Without times, clicks are often equal by chance, so
+        # the number is compared with the size of the larger log.
         least_or_greatest = "least" if has_times else "greatest"
         ((equal, log_size),) = self.con.execute(f"""
             SELECT sum(least(a, b)), {least_or_greatest}(sum(a), sum(b)) FROM (
@@ -454,8 +456,8 @@ class _Builder:
             )
 
     def _report_splits(self, splits: dict[str, int]) -> None:
-        if self.before is not None and self.data:
-            self._report_changes(self.before / "corpus.jsonl", splits)
+        if self.output is not None and self.data:
+            self._report_changes(self.output / "corpus.jsonl", splits)
         self.counts |= splits
         sizes = [
             f"{split}: {splits[name]:,} {noun}"
